@@ -1,0 +1,8 @@
+import org.jspecify.annotations.NullMarked;
+
+/// Ranks as threads of one JVM (`local`) and as processes of one host (`shm`).
+@NullMarked
+module org.comm4j.backend.local {
+  requires org.comm4j.core;
+  requires static org.jspecify;
+}

@@ -1,0 +1,11 @@
+import org.jspecify.annotations.NullMarked;
+
+/// The command line.
+@NullMarked
+module org.comm4j.cli {
+  requires com.google.gson;
+  requires info.picocli;
+  requires org.comm4j.core;
+  requires org.comm4j.guice;
+  requires static org.jspecify;
+}

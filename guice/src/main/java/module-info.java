@@ -1,0 +1,11 @@
+import org.jspecify.annotations.NullMarked;
+
+/// Guice modules for applications that use comm4j.
+@NullMarked
+module org.comm4j.guice {
+  requires transitive com.google.guice;
+  requires transitive org.comm4j.api;
+  // The automatic module com.google.guice needs it but cannot say so.
+  requires com.google.common;
+  requires static org.jspecify;
+}
