@@ -1,0 +1,22 @@
+package org.comm4j.api;
+
+import org.jspecify.annotations.Nullable;
+
+/// A rank called [Communicator#abort], or its user-defined operator threw. The communicator is broken.
+public final class AbortedException extends CommException {
+  private static final long serialVersionUID = 1L;
+  private final int rank;
+
+  /// @param rank who aborted, in the communicator
+  /// @param reason why, in that rank's words
+  /// @param cause the original exception where it was thrown on this rank, else null
+  public AbortedException(int rank, String reason, @Nullable Throwable cause) {
+    super("rank %d aborted the communicator: %s".formatted(rank, reason), cause);
+    this.rank = rank;
+  }
+
+  /// Who aborted, in the communicator.
+  public int rank() {
+    return rank;
+  }
+}

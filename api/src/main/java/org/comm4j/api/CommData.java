@@ -1,0 +1,119 @@
+package org.comm4j.api;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+
+/// A typed, bounded view of memory that somebody else owns: what collectives read and write.
+///
+/// A view never copies and never frees. The owner keeps the memory alive and, while an operation that
+/// uses it is in flight, neither writes an input nor touches an output. Views are immutable and may be
+/// shared between threads and re-used for any number of calls.
+public sealed interface CommData permits HostData, DeviceData {
+  /// What the elements are.
+  DataType type();
+
+  /// How many elements there are.
+  long count();
+
+  /// The size in bytes.
+  default long bytes() {
+    return type().bytes(count());
+  }
+
+  /// A part of this view.
+  ///
+  /// @param from the first element, in `0..count()`
+  /// @param count how many, at most `count() - from`
+  /// @throws IllegalArgumentException if the part is not inside this view
+  CommData slice(long from, long count);
+
+  /// The array's elements as FLOAT64.
+  static HostData of(double... array) {
+    return of(DataType.FLOAT64, MemorySegment.ofArray(array));
+  }
+
+  /// The array's elements as FLOAT32.
+  static HostData of(float... array) {
+    return of(DataType.FLOAT32, MemorySegment.ofArray(array));
+  }
+
+  /// The array's elements as INT64.
+  static HostData of(long... array) {
+    return of(DataType.INT64, MemorySegment.ofArray(array));
+  }
+
+  /// The array's elements as INT32.
+  static HostData of(int... array) {
+    return of(DataType.INT32, MemorySegment.ofArray(array));
+  }
+
+  /// The array's elements as INT16.
+  static HostData of(short... array) {
+    return of(DataType.INT16, MemorySegment.ofArray(array));
+  }
+
+  /// The array's elements as INT8.
+  static HostData of(byte... array) {
+    return of(DataType.INT8, MemorySegment.ofArray(array));
+  }
+
+  /// The elements between the buffer's position and limit, in native byte order: FLOAT64, FLOAT32,
+  /// INT64, INT32, INT16 or INT8 by the kind of buffer. The position is not changed, now or later.
+  ///
+  /// @throws IllegalArgumentException if the buffer has another byte order or holds characters
+  static HostData of(Buffer buffer) {
+    return switch (buffer) {
+      case DoubleBuffer b -> of(DataType.FLOAT64, inOrder(b, b.order()));
+      case FloatBuffer b -> of(DataType.FLOAT32, inOrder(b, b.order()));
+      case LongBuffer b -> of(DataType.INT64, inOrder(b, b.order()));
+      case IntBuffer b -> of(DataType.INT32, inOrder(b, b.order()));
+      case ShortBuffer b -> of(DataType.INT16, inOrder(b, b.order()));
+      case ByteBuffer b -> of(DataType.INT8, MemorySegment.ofBuffer(b));
+      default ->
+          throw new IllegalArgumentException(
+              "buffer: "
+                  + buffer
+                  + " (expected: numbers; for characters view the memory as a MemorySegment)");
+    };
+  }
+
+  /// The bytes between the buffer's position and limit as elements of `type`, in native byte order
+  /// whatever order the buffer has.
+  ///
+  /// @throws IllegalArgumentException if the bytes are no whole number of elements
+  static HostData of(DataType type, ByteBuffer buffer) {
+    return of(type, MemorySegment.ofBuffer(buffer));
+  }
+
+  /// The whole segment as elements of `type`: heap, native, mapped or shared memory.
+  ///
+  /// @throws IllegalArgumentException if the segment is no whole number of elements
+  static HostData of(DataType type, MemorySegment segment) {
+    return new HostData(type, segment);
+  }
+
+  /// Memory of a device, by its raw address. Unsafe: nothing can check that the address is valid, that
+  /// it stays so while operations use it, or that it belongs to that device.
+  ///
+  /// @param address of the first element in the device's address space
+  /// @param count how many elements
+  /// @param device the number of the device as its own library counts
+  static DeviceData ofUnsafeDeviceAddress(DataType type, long address, long count, int device) {
+    return new DeviceData(type, address, count, device);
+  }
+
+  private static MemorySegment inOrder(Buffer buffer, ByteOrder order) {
+    if (order != ByteOrder.nativeOrder()) {
+      throw new IllegalArgumentException(
+          "buffer's byte order: " + order + " (expected: the native one, " + ByteOrder.nativeOrder() + ")");
+    }
+    return MemorySegment.ofBuffer(buffer);
+  }
+}

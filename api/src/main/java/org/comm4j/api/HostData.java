@@ -1,0 +1,79 @@
+package org.comm4j.api;
+
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// Data in the host's memory: a heap array, native memory or memory shared between processes.
+public final class HostData implements CommData {
+  private final DataType type;
+  private final MemorySegment segment;
+  private final long count;
+  private final @Nullable Object array;
+
+  HostData(DataType type, MemorySegment segment) {
+    this.type = type;
+    this.segment = segment;
+    this.count = type.countIn(segment.byteSize());
+    this.array = segment.heapBase().orElse(null);
+    if (type.bytes(count) != segment.byteSize()) {
+      throw new IllegalArgumentException(
+          "segment: %d bytes (expected: a multiple of %d, the size of %s)"
+              .formatted(segment.byteSize(), type.bytes(), type));
+    }
+  }
+
+  @Override
+  public DataType type() {
+    return type;
+  }
+
+  @Override
+  public long count() {
+    return count;
+  }
+
+  @Override
+  public long bytes() {
+    return segment.byteSize();
+  }
+
+  /// The memory. Its size is exactly [#bytes()]; it need not be aligned to the element's size.
+  public MemorySegment segment() {
+    return segment;
+  }
+
+  @Override
+  public HostData slice(long from, long count) {
+    Ranges.check(from, count, this.count);
+    return new HostData(type, segment.asSlice(type.bytes(from), type.bytes(count)));
+  }
+
+  /// Whether the two views have at least one byte in common.
+  public boolean overlaps(HostData other) {
+    if (isOpaque() || other.isOpaque()) {
+      return segment.asOverlappingSlice(other.segment).isPresent();
+    }
+    return array == other.array
+        && segment.address() < other.segment.address() + other.bytes()
+        && other.segment.address() < segment.address() + bytes();
+  }
+
+  /// Whether the two views are of exactly the same bytes.
+  public boolean isSameMemory(HostData other) {
+    return segment.address() == other.segment.address()
+        && bytes() == other.bytes()
+        && (array == other.array || isOpaque() || other.isOpaque())
+        && (bytes() == 0 || overlaps(other));
+  }
+
+  /// A read-only view of an array does not tell which array.
+  private boolean isOpaque() {
+    return array == null && !segment.isNative();
+  }
+
+  /// For example `FLOAT32 × 1024`.
+  @Override
+  public String toString() {
+    return type + " × " + count;
+  }
+}

@@ -1,0 +1,67 @@
+package org.comm4j.api;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
+
+/// An operation that was started. It may be awaited from any one thread, not only the one that started
+/// it; its data stays reachable until it has ended.
+///
+/// Without a thread that awaits something on this or another communicator of the session an operation
+/// makes no progress, unless [#toCompletableFuture()] was called, which starts a thread for it.
+public interface Request {
+  /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from its
+  /// start).
+  ///
+  /// @throws CommException why it failed
+  /// @throws ClosedException if the communicator was closed first
+  void await();
+
+  /// Waits at most this long. When the time is over the operation goes on and may be awaited again.
+  ///
+  /// @param timeout zero looks without waiting
+  /// @throws TimeoutException when the time is over; the communicator stays usable
+  /// @throws CommException why the operation failed
+  void await(Duration timeout) throws TimeoutException;
+
+  /// Whether the operation has ended, well or not; moves it along if it has not. Never blocks.
+  boolean isDone();
+
+  /// What a receive or probe got.
+  ///
+  /// @throws IllegalStateException if the operation has not ended well or is neither
+  Received result();
+
+  /// Takes back a receive or probe that no message has matched yet.
+  ///
+  /// @return whether it was taken back; then [#await()] throws
+  ///     [java.util.concurrent.CancellationException]
+  /// @throws IllegalStateException for any other operation: peers may already be part of it
+  boolean cancel();
+
+  /// A future with the operation's end: the result of a receive or probe, null for all others. It
+  /// completes without anybody waiting: a thread of the library moves the operation along and runs
+  /// what depends on the future, which must not call this communicator and should be short.
+  CompletableFuture<Received> toCompletableFuture();
+
+  /// Waits until one of the requests has ended.
+  ///
+  /// @param requests at least one
+  /// @return the index of an ended request; awaiting it tells how it ended
+  static int waitAny(List<? extends Request> requests) {
+    if (requests.isEmpty()) {
+      throw new IllegalArgumentException("requests: none (expected: at least one)");
+    }
+    return RequestWait.any(requests);
+  }
+
+  /// Waits until all requests have ended well.
+  ///
+  /// @throws CommException why the first that failed did
+  static void waitAll(List<? extends Request> requests) {
+    for (Request request : requests) {
+      request.await();
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package org.comm4j.api;
+
+/// Orders a communicator's operations with a program's own work on a device, without stopping the
+/// host. A stream is named by its raw handle in the device's library.
+///
+/// The usual order: record an event on the compute stream, let the communicator wait for it, start the
+/// operation, record an event on the communicator, let the compute stream wait for that.
+public interface StreamSync {
+  /// A point in the work of a stream. Closing it while a stream still waits for it is safe.
+  interface Event extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  /// Makes an event without timing.
+  Event createEvent();
+
+  /// Puts the event behind what has been started on the communicator.
+  void recordOnCommunicator(Event event);
+
+  /// Puts the event behind what has been queued on a stream.
+  void record(Event event, long stream);
+
+  /// Makes the communicator's later operations wait for the event.
+  void communicatorWait(Event event);
+
+  /// Makes a stream's later work wait for the event.
+  void streamWait(long stream, Event event);
+
+  /// Makes the host wait for everything started on the communicator.
+  void sync();
+}

@@ -1,0 +1,58 @@
+package org.comm4j.api.spi;
+
+import java.util.Set;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+
+/// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor without
+/// parameters that does nothing. Thread-safe.
+///
+/// Everything but [#open] and [#launch] is for listings: it never throws, loads no native code, opens
+/// no socket and writes no file.
+public interface BackendProvider {
+  /// The backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters, digits and
+  /// dashes, starting with a letter. Unique on the class path.
+  String name();
+
+  /// The backend's version, for people.
+  String version();
+
+  /// What its ranks are.
+  RankKind rankKind();
+
+  /// How much `auto` prefers it among usable backends; the larger one wins, 0..100. Shared memory of
+  /// one host is 60, a network 40, threads 50.
+  int priority();
+
+  /// What it reaches, in a few words, for example `processes of one host`.
+  String reaches();
+
+  /// What its communicators can do when all is well.
+  Set<Capability> capabilities();
+
+  /// The environment variables of its own that it understands, without the prefix `COMM_<NAME>_`.
+  /// Others with that prefix are refused.
+  default Set<String> options() {
+    return Set.of();
+  }
+
+  /// Whether it can be used on this host, judged by looking only.
+  Availability availability(CommConfig config);
+
+  /// Opens this rank's communicator of all ranks of a session. All ranks call it at once.
+  ///
+  /// @param session joined; the caller closes it, after the communicator
+  /// @throws org.comm4j.api.CommException if it can't be opened
+  default BackendCommunicator open(Session session, CommConfig config) {
+    throw new org.comm4j.api.UnsupportedException(
+        "backend '" + name() + "': its ranks are threads; use LocalGroup or comm-cli run");
+  }
+
+  /// Makes a group whose ranks are threads of this JVM.
+  ///
+  /// @param size how many ranks, at least 1
+  default RankGroup launch(int size, CommConfig config) {
+    throw new org.comm4j.api.UnsupportedException(
+        "backend '" + name() + "': its ranks are processes; start them with comm-cli run");
+  }
+}

@@ -1,0 +1,126 @@
+package org.comm4j.api.spi;
+
+import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// The ranks of one launch, brought together. It exchanges small messages, tells who has died, and
+/// outlives every communicator that is built on it.
+///
+/// Thread-safe. Ranks are those of the launch (*world ranks*). One daemon thread per session listens
+/// and keeps it alive; it runs no user code.
+public interface Session extends AutoCloseable {
+  /// This process's rank.
+  int rank();
+
+  /// How many ranks joined.
+  int size();
+
+  /// Names the session; random, the same on every rank, `[0-9a-f]{16,32}`.
+  String id();
+
+  /// What a rank said when it joined.
+  Member member(int rank);
+
+  /// All-gather of bytes among all ranks.
+  ///
+  /// @param key the same on all ranks; each key is used once
+  /// @param mine at most 64 KiB
+  /// @return every rank's bytes
+  /// @throws org.comm4j.api.PeerFailedException if a rank dies before it has contributed
+  /// @throws org.comm4j.api.CollectiveTimeoutException if a rank does not come in time
+  List<byte[]> exchange(String key, byte[] mine, Duration timeout);
+
+  /// All-gather of bytes among those of `members` that are alive. All of them get the same answer: it
+  /// is complete when every member has contributed or is known to have failed.
+  ///
+  /// @param key the same on all members; each key is used once
+  /// @param members world ranks, the same on all of them, this one included
+  /// @param mine at most 64 KiB
+  /// @return for each member, in the order of `members`, its bytes, or null if it has failed
+  /// @throws org.comm4j.api.EvictedException if the others have given this rank up
+  List<byte @Nullable []> agree(String key, List<Integer> members, byte[] mine, Duration timeout);
+
+  /// Returns when all ranks have called it.
+  default void barrier(String key, Duration timeout) {
+    exchange(key, new byte[0], timeout);
+  }
+
+  /// Stores bytes under a key, for [#get]. The first value stays.
+  void put(String key, byte[] value);
+
+  /// Waits for the value of a key.
+  ///
+  /// @throws org.comm4j.api.CollectiveTimeoutException if nobody puts it in time
+  byte[] get(String key, Duration timeout);
+
+  /// Tells all ranks that a communicator is broken.
+  ///
+  /// @param scope which one, in the backend's own numbers
+  /// @param reason what the backend wants the others to know, at most 4 KiB
+  void abort(long scope, byte[] reason);
+
+  /// Ends the processes of all ranks.
+  ///
+  /// @param code their exit code, `1..255`
+  void abortProcesses(int code);
+
+  /// What is known now. One volatile read: backends look at it in every wait loop, and compare with
+  /// `!=` to see whether anything is new.
+  News news();
+
+  /// Has an action run whenever [#news()] changes, on the session's thread, so that sleepers wake.
+  void onNews(Runnable action);
+
+  /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
+  /// session`). Idempotent, at most 2 s, never throws.
+  @Override
+  void close();
+
+  /// What a rank says when it joins.
+  ///
+  /// @param rank its world rank
+  /// @param host where it runs
+  /// @param pid its process
+  /// @param backends names of the backends that it can use, best first
+  record Member(int rank, HostIdentity host, long pid, List<String> backends) {
+    public Member {
+      backends = List.copyOf(backends);
+    }
+  }
+
+  /// What is known of failures. Immutable; lists only grow.
+  ///
+  /// @param failures ranks that have failed, in the order in which that became known
+  /// @param aborts communicators that were broken, in order
+  /// @param evicted whether the others have given this rank up, or the session itself is lost; null
+  ///     while all is well, else why
+  record News(List<Failure> failures, List<Abort> aborts, @Nullable String evicted) {
+    /// Nothing has happened.
+    public static final News NONE = new News(List.of(), List.of(), null);
+
+    public News {
+      failures = List.copyOf(failures);
+      aborts = List.copyOf(aborts);
+    }
+
+    /// Whether a rank has failed.
+    public boolean hasFailed(int rank) {
+      return failures.stream().anyMatch(failure -> failure.rank() == rank);
+    }
+  }
+
+  /// A rank that is gone.
+  ///
+  /// @param rank its world rank
+  /// @param evidence how it is known, for example `its control connection closed`
+  /// @param cause what it threw, where it is a thread of this JVM, else null
+  record Failure(int rank, String evidence, @Nullable Throwable cause) {}
+
+  /// A communicator that was broken by a rank.
+  ///
+  /// @param scope which one
+  /// @param rank by whom, its world rank
+  /// @param reason the backend's own bytes
+  record Abort(long scope, int rank, byte[] reason) {}
+}
