@@ -8,11 +8,13 @@ import java.util.Set;
 ///
 /// @param supported what it can do
 /// @param deviations rules it can't keep, by number, each with the reason; only rules that the
-///     contract's closed list names may stand here
+///   contract's closed list names may stand here
 public record Capabilities(Set<Capability> supported, Map<String, String> deviations) {
   public Capabilities {
     supported =
-        supported.isEmpty() ? Set.of() : java.util.Collections.unmodifiableSet(EnumSet.copyOf(supported));
+        supported.isEmpty()
+            ? Set.of()
+            : java.util.Collections.unmodifiableSet(EnumSet.copyOf(supported));
     deviations = Map.copyOf(deviations);
   }
 

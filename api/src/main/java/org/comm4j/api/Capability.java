@@ -12,7 +12,8 @@ public enum Capability {
   USER_DEFINED_OPERATORS,
   /// [Reduction#ORDERED].
   ORDERED_REDUCTION,
-  /// Regions shared by all ranks of a host ([Communicator#sharedMemory()]) are one memory, no copies.
+  /// Regions shared by all ranks of a host ([Communicator#sharedMemory()]) are one memory, no
+  /// copies.
   SHARED_MEMORY,
   /// Data in the host's memory.
   HOST_MEMORY,

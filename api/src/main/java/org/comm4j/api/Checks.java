@@ -25,8 +25,8 @@ import org.comm4j.api.PointToPoint.SendReceive;
 import org.jspecify.annotations.Nullable;
 
 /// Every check of an operation's arguments: the first half needs no group and runs in the records'
-/// constructors, [#group] holds a record against a rank and a size. All of them run before any peer is
-/// involved, alike on every backend.
+/// constructors, [#group] holds a record against a rank and a size. All of them run before any peer
+/// is involved, alike on every backend.
 final class Checks {
   private Checks() {}
 
@@ -39,7 +39,8 @@ final class Checks {
     }
     if (op instanceof ReduceOp.UserDefined && input instanceof DeviceData) {
       throw new IllegalArgumentException(
-          "op: user-defined '%s' on %s (expected: data in host memory)".formatted(op.name(), input));
+          "op: user-defined '%s' on %s (expected: data in host memory)"
+              .formatted(op.name(), input));
     }
   }
 
@@ -54,7 +55,8 @@ final class Checks {
   static void sameType(String what, CommData data, CommData other) {
     if (data.type() != other.type()) {
       throw new IllegalArgumentException(
-          "%s: %s (expected: %s, the type of the other buffer)".formatted(what, data, other.type()));
+          "%s: %s (expected: %s, the type of the other buffer)"
+              .formatted(what, data, other.type()));
     }
   }
 
@@ -62,7 +64,8 @@ final class Checks {
     sameType(what, data, other);
     if (data.count() != other.count()) {
       throw new IllegalArgumentException(
-          "%s: %s (expected: %d elements, as many as the input)".formatted(what, data, other.count()));
+          "%s: %s (expected: %d elements, as many as the input)"
+              .formatted(what, data, other.count()));
     }
   }
 
@@ -201,7 +204,8 @@ final class Checks {
   private static void root(int root, int size) {
     if (root < 0 || root >= size) {
       throw new IllegalArgumentException(
-          "root: %d (expected: 0..%d, the communicator has %d ranks)".formatted(root, size - 1, size));
+          "root: %d (expected: 0..%d, the communicator has %d ranks)"
+              .formatted(root, size - 1, size));
     }
   }
 
@@ -259,7 +263,8 @@ final class Checks {
   private static Partition parts(Partition parts, int size) {
     if (parts.ranks() != size) {
       throw new IllegalArgumentException(
-          "parts: for %d ranks (expected: %d, the communicator's size)".formatted(parts.ranks(), size));
+          "parts: for %d ranks (expected: %d, the communicator's size)"
+              .formatted(parts.ranks(), size));
     }
     return parts;
   }

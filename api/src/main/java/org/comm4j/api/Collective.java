@@ -6,9 +6,9 @@ import org.jspecify.annotations.Nullable;
 /// collectives in the same order with matching arguments; ranks that disagree get a
 /// [MismatchedCallException].
 ///
-/// In these records `size` is the number of ranks, `rank` the caller. Inputs are only read, on failure
-/// too. After a failure outputs are undefined. An input and an output must not overlap except in the
-/// in-place form that a record names. Counts may be 0.
+/// In these records `size` is the number of ranks, `rank` the caller. Inputs are only read, on
+/// failure too. After a failure outputs are undefined. An input and an output must not overlap
+/// except in the in-place form that a record names. Counts may be 0.
 public sealed interface Collective extends Operation {
 
   /// A collective that combines elements of all ranks.
@@ -48,7 +48,7 @@ public sealed interface Collective extends Operation {
   ///
   /// @param input `count` elements, the same count on every rank
   /// @param output on the root `count` elements, in place: the same memory as the input; on other
-  ///     ranks ignored, may be null
+  ///   ranks ignored, may be null
   /// @param op legal for the type
   record Reduce(CommData input, @Nullable CommData output, ReduceOp op, int root)
       implements Reducing, Rooted {
@@ -111,8 +111,8 @@ public sealed interface Collective extends Operation {
   /// The root's output becomes all inputs one behind the other, rank 0's first.
   ///
   /// @param input `count` elements, the same count on every rank
-  /// @param output on the root `count × size` elements, in place: the input is the root's part of it;
-  ///     on other ranks ignored, may be null
+  /// @param output on the root `count × size` elements, in place: the input is the root's part of
+  ///   it; on other ranks ignored, may be null
   record Gather(CommData input, @Nullable CommData output, int root) implements Rooted {
     public Gather {
       if (output != null) {
@@ -129,11 +129,10 @@ public sealed interface Collective extends Operation {
   /// As [Gather], with a part of its own size and place for every rank.
   ///
   /// @param input on the root as many elements as the partition gives it; on other ranks as many as
-  ///     the root's partition gives them, or the call is a mismatch
+  ///   the root's partition gives them, or the call is a mismatch
   /// @param output on the root at least the partition's extent; on other ranks ignored, may be null
   /// @param parts on the root where each rank's elements go; on other ranks ignored, may be null
-  record GatherV(
-      CommData input, @Nullable CommData output, @Nullable Partition parts, int root)
+  record GatherV(CommData input, @Nullable CommData output, @Nullable Partition parts, int root)
       implements Rooted {
     public GatherV {
       if (output != null) {
@@ -154,7 +153,7 @@ public sealed interface Collective extends Operation {
   ///
   /// @param input on the root `count × size` elements; on other ranks ignored, may be null
   /// @param output `count` elements, the same count on every rank; in place on the root: the root's
-  ///     part of the input
+  ///   part of the input
   record Scatter(@Nullable CommData input, CommData output, int root) implements Rooted {
     public Scatter {
       if (input != null) {
@@ -172,9 +171,9 @@ public sealed interface Collective extends Operation {
   ///
   /// @param input on the root at least the partition's extent; on other ranks ignored, may be null
   /// @param parts on the root where each rank's elements are; on other ranks ignored, may be null
-  /// @param output as many elements as the root's partition gives this rank, or the call is a mismatch
-  record ScatterV(
-      @Nullable CommData input, @Nullable Partition parts, CommData output, int root)
+  /// @param output as many elements as the root's partition gives this rank, or the call is a
+  ///   mismatch
+  record ScatterV(@Nullable CommData input, @Nullable Partition parts, CommData output, int root)
       implements Rooted {
     public ScatterV {
       if (input != null) {
@@ -191,12 +190,12 @@ public sealed interface Collective extends Operation {
     }
   }
 
-  /// The element-wise reduction of all inputs is cut into equal parts; every rank's output becomes its
-  /// part.
+  /// The element-wise reduction of all inputs is cut into equal parts; every rank's output becomes
+  /// its part.
   ///
   /// @param input `count × size` elements, the same count on every rank
-  /// @param output `count` elements; in place: this rank's part of the input, the rest of which stays
-  ///     as it was
+  /// @param output `count` elements; in place: this rank's part of the input, the rest of which
+  ///   stays as it was
   /// @param op legal for the type
   record ReduceScatter(CommData input, CommData output, ReduceOp op) implements Reducing {
     public ReduceScatter {
@@ -215,7 +214,7 @@ public sealed interface Collective extends Operation {
   /// @param input at least the partition's extent; elements outside every part are not read
   /// @param parts which elements belong to which rank; the same counts on all ranks
   /// @param output as many elements as the partition gives this rank; in place: this rank's part of
-  ///     the input
+  ///   the input
   /// @param op legal for the type
   record ReduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op)
       implements Reducing {
@@ -253,9 +252,8 @@ public sealed interface Collective extends Operation {
   /// @param sendParts which elements go to which rank
   /// @param output at least the extent of `receiveParts`
   /// @param receiveParts where each rank's elements go; counts that differ from what the ranks send
-  ///     are a mismatch
-  record AllToAllV(
-      CommData input, Partition sendParts, CommData output, Partition receiveParts)
+  ///   are a mismatch
+  record AllToAllV(CommData input, Partition sendParts, CommData output, Partition receiveParts)
       implements Collective {
     public AllToAllV {
       Checks.sameType("output", output, input);
@@ -288,8 +286,8 @@ public sealed interface Collective extends Operation {
     }
   }
 
-  /// Every rank's output becomes the element-wise reduction of the inputs of ranks `0..rank-1`. Rank
-  /// 0's output is not written.
+  /// Every rank's output becomes the element-wise reduction of the inputs of ranks `0..rank-1`.
+  /// Rank 0's output is not written.
   ///
   /// @param input `count` elements, the same count on every rank
   /// @param output `count` elements; in place: the same memory as the input

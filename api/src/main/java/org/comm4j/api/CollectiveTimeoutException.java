@@ -2,8 +2,8 @@ package org.comm4j.api;
 
 import java.util.List;
 
-/// An operation's deadline (`COMM_TIMEOUT`) passed while the peers it waits for are alive but have not
-/// come. The communicator is broken.
+/// An operation's deadline (`COMM_TIMEOUT`) passed while the peers it waits for are alive but have
+/// not come. The communicator is broken.
 public final class CollectiveTimeoutException extends CommException {
   private static final long serialVersionUID = 1L;
   private final List<Integer> missing;

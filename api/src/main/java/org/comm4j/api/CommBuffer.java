@@ -3,8 +3,8 @@ package org.comm4j.api;
 /// Memory that a communicator allocated for its own data ([Communicator#allocate]) and that it can
 /// move without a copy. Whoever allocated it closes it.
 ///
-/// Closing is local. A buffer closed while an operation uses it is an [IllegalStateException], and so
-/// is any use after it, or after its communicator, was closed.
+/// Closing is local. A buffer closed while an operation uses it is an [IllegalStateException], and
+/// so is any use after it, or after its communicator, was closed.
 public interface CommBuffer extends AutoCloseable {
   /// The whole buffer; valid until [#close()].
   ///
@@ -18,7 +18,8 @@ public interface CommBuffer extends AutoCloseable {
     return switch (data()) {
       case HostData host -> host;
       case DeviceData device ->
-          throw new IllegalStateException(device + " can't be read by the host; copy it there first");
+          throw new IllegalStateException(
+              device + " can't be read by the host; copy it there first");
     };
   }
 

@@ -12,9 +12,9 @@ import java.nio.ShortBuffer;
 
 /// A typed, bounded view of memory that somebody else owns: what collectives read and write.
 ///
-/// A view never copies and never frees. The owner keeps the memory alive and, while an operation that
-/// uses it is in flight, neither writes an input nor touches an output. Views are immutable and may be
-/// shared between threads and re-used for any number of calls.
+/// A view never copies and never frees. The owner keeps the memory alive and, while an operation
+/// that uses it is in flight, neither writes an input nor touches an output. Views are immutable
+/// and may be shared between threads and re-used for any number of calls.
 public sealed interface CommData permits HostData, DeviceData {
   /// What the elements are.
   DataType type();
@@ -99,8 +99,8 @@ public sealed interface CommData permits HostData, DeviceData {
     return new HostData(type, segment);
   }
 
-  /// Memory of a device, by its raw address. Unsafe: nothing can check that the address is valid, that
-  /// it stays so while operations use it, or that it belongs to that device.
+  /// Memory of a device, by its raw address. Unsafe: nothing can check that the address is valid,
+  /// that it stays so while operations use it, or that it belongs to that device.
   ///
   /// @param address of the first element in the device's address space
   /// @param count how many elements
@@ -112,7 +112,11 @@ public sealed interface CommData permits HostData, DeviceData {
   private static MemorySegment inOrder(Buffer buffer, ByteOrder order) {
     if (order != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
-          "buffer's byte order: " + order + " (expected: the native one, " + ByteOrder.nativeOrder() + ")");
+          "buffer's byte order: "
+              + order
+              + " (expected: the native one, "
+              + ByteOrder.nativeOrder()
+              + ")");
     }
     return MemorySegment.ofBuffer(buffer);
   }

@@ -8,21 +8,21 @@ import org.jspecify.annotations.Nullable;
 /// A group of ranks that call the same operations.
 ///
 /// **Calls.** Every operation comes in three forms: a method that blocks until this rank's part is
-/// done (`allReduce(…)`), [#start] which returns a [Request], and [#prepare] for one that is started
-/// often. Shapes, in-place rules and errors stand with the records in [Collective] and [PointToPoint].
-/// All ranks start the same collectives in the same order.
+/// done (`allReduce(…)`), [#start] which returns a [Request], and [#prepare] for one that is
+/// started often. Shapes, in-place rules and errors stand with the records in [Collective] and
+/// [PointToPoint]. All ranks start the same collectives in the same order.
 ///
 /// **Threads.** One thread at a time: a second one that calls in the meantime gets a
 /// [ConcurrentUseException]. Handing a communicator from thread to thread between calls is free.
 /// Different communicators are independent.
 ///
-/// **Memory.** The caller owns all data. Memory of a confined arena is fine in blocking calls on its
-/// own thread and refused in asynchronous ones.
+/// **Memory.** The caller owns all data. Memory of a confined arena is fine in blocking calls on
+/// its own thread and refused in asynchronous ones.
 ///
-/// **Errors.** A wrong argument is an [IllegalArgumentException] on this rank alone, before any peer is
-/// involved, and changes nothing. After a failure ([CommException]) inputs are as they were, outputs
-/// undefined, and the communicator is broken: each later call throws the same exception at once, only
-/// [#shrink()] and [#close()] work.
+/// **Errors.** A wrong argument is an [IllegalArgumentException] on this rank alone, before any
+/// peer is involved, and changes nothing. After a failure ([CommException]) inputs are as they
+/// were, outputs undefined, and the communicator is broken: each later call throws the same
+/// exception at once, only [#shrink()] and [#close()] work.
 ///
 /// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set).
 public interface Communicator extends NodeCommunicator, AutoCloseable {
@@ -295,7 +295,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param color ranks of one colour come together; 0 or more, or [#NO_COLOR]
   /// @param key orders the ranks of a colour; equal keys keep their order in this communicator
   /// @return the communicator of this rank's colour, to be closed by the caller; empty only for
-  ///     [#NO_COLOR]
+  ///   [#NO_COLOR]
   /// @throws UnsupportedException if the backend can't
   Optional<Communicator> split(int color, int key);
 
@@ -304,8 +304,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @throws UnsupportedException if the backend can't
   Communicator duplicate();
 
-  /// Makes a communicator for the ranks of each host; a collective. Hosts are told apart by what they
-  /// are, never by launcher variables.
+  /// Makes a communicator for the ranks of each host; a collective. Hosts are told apart by what
+  /// they are, never by launcher variables.
   ///
   /// @throws UnsupportedException if the backend can't
   Communicator splitLocal();
@@ -323,7 +323,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   ///
   /// @param count how many elements, 0 or more
   /// @throws TransportFailedException if there is no space; the message names the place and the
-  ///     setting that limits it, and the communicator stays usable
+  ///   setting that limits it, and the communicator stays usable
   CommBuffer allocate(DataType type, long count);
 
   /// Memory shared by the ranks of a host.
@@ -349,9 +349,9 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Why the communicator is broken; empty while it is not.
   Optional<CommException> failure();
 
-  /// Ends this rank's part, after trying for at most 2 s to complete what it started. Other ranks are
-  /// not waited for. Never throws because of a peer; closing twice does nothing. Operations still
-  /// pending end with a [ClosedException].
+  /// Ends this rank's part, after trying for at most 2 s to complete what it started. Other ranks
+  /// are not waited for. Never throws because of a peer; closing twice does nothing. Operations
+  /// still pending end with a [ClosedException].
   @Override
   void close();
 }

@@ -97,7 +97,8 @@ public enum DataType {
 
   /// The size of `count` elements in bytes.
   ///
-  /// @throws IllegalArgumentException if count is negative or the size exceeds a signed 64-bit number
+  /// @throws IllegalArgumentException if count is negative or the size exceeds a signed 64-bit
+  ///   number
   public long bytes(long count) {
     if (count < 0 || count > Long.MAX_VALUE >> shift) {
       throw new IllegalArgumentException(
@@ -131,7 +132,8 @@ public enum DataType {
   /// @throws IllegalArgumentException unless this is an integer or a float
   public DataType pairType() {
     if (!isInteger() && kind != Kind.FLOAT) {
-      throw new IllegalArgumentException(this + " has no pair type (expected: an integer or float type)");
+      throw new IllegalArgumentException(
+          this + " has no pair type (expected: an integer or float type)");
     }
     return ofId(id + PAIR_ID);
   }

@@ -122,7 +122,12 @@ public final class Partition {
         throw new IllegalArgumentException(
             "rank %d's part (%d elements at %d) overlaps rank %d's (%d at %d); parts must be disjoint"
                 .formatted(
-                    rank, counts[rank], displacements[rank], last, counts[last], displacements[last]));
+                    rank,
+                    counts[rank],
+                    displacements[rank],
+                    last,
+                    counts[last],
+                    displacements[last]));
       }
       last = rank;
     }

@@ -8,8 +8,8 @@ package org.comm4j.api;
 /// it, is a [MismatchedCallException]; a shorter one is fine and [Received#count()] tells.
 public sealed interface PointToPoint extends Operation {
 
-  /// Sends a message; completes when the data may be re-used, which promises neither that the message
-  /// has been received nor that it is buffered.
+  /// Sends a message; completes when the data may be re-used, which promises neither that the
+  /// message has been received nor that it is buffered.
   ///
   /// @param data what to send
   /// @param destination the receiving rank
@@ -54,8 +54,8 @@ public sealed interface PointToPoint extends Operation {
     }
   }
 
-  /// Waits for a message without receiving it; [Received#count()] tells its length. The next matching
-  /// receive gets that message.
+  /// Waits for a message without receiving it; [Received#count()] tells its length. The next
+  /// matching receive gets that message.
   ///
   /// @param source the sending rank or [Communicator#ANY_SOURCE]
   /// @param tag the message's tag or [Communicator#ANY_TAG]

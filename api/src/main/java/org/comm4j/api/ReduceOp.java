@@ -7,8 +7,8 @@ import org.comm4j.api.DataType.Kind;
 /// How a reduction combines two elements: one of the [Predefined] operators or a [UserDefined] one.
 ///
 /// Which operator is legal for which type is the table of `docs/contract.md`, asked by [#supports]
-/// and checked before anything is sent. In `ordered` reduction ([Reduction#ORDERED]) every element of
-/// a result is the left fold over ranks `0..p-1`, in the [#accumulationType], rounded once.
+/// and checked before anything is sent. In `ordered` reduction ([Reduction#ORDERED]) every element
+/// of a result is the left fold over ranks `0..p-1`, in the [#accumulationType], rounded once.
 public sealed interface ReduceOp {
   /// Sum. Integers wrap.
   ReduceOp SUM = Predefined.SUM;
@@ -44,8 +44,8 @@ public sealed interface ReduceOp {
   /// Logical exclusive or: nonzero is true, the result is 0 or 1.
   ReduceOp LOGICAL_XOR = Predefined.LOGICAL_XOR;
 
-  /// The pair with the smallest value; of equal values the one with the lowest index. Floats compare
-  /// as in [#MIN]: NaN is smallest of all.
+  /// The pair with the smallest value; of equal values the one with the lowest index. Floats
+  /// compare as in [#MIN]: NaN is smallest of all.
   ReduceOp MIN_LOC = Predefined.MIN_LOC;
 
   /// The pair with the largest value; of equal values the one with the lowest index. Floats compare
@@ -116,7 +116,8 @@ public sealed interface ReduceOp {
 
   /// An operator of the user's own, for data in host memory on backends that run in the host.
   ///
-  /// It is applied in rank order, so it need not be commutative, and to elements of the type itself.
+  /// It is applied in rank order, so it need not be commutative, and to elements of the type
+  /// itself.
   ///
   /// @param name compared between ranks
   /// @param function what combines the elements
@@ -124,7 +125,8 @@ public sealed interface ReduceOp {
     public UserDefined {
       Objects.requireNonNull(function, "function");
       if (name.isBlank()) {
-        throw new IllegalArgumentException("name: '" + name + "' (expected: a name shown in errors)");
+        throw new IllegalArgumentException(
+            "name: '" + name + "' (expected: a name shown in errors)");
       }
     }
 
@@ -139,14 +141,14 @@ public sealed interface ReduceOp {
     }
   }
 
-  /// Combines elements of two segments. It must be associative and pure, give the same bits on every
-  /// rank and keep no reference to its arguments. It runs on whichever thread advances the
+  /// Combines elements of two segments. It must be associative and pure, give the same bits on
+  /// every rank and keep no reference to its arguments. It runs on whichever thread advances the
   /// communicator's operations, never on two at once for one operation, and must not call into the
   /// library. What it throws fails the operation on all ranks.
   @FunctionalInterface
   interface Function {
-    /// Replaces each element `a` of `accumulator` by `a ∘ s`, where `s` is its neighbour in `source`;
-    /// `a` comes from lower ranks than `s`.
+    /// Replaces each element `a` of `accumulator` by `a ∘ s`, where `s` is its neighbour in
+    /// `source`; `a` comes from lower ranks than `s`.
     ///
     /// @param source read only, `count` elements
     /// @param accumulator `count` elements; neither segment is aligned beyond one byte

@@ -5,14 +5,15 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 
-/// An operation that was started. It may be awaited from any one thread, not only the one that started
-/// it; its data stays reachable until it has ended.
+/// An operation that was started. It may be awaited from any one thread, not only the one that
+/// started it; its data stays reachable until it has ended.
 ///
-/// Without a thread that awaits something on this or another communicator of the session an operation
-/// makes no progress, unless [#toCompletableFuture()] was called, which starts a thread for it.
+/// Without a thread that awaits something on this or another communicator of the session an
+/// operation makes no progress, unless [#toCompletableFuture()] was called, which starts a thread
+/// for it.
 public interface Request {
-  /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from its
-  /// start).
+  /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from
+  /// its start).
   ///
   /// @throws CommException why it failed
   /// @throws ClosedException if the communicator was closed first
@@ -36,7 +37,7 @@ public interface Request {
   /// Takes back a receive or probe that no message has matched yet.
   ///
   /// @return whether it was taken back; then [#await()] throws
-  ///     [java.util.concurrent.CancellationException]
+  ///   [java.util.concurrent.CancellationException]
   /// @throws IllegalStateException for any other operation: peers may already be part of it
   boolean cancel();
 

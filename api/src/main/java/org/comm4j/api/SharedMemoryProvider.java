@@ -2,8 +2,8 @@ package org.comm4j.api;
 
 /// Memory that the ranks of one host share: one copy of a large table for all of them.
 ///
-/// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this host.
-/// On a group of one a region is plain memory.
+/// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this
+/// host. On a group of one a region is plain memory.
 public interface SharedMemoryProvider {
   /// The node group.
   NodeCommunicator splitLocal();
@@ -18,6 +18,7 @@ public interface SharedMemoryProvider {
   /// @param type what the elements are, the same on every rank
   /// @param count how many, the same on every rank; may be 0
   /// @throws MismatchedCallException if ranks disagree
-  /// @throws TransportFailedException on every rank, if there is no space; the message names the place
+  /// @throws TransportFailedException on every rank, if there is no space; the message names the
+  ///   place
   SharedRegion createRegion(DataType type, long count);
 }

@@ -28,8 +28,8 @@ public interface SharedRegion extends AutoCloseable {
   /// @throws IllegalStateException on any rank but the leader, or after the fence
   void populate(Consumer<HostData> writer);
 
-  /// Ends the population; a collective of the node group. Afterwards every rank sees what the leader
-  /// wrote.
+  /// Ends the population; a collective of the node group. Afterwards every rank sees what the
+  /// leader wrote.
   ///
   /// @throws IllegalStateException if it was called before
   void fence();

@@ -3,8 +3,8 @@ package org.comm4j.api;
 /// Orders a communicator's operations with a program's own work on a device, without stopping the
 /// host. A stream is named by its raw handle in the device's library.
 ///
-/// The usual order: record an event on the compute stream, let the communicator wait for it, start the
-/// operation, record an event on the communicator, let the compute stream wait for that.
+/// The usual order: record an event on the compute stream, let the communicator wait for it, start
+/// the operation, record an event on the communicator, let the compute stream wait for that.
 public interface StreamSync {
   /// A point in the work of a stream. Closing it while a stream still waits for it is safe.
   interface Event extends AutoCloseable {

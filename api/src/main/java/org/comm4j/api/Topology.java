@@ -10,7 +10,7 @@ import java.util.Optional;
 /// @param scheduler the launcher or batch system that started the ranks, if known
 /// @param libraries versions of what the backend runs on, by name
 /// @param peerAccess for devices: `peerAccess[a][b]` tells whether rank a's device reaches rank b's
-///     directly; empty where ranks have no devices
+///   directly; empty where ranks have no devices
 public record Topology(
     List<Host> hosts,
     Optional<String> scheduler,
@@ -51,7 +51,7 @@ public record Topology(
     return hosts.stream()
         .filter(host -> host.ranks().contains(rank))
         .findFirst()
-        .orElseThrow(
-            () -> new IllegalArgumentException("rank: " + rank + " (expected: a rank of " + hosts + ")"));
+        .orElseThrow(() ->
+            new IllegalArgumentException("rank: " + rank + " (expected: a rank of " + hosts + ")"));
   }
 }

@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
 
 /// One rank's end of a communicator, as a backend implements it.
 ///
-/// The API calls it from one thread at a time, with operations that are legal for the rank and group,
-/// and not after [#close()]. Exceptions are those of the public methods of the same names in
-/// [org.comm4j.api.Communicator]. After a failure the backend breaks the communicator on every rank and
-/// keeps its reason ([#failure()]): first writer wins.
+/// The API calls it from one thread at a time, with operations that are legal for the rank and
+/// group, and not after [#close()]. Exceptions are those of the public methods of the same names in
+/// [org.comm4j.api.Communicator]. After a failure the backend breaks the communicator on every rank
+/// and keeps its reason ([#failure()]): first writer wins.
 public interface BackendCommunicator {
   /// This rank.
   int rank();
@@ -71,12 +71,13 @@ public interface BackendCommunicator {
   /// Breaks the communicator on every rank.
   ///
   /// @param failure what this rank throws from now on; the others get an
-  ///     [org.comm4j.api.AbortedException] that names this rank and carries the message
+  ///   [org.comm4j.api.AbortedException] that names this rank and carries the message
   void abort(CommException failure);
 
   void abortProcess(int code);
 
-  /// Why the communicator is broken; null while it is not. Cheap, and takes in news of failed peers.
+  /// Why the communicator is broken; null while it is not. Cheap, and takes in news of failed
+  /// peers.
   @Nullable CommException failure();
 
   /// Ends this rank's part within 2 s. Idempotent, never throws because of a peer.

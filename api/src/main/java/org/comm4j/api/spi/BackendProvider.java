@@ -4,11 +4,11 @@ import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 
-/// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor without
-/// parameters that does nothing. Thread-safe.
+/// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
+/// without parameters that does nothing. Thread-safe.
 ///
-/// Everything but [#open] and [#launch] is for listings: it never throws, loads no native code, opens
-/// no socket and writes no file.
+/// Everything but [#open] and [#launch] is for listings: it never throws, loads no native code,
+/// opens no socket and writes no file.
 public interface BackendProvider {
   /// The backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters, digits and
   /// dashes, starting with a letter. Unique on the class path.
@@ -20,8 +20,8 @@ public interface BackendProvider {
   /// What its ranks are.
   RankKind rankKind();
 
-  /// How much `auto` prefers it among usable backends; the larger one wins, 0..100. Shared memory of
-  /// one host is 60, a network 40, threads 50.
+  /// How much `auto` prefers it among usable backends; the larger one wins, 0..100. Shared memory
+  /// of one host is 60, a network 40, threads 50.
   int priority();
 
   /// What it reaches, in a few words, for example `processes of one host`.

@@ -3,8 +3,8 @@ package org.comm4j.api.spi;
 import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
 
-/// An operation that was submitted to a backend. Used by one thread at a time, not always the one that
-/// submitted it.
+/// An operation that was submitted to a backend. Used by one thread at a time, not always the one
+/// that submitted it.
 public interface Pending {
   /// Whether it has ended, well or not; moves it along. Never blocks, never throws for its failure.
   boolean isDone();
@@ -24,8 +24,8 @@ public interface Pending {
   /// @return whether it was taken back; it is done then
   boolean cancel();
 
-  /// Calls back once when the operation has ended, at once if it has already, and sees to it that it
-  /// ends without anybody waiting.
+  /// Calls back once when the operation has ended, at once if it has already, and sees to it that
+  /// it ends without anybody waiting.
   ///
   /// @param action short; runs on a thread of the backend or on the caller's
   void onEnd(Runnable action);

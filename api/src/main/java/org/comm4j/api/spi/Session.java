@@ -7,8 +7,8 @@ import org.jspecify.annotations.Nullable;
 /// The ranks of one launch, brought together. It exchanges small messages, tells who has died, and
 /// outlives every communicator that is built on it.
 ///
-/// Thread-safe. Ranks are those of the launch (*world ranks*). One daemon thread per session listens
-/// and keeps it alive; it runs no user code.
+/// Thread-safe. Ranks are those of the launch (*world ranks*). One daemon thread per session
+/// listens and keeps it alive; it runs no user code.
 public interface Session extends AutoCloseable {
   /// This process's rank.
   int rank();
@@ -31,8 +31,8 @@ public interface Session extends AutoCloseable {
   /// @throws org.comm4j.api.CollectiveTimeoutException if a rank does not come in time
   List<byte[]> exchange(String key, byte[] mine, Duration timeout);
 
-  /// All-gather of bytes among those of `members` that are alive. All of them get the same answer: it
-  /// is complete when every member has contributed or is known to have failed.
+  /// All-gather of bytes among those of `members` that are alive. All of them get the same answer:
+  /// it is complete when every member has contributed or is known to have failed.
   ///
   /// @param key the same on all members; each key is used once
   /// @param members world ranks, the same on all of them, this one included
@@ -94,7 +94,7 @@ public interface Session extends AutoCloseable {
   /// @param failures ranks that have failed, in the order in which that became known
   /// @param aborts communicators that were broken, in order
   /// @param evicted whether the others have given this rank up, or the session itself is lost; null
-  ///     while all is well, else why
+  ///   while all is well, else why
   record News(List<Failure> failures, List<Abort> aborts, @Nullable String evicted) {
     /// Nothing has happened.
     public static final News NONE = new News(List.of(), List.of(), null);
