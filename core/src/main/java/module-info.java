@@ -1,9 +1,11 @@
-import org.jspecify.annotations.NullMarked;
-
-/// Session, transport-independent collectives, kernels, selection, simulated network.
-@NullMarked
+/// Sessions, plans, and the engine that runs them over any transport.
+@org.jspecify.annotations.NullMarked
 module org.comm4j.core {
   requires transitive org.comm4j.api;
   requires static jdk.incubator.vector;
   requires static org.jspecify;
+
+  exports org.comm4j.core.algorithm;
+  exports org.comm4j.core.schedule;
+  exports org.comm4j.core.transport;
 }

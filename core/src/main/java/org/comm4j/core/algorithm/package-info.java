@@ -1,0 +1,2 @@
+/// The algorithms: pure functions from a shape, a rank and a size to a plan.
+package org.comm4j.core.algorithm;

@@ -1,0 +1,79 @@
+package org.comm4j.core.schedule;
+
+/// One thing that one rank does in a [Round].
+///
+/// An element type is never named: a slice of [Space#WORK] is in the accumulation type, any other in
+/// the data's type, and what goes over the wire has the type of the slice that is sent ([Wire] on the
+/// receiving side). Converting to the accumulation type is exact; only [Finish] rounds.
+public sealed interface Step {
+  /// The type of what arrives.
+  enum Wire {
+    /// The data's type.
+    VALUE,
+    /// The accumulation type.
+    ACCUMULATOR
+  }
+
+  /// A step that moves data of this rank only.
+  sealed interface Local extends Step {}
+
+  /// A step that sends or receives a message.
+  sealed interface Message extends Step {
+    /// The other rank.
+    int peer();
+  }
+
+  /// A step on memory that peers publish.
+  sealed interface Peer extends Step {}
+
+  /// Copies; widens where `to` is in the accumulation type and `from` is not.
+  record Copy(Slice from, Slice to) implements Local {}
+
+  /// `to = to ∘ from`, with `to` from lower ranks; widens where `to` is in the accumulation type and
+  /// `from` is not.
+  record Reduce(Slice from, Slice to) implements Local {}
+
+  /// Ends a reduction: divides for an average, rounds to the data's type. Nothing to do for most
+  /// operators where both slices are the same memory and type.
+  ///
+  /// @param from the complete reduction; in WORK, or anywhere if the two types are equal
+  /// @param to in the data's type
+  /// @param divisor how many contributions there are
+  record Finish(Slice from, Slice to, int divisor) implements Local {}
+
+  /// Sends a slice to a peer. Messages of one pair are received in the order in which they are sent.
+  record Send(int peer, Slice slice) implements Message {}
+
+  /// Receives a slice; widens where it is in WORK and the wire carries values.
+  record Receive(int peer, Slice slice, Wire wire) implements Message {}
+
+  /// `slice = slice ∘ received`; widens where the slice is in WORK and the wire carries values.
+  record ReceiveReduce(int peer, Slice slice, Wire wire) implements Message {}
+
+  /// `slice = received ∘ slice`: as [ReceiveReduce], for data of lower ranks than what is there.
+  record ReceiveReduceBefore(int peer, Slice slice, Wire wire) implements Message {}
+
+  /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
+  /// stage. Copies it into this rank's window unless it is there already. Stages are numbered from 0,
+  /// the same on all ranks; a rank that publishes nothing in a stage leaves the step out.
+  record Publish(int stage, Slice slice) implements Peer {}
+
+  /// Waits until a peer has published a stage.
+  record AwaitPeer(int peer, int stage) implements Peer {}
+
+  /// Copies from what a peer has published, after [AwaitPeer]; widens as [Copy] does.
+  ///
+  /// @param from the first element of what the peer published, counted from that slice's start
+  /// @param wire the type in which it was published
+  record ReadPeer(int peer, int stage, long from, Slice to, Wire wire) implements Peer {}
+
+  /// `to = to ∘ published`, after [AwaitPeer].
+  ///
+  /// @param from the first element of what the peer published, counted from that slice's start
+  /// @param wire the type in which it was published
+  record ReducePeer(int peer, int stage, long from, Slice to, Wire wire) implements Peer {}
+
+  /// This rank will read nothing any more of what peers published up to and including this stage.
+  /// Every rank has one for every stage, in ascending order, also where it read nothing.
+  record Done(int stage) implements Peer {}
+}

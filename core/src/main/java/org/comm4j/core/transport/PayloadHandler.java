@@ -1,0 +1,14 @@
+package org.comm4j.core.transport;
+
+import java.lang.foreign.MemorySegment;
+
+/// What [Transport#poll] calls for each payload.
+@FunctionalInterface
+public interface PayloadHandler {
+  /// Takes one payload; both segments are valid during the call only and read-only by convention.
+  ///
+  /// @param peer who offered it
+  /// @param header [Transport#HEADER_BYTES] bytes as they were offered
+  /// @param payload as it was offered
+  void onPayload(int peer, MemorySegment header, MemorySegment payload);
+}

@@ -1,0 +1,50 @@
+package org.comm4j.core.transport;
+
+import java.lang.foreign.MemorySegment;
+
+/// Moves payloads between the ranks of one session: reliably, unchanged, once, and for each pair of
+/// ranks in the order in which they were offered. The engine is its only caller, one thread at a time,
+/// not always the same one. It starts no thread that calls the engine; it is polled.
+public interface Transport extends AutoCloseable {
+  /// The bytes of a header.
+  int HEADER_BYTES = 40;
+
+  /// This rank.
+  int rank();
+
+  /// How many ranks.
+  int size();
+
+  /// The largest payload that [#offer] takes for this peer, in bytes; at least 256 and constant.
+  int maxPayloadBytes(int peer);
+
+  /// Offers one payload to a peer. Never blocks and keeps neither segment. A payload may be empty.
+  ///
+  /// @param peer the receiving rank, in `0..size()-1`, not this rank
+  /// @param header [#HEADER_BYTES] bytes that are delivered unchanged; the transport gives them no
+  ///     meaning
+  /// @param payload any segment, heap or native; at most `maxPayloadBytes(peer)` bytes
+  /// @return false when there is no room: poll, then offer again
+  /// @throws org.comm4j.api.TransportFailedException when the transport is broken
+  boolean offer(int peer, MemorySegment header, MemorySegment payload);
+
+  /// Delivers what has arrived. Never blocks.
+  ///
+  /// @param limit how many payloads at most
+  /// @return how many were delivered
+  /// @throws org.comm4j.api.TransportFailedException when the transport is broken
+  int poll(PayloadHandler handler, int limit);
+
+  /// Waits until something may have arrived, room may have come free, [#wakeUp()] was called, or the
+  /// time is over. Called when the engine has found nothing to do for a while; may return early.
+  ///
+  /// @param nanos at most this long
+  void park(long nanos);
+
+  /// Ends a [#park] of this rank, now or the next one. Called from any thread.
+  void wakeUp();
+
+  /// Frees everything. Idempotent.
+  @Override
+  void close();
+}
