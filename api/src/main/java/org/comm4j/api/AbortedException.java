@@ -8,6 +8,8 @@ public final class AbortedException extends CommException {
   private static final long serialVersionUID = 1L;
   private final int rank;
 
+  /// Makes the exception.
+  ///
   /// @param rank who aborted, in the communicator
   /// @param reason why, in that rank's words
   /// @param cause the original exception where it was thrown on this rank, else null
@@ -16,7 +18,7 @@ public final class AbortedException extends CommException {
     this.rank = rank;
   }
 
-  /// Who aborted, in the communicator.
+  /// {@return who aborted, in the communicator}
   public int rank() {
     return rank;
   }

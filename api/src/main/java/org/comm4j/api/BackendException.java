@@ -5,6 +5,8 @@ public final class BackendException extends CommException {
   private static final long serialVersionUID = 1L;
   private final int code;
 
+  /// Makes the exception.
+  ///
   /// @param code the library's own number
   /// @param message what was attempted, the library's name for the error and its text
   public BackendException(int code, String message) {
@@ -12,7 +14,7 @@ public final class BackendException extends CommException {
     this.code = code;
   }
 
-  /// The library's own number for the error.
+  /// {@return the library's own number for the error}
   public int code() {
     return code;
   }

@@ -7,6 +7,8 @@ public final class BackendUnavailableException extends CommException {
   private final String reason;
   private final String remedy;
 
+  /// Makes the exception.
+  ///
   /// @param backend the name that was asked for
   /// @param reason why it can't be used
   /// @param remedy what to do about it
@@ -17,17 +19,17 @@ public final class BackendUnavailableException extends CommException {
     this.remedy = remedy;
   }
 
-  /// The name that was asked for.
+  /// {@return the name that was asked for}
   public String backend() {
     return backend;
   }
 
-  /// Why it can't be used.
+  /// {@return why it can't be used}
   public String reason() {
     return reason;
   }
 
-  /// What to do about it.
+  /// {@return what to do about it}
   public String remedy() {
     return remedy;
   }

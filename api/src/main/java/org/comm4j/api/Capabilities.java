@@ -10,6 +10,7 @@ import java.util.Set;
 /// @param deviations rules it can't keep, by number, each with the reason; only rules that the
 ///   contract's closed list names may stand here
 public record Capabilities(Set<Capability> supported, Map<String, String> deviations) {
+  /// Copies the collections.
   public Capabilities {
     supported =
         supported.isEmpty()
@@ -18,7 +19,9 @@ public record Capabilities(Set<Capability> supported, Map<String, String> deviat
     deviations = Map.copyOf(deviations);
   }
 
-  /// Whether the communicator can do this.
+  /// {@return whether the communicator can do this}
+  ///
+  /// @param capability what is asked for
   public boolean supports(Capability capability) {
     return supported.contains(capability);
   }

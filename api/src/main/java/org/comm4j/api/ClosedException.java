@@ -4,6 +4,8 @@ package org.comm4j.api;
 public final class ClosedException extends IllegalStateException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message what was attempted and on which communicator
   public ClosedException(String message) {
     super(message);

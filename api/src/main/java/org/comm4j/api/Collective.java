@@ -13,16 +13,16 @@ public sealed interface Collective extends Operation {
 
   /// A collective that combines elements of all ranks.
   sealed interface Reducing extends Collective {
-    /// What this rank contributes.
+    /// {@return what this rank contributes}
     CommData input();
 
-    /// The operator.
+    /// {@return the operator}
     ReduceOp op();
   }
 
   /// A collective with one rank that all others send to or receive from.
   sealed interface Rooted extends Collective {
-    /// That rank, the same on all ranks.
+    /// {@return that rank, the same on all ranks}
     int root();
   }
 
@@ -32,6 +32,7 @@ public sealed interface Collective extends Operation {
   /// @param output `count` elements; in place: the same memory as the input
   /// @param op legal for the type
   record AllReduce(CommData input, CommData output, ReduceOp op) implements Reducing {
+    /// Checks what needs no group.
     public AllReduce {
       Checks.reduction(op, input);
       Checks.sameShape("output", output, input);
@@ -50,8 +51,10 @@ public sealed interface Collective extends Operation {
   /// @param output on the root `count` elements, in place: the same memory as the input; on other
   ///   ranks ignored, may be null
   /// @param op legal for the type
+  /// @param root the root, the same on every rank
   record Reduce(CommData input, @Nullable CommData output, ReduceOp op, int root)
       implements Reducing, Rooted {
+    /// Checks what needs no group.
     public Reduce {
       Checks.reduction(op, input);
       if (output != null) {
@@ -69,6 +72,7 @@ public sealed interface Collective extends Operation {
   /// Every rank's data becomes the root's.
   ///
   /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, the same on every rank
   record Broadcast(CommData data, int root) implements Rooted {
     @Override
     public String label() {
@@ -81,6 +85,7 @@ public sealed interface Collective extends Operation {
   /// @param input `count` elements, the same count on every rank
   /// @param output `count × size` elements; in place: the input is this rank's part of the output
   record AllGather(CommData input, CommData output) implements Collective {
+    /// Checks what needs no group.
     public AllGather {
       Checks.sameType("output", output, input);
     }
@@ -97,6 +102,7 @@ public sealed interface Collective extends Operation {
   /// @param output at least the partition's extent; in place: the input is this rank's part of it
   /// @param parts where each rank's elements go; the same counts on all ranks
   record AllGatherV(CommData input, CommData output, Partition parts) implements Collective {
+    /// Checks what needs no group.
     public AllGatherV {
       Checks.sameType("output", output, input);
       Checks.holds("output", output, parts);
@@ -113,7 +119,9 @@ public sealed interface Collective extends Operation {
   /// @param input `count` elements, the same count on every rank
   /// @param output on the root `count × size` elements, in place: the input is the root's part of
   ///   it; on other ranks ignored, may be null
+  /// @param root the root, the same on every rank
   record Gather(CommData input, @Nullable CommData output, int root) implements Rooted {
+    /// Checks what needs no group.
     public Gather {
       if (output != null) {
         Checks.sameType("output", output, input);
@@ -132,8 +140,10 @@ public sealed interface Collective extends Operation {
   ///   the root's partition gives them, or the call is a mismatch
   /// @param output on the root at least the partition's extent; on other ranks ignored, may be null
   /// @param parts on the root where each rank's elements go; on other ranks ignored, may be null
+  /// @param root the root, the same on every rank
   record GatherV(CommData input, @Nullable CommData output, @Nullable Partition parts, int root)
       implements Rooted {
+    /// Checks what needs no group.
     public GatherV {
       if (output != null) {
         Checks.sameType("output", output, input);
@@ -154,7 +164,9 @@ public sealed interface Collective extends Operation {
   /// @param input on the root `count × size` elements; on other ranks ignored, may be null
   /// @param output `count` elements, the same count on every rank; in place on the root: the root's
   ///   part of the input
+  /// @param root the root, the same on every rank
   record Scatter(@Nullable CommData input, CommData output, int root) implements Rooted {
+    /// Checks what needs no group.
     public Scatter {
       if (input != null) {
         Checks.sameType("input", input, output);
@@ -173,8 +185,10 @@ public sealed interface Collective extends Operation {
   /// @param parts on the root where each rank's elements are; on other ranks ignored, may be null
   /// @param output as many elements as the root's partition gives this rank, or the call is a
   ///   mismatch
+  /// @param root the root, the same on every rank
   record ScatterV(@Nullable CommData input, @Nullable Partition parts, CommData output, int root)
       implements Rooted {
+    /// Checks what needs no group.
     public ScatterV {
       if (input != null) {
         Checks.sameType("input", input, output);
@@ -198,6 +212,7 @@ public sealed interface Collective extends Operation {
   ///   stays as it was
   /// @param op legal for the type
   record ReduceScatter(CommData input, CommData output, ReduceOp op) implements Reducing {
+    /// Checks what needs no group.
     public ReduceScatter {
       Checks.reduction(op, input);
       Checks.sameType("output", output, input);
@@ -218,6 +233,7 @@ public sealed interface Collective extends Operation {
   /// @param op legal for the type
   record ReduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op)
       implements Reducing {
+    /// Checks what needs no group.
     public ReduceScatterV {
       Checks.reduction(op, input);
       Checks.sameType("output", output, input);
@@ -235,6 +251,7 @@ public sealed interface Collective extends Operation {
   /// @param input `count × size` elements, the same count on every rank
   /// @param output `count × size` elements
   record AllToAll(CommData input, CommData output) implements Collective {
+    /// Checks what needs no group.
     public AllToAll {
       Checks.sameShape("output", output, input);
       Checks.disjoint(input, output);
@@ -255,6 +272,7 @@ public sealed interface Collective extends Operation {
   ///   are a mismatch
   record AllToAllV(CommData input, Partition sendParts, CommData output, Partition receiveParts)
       implements Collective {
+    /// Checks what needs no group.
     public AllToAllV {
       Checks.sameType("output", output, input);
       Checks.holds("input", input, sendParts);
@@ -274,6 +292,7 @@ public sealed interface Collective extends Operation {
   /// @param output `count` elements; in place: the same memory as the input
   /// @param op legal for the type; [ReduceOp#AVERAGE] divides by the number of inputs, `rank + 1`
   record Scan(CommData input, CommData output, ReduceOp op) implements Reducing {
+    /// Checks what needs no group.
     public Scan {
       Checks.reduction(op, input);
       Checks.sameShape("output", output, input);
@@ -293,6 +312,7 @@ public sealed interface Collective extends Operation {
   /// @param output `count` elements; in place: the same memory as the input
   /// @param op legal for the type; [ReduceOp#AVERAGE] divides by the number of inputs, `rank`
   record ExclusiveScan(CommData input, CommData output, ReduceOp op) implements Reducing {
+    /// Checks what needs no group.
     public ExclusiveScan {
       Checks.reduction(op, input);
       Checks.sameShape("output", output, input);

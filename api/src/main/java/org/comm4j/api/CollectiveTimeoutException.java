@@ -1,22 +1,25 @@
 package org.comm4j.api;
 
+import java.util.Arrays;
 import java.util.List;
 
 /// An operation's deadline (`COMM_TIMEOUT`) passed while the peers it waits for are alive but have
 /// not come. The communicator is broken.
 public final class CollectiveTimeoutException extends CommException {
   private static final long serialVersionUID = 1L;
-  private final List<Integer> missing;
+  private final int[] missing;
 
+  /// Makes the exception.
+  ///
   /// @param missing the ranks that this rank waited for, in the communicator
   /// @param message which call, for how long, for whom
   public CollectiveTimeoutException(List<Integer> missing, String message) {
     super(message);
-    this.missing = List.copyOf(missing);
+    this.missing = missing.stream().mapToInt(Integer::intValue).toArray();
   }
 
-  /// The ranks that the caller waited for, in the communicator.
+  /// {@return the ranks that the caller waited for, in the communicator}
   public List<Integer> missing() {
-    return missing;
+    return Arrays.stream(missing).boxed().toList();
   }
 }

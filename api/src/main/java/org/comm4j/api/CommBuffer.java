@@ -6,12 +6,12 @@ package org.comm4j.api;
 /// Closing is local. A buffer closed while an operation uses it is an [IllegalStateException], and
 /// so is any use after it, or after its communicator, was closed.
 public interface CommBuffer extends AutoCloseable {
-  /// The whole buffer; valid until [#close()].
+  /// {@return the whole buffer; valid until [#close()]}
   ///
   /// @throws IllegalStateException once the buffer is closed
   CommData data();
 
-  /// The whole buffer, for the host to read and write.
+  /// {@return the whole buffer, for the host to read and write}
   ///
   /// @throws IllegalStateException once the buffer is closed, or if it is in a device's memory
   default HostData hostData() {

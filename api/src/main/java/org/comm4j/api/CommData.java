@@ -16,57 +16,71 @@ import java.nio.ShortBuffer;
 /// that uses it is in flight, neither writes an input nor touches an output. Views are immutable
 /// and may be shared between threads and re-used for any number of calls.
 public sealed interface CommData permits HostData, DeviceData {
-  /// What the elements are.
+  /// {@return what the elements are}
   DataType type();
 
-  /// How many elements there are.
+  /// {@return how many elements there are}
   long count();
 
-  /// The size in bytes.
+  /// {@return the size in bytes}
   default long bytes() {
     return type().bytes(count());
   }
 
-  /// A part of this view.
+  /// {@return a part of this view}
   ///
   /// @param from the first element, in `0..count()`
   /// @param count how many, at most `count() - from`
   /// @throws IllegalArgumentException if the part is not inside this view
   CommData slice(long from, long count);
 
-  /// The array's elements as FLOAT64.
+  /// {@return the array's elements as FLOAT64}
+  ///
+  /// @param array the elements, not copied
   static HostData of(double... array) {
     return of(DataType.FLOAT64, MemorySegment.ofArray(array));
   }
 
-  /// The array's elements as FLOAT32.
+  /// {@return the array's elements as FLOAT32}
+  ///
+  /// @param array the elements, not copied
   static HostData of(float... array) {
     return of(DataType.FLOAT32, MemorySegment.ofArray(array));
   }
 
-  /// The array's elements as INT64.
+  /// {@return the array's elements as INT64}
+  ///
+  /// @param array the elements, not copied
   static HostData of(long... array) {
     return of(DataType.INT64, MemorySegment.ofArray(array));
   }
 
-  /// The array's elements as INT32.
+  /// {@return the array's elements as INT32}
+  ///
+  /// @param array the elements, not copied
   static HostData of(int... array) {
     return of(DataType.INT32, MemorySegment.ofArray(array));
   }
 
-  /// The array's elements as INT16.
+  /// {@return the array's elements as INT16}
+  ///
+  /// @param array the elements, not copied
   static HostData of(short... array) {
     return of(DataType.INT16, MemorySegment.ofArray(array));
   }
 
-  /// The array's elements as INT8.
+  /// {@return the array's elements as INT8}
+  ///
+  /// @param array the elements, not copied
   static HostData of(byte... array) {
     return of(DataType.INT8, MemorySegment.ofArray(array));
   }
 
-  /// The elements between the buffer's position and limit, in native byte order: FLOAT64, FLOAT32,
-  /// INT64, INT32, INT16 or INT8 by the kind of buffer. The position is not changed, now or later.
+  /// {@return the elements between the buffer's position and limit, in native byte order: FLOAT64,
+  /// FLOAT32, INT64, INT32, INT16 or INT8 by the kind of buffer} The position is not changed, now
+  /// or later.
   ///
+  /// @param buffer direct or on the heap; not copied
   /// @throws IllegalArgumentException if the buffer has another byte order or holds characters
   static HostData of(Buffer buffer) {
     return switch (buffer) {
@@ -84,24 +98,29 @@ public sealed interface CommData permits HostData, DeviceData {
     };
   }
 
-  /// The bytes between the buffer's position and limit as elements of `type`, in native byte order
-  /// whatever order the buffer has.
+  /// {@return the bytes between the buffer's position and limit as elements of `type`, in native
+  /// byte order whatever order the buffer has}
   ///
+  /// @param type what the elements are
+  /// @param buffer direct or on the heap; not copied
   /// @throws IllegalArgumentException if the bytes are no whole number of elements
   static HostData of(DataType type, ByteBuffer buffer) {
     return of(type, MemorySegment.ofBuffer(buffer));
   }
 
-  /// The whole segment as elements of `type`: heap, native, mapped or shared memory.
+  /// {@return the whole segment as elements of `type`: heap, native, mapped or shared memory}
   ///
+  /// @param type what the elements are
+  /// @param segment not copied; its size is a multiple of the size of one element
   /// @throws IllegalArgumentException if the segment is no whole number of elements
   static HostData of(DataType type, MemorySegment segment) {
     return new HostData(type, segment);
   }
 
-  /// Memory of a device, by its raw address. Unsafe: nothing can check that the address is valid,
-  /// that it stays so while operations use it, or that it belongs to that device.
+  /// {@return memory of a device, by its raw address} Unsafe: nothing can check that the address is
+  /// valid, that it stays so while operations use it, or that it belongs to that device.
   ///
+  /// @param type what the elements are
   /// @param address of the first element in the device's address space
   /// @param count how many elements
   /// @param device the number of the device as its own library counts

@@ -40,70 +40,96 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
 
   // --- who and what ---
 
-  /// A name for people, for example `world` or `world/split-3`; the same on every rank.
+  /// {@return a name for people, for example `world` or `world/split-3`; the same on every rank}
   String name();
 
-  /// The backend's name, for example `shm`.
+  /// {@return the backend's name, for example `shm`}
   String backend();
 
-  /// What this communicator can do.
+  /// {@return what this communicator can do}
   Capabilities capabilities();
 
-  /// Where its ranks are.
+  /// {@return where its ranks are}
   Topology topology();
 
   // --- any operation ---
 
   /// Runs an operation and waits until this rank's part is done.
   ///
+  /// @param operation what to do; may be used again
   /// @return what a receive or probe got, null for every other operation
   /// @throws IllegalArgumentException if the operation does not fit this rank and group
   @Nullable Received run(Operation operation);
 
   /// Starts an operation.
   ///
+  /// @param operation what to do; may be used again
+  /// @return what to await
   /// @throws IllegalArgumentException if the operation does not fit this rank and group
   Request start(Operation operation);
 
   /// Checks an operation once, for any number of starts.
   ///
+  /// @param operation what to do; may be used again
+  /// @return what to start, as often as needed
   /// @throws IllegalArgumentException if the operation does not fit this rank and group
   PersistentRequest prepare(Operation operation);
 
   // --- collectives; shapes and rules stand with the records ---
 
   /// [Collective.AllReduce] in place.
+  ///
+  /// @param data this rank's elements, overwritten with the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void allReduce(CommData data, ReduceOp op) {
     run(new Collective.AllReduce(data, data, op));
   }
 
   /// [Collective.AllReduce].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output becomes the result; as many elements, apart from the input or the same memory
+  /// @param op how elements are combined; legal for the type
   default void allReduce(CommData input, CommData output, ReduceOp op) {
     run(new Collective.AllReduce(input, output, op));
   }
 
   /// [Collective.AllReduce] of FLOAT32, in place.
+  ///
+  /// @param data this rank's elements, overwritten with the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void allReduce(float[] data, ReduceOp op) {
     allReduce(of(data), op);
   }
 
   /// [Collective.AllReduce] of FLOAT64, in place.
+  ///
+  /// @param data this rank's elements, overwritten with the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void allReduce(double[] data, ReduceOp op) {
     allReduce(of(data), op);
   }
 
   /// [Collective.AllReduce] of INT32, in place.
+  ///
+  /// @param data this rank's elements, overwritten with the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void allReduce(int[] data, ReduceOp op) {
     allReduce(of(data), op);
   }
 
   /// [Collective.AllReduce] of INT64, in place.
+  ///
+  /// @param data this rank's elements, overwritten with the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void allReduce(long[] data, ReduceOp op) {
     allReduce(of(data), op);
   }
 
   /// [Collective.AllReduce] of one number.
   ///
+  /// @param value this rank's number
+  /// @param op how elements are combined; legal for the type
   /// @return the reduction of all ranks' values
   default double allReduce(double value, ReduceOp op) {
     double[] data = {value};
@@ -113,6 +139,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
 
   /// [Collective.AllReduce] of one number.
   ///
+  /// @param value this rank's number
+  /// @param op how elements are combined; legal for the type
   /// @return the reduction of all ranks' values
   default long allReduce(long value, ReduceOp op) {
     long[] data = {value};
@@ -121,144 +149,254 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   }
 
   /// [Collective.Reduce].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output on the root as many elements as the input; elsewhere ignored, may be null
+  /// @param op how elements are combined; legal for the type
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(CommData input, @Nullable CommData output, ReduceOp op, int root) {
     run(new Collective.Reduce(input, output, op, root));
   }
 
   /// [Collective.Reduce] of FLOAT32, in place on the root.
+  ///
+  /// @param data this rank's elements, on the root overwritten with the result; the same count
+  ///   everywhere
+  /// @param op how elements are combined; legal for the type
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(float[] data, ReduceOp op, int root) {
     reduce(of(data), of(data), op, root);
   }
 
   /// [Collective.Reduce] of FLOAT64, in place on the root.
+  ///
+  /// @param data this rank's elements, on the root overwritten with the result; the same count
+  ///   everywhere
+  /// @param op how elements are combined; legal for the type
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(double[] data, ReduceOp op, int root) {
     reduce(of(data), of(data), op, root);
   }
 
   /// [Collective.Broadcast].
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(CommData data, int root) {
     run(new Collective.Broadcast(data, root));
   }
 
   /// [Collective.Broadcast] of FLOAT32.
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(float[] data, int root) {
     broadcast(of(data), root);
   }
 
   /// [Collective.Broadcast] of FLOAT64.
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(double[] data, int root) {
     broadcast(of(data), root);
   }
 
   /// [Collective.Broadcast] of INT32.
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(int[] data, int root) {
     broadcast(of(data), root);
   }
 
   /// [Collective.Broadcast] of INT64.
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(long[] data, int root) {
     broadcast(of(data), root);
   }
 
   /// [Collective.Broadcast] of INT8, that is of bytes.
+  ///
+  /// @param data read on the root, written elsewhere; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(byte[] data, int root) {
     broadcast(of(data), root);
   }
 
   /// [Collective.AllGather].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
   default void allGather(CommData input, CommData output) {
     run(new Collective.AllGather(input, output));
   }
 
   /// [Collective.AllGather] of FLOAT32.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
   default void allGather(float[] input, float[] output) {
     allGather(of(input), of(output));
   }
 
   /// [Collective.AllGather] of FLOAT64.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
   default void allGather(double[] input, double[] output) {
     allGather(of(input), of(output));
   }
 
   /// [Collective.AllGather] of INT32.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
   default void allGather(int[] input, int[] output) {
     allGather(of(input), of(output));
   }
 
   /// [Collective.AllGather] of INT64.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
   default void allGather(long[] input, long[] output) {
     allGather(of(input), of(output));
   }
 
   /// [Collective.AllGatherV], parts one behind the other.
+  ///
+  /// @param input as many elements as the counts give this rank
+  /// @param output holds the parts of all ranks
+  /// @param counts for each rank how many elements it has
   default void allGatherV(CommData input, CommData output, long[] counts) {
     run(new Collective.AllGatherV(input, output, Partition.of(counts)));
   }
 
   /// [Collective.AllGatherV].
+  ///
+  /// @param input as many elements as the counts give this rank
+  /// @param output holds the parts of all ranks
+  /// @param counts for each rank how many elements it has
+  /// @param displacements for each rank where its part starts in the output, in elements
   default void allGatherV(CommData input, CommData output, long[] counts, long[] displacements) {
     run(new Collective.AllGatherV(input, output, Partition.of(counts, displacements)));
   }
 
   /// [Collective.Gather].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output on the root `size()` times as many; elsewhere ignored, may be null
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void gather(CommData input, @Nullable CommData output, int root) {
     run(new Collective.Gather(input, output, root));
   }
 
   /// [Collective.GatherV].
+  ///
+  /// @param input as many elements as the root's partition gives this rank
+  /// @param output on the root at least the extent of the partition; elsewhere ignored, may be null
+  /// @param parts on the root where each rank's elements go; elsewhere ignored, may be null
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void gatherV(
       CommData input, @Nullable CommData output, @Nullable Partition parts, int root) {
     run(new Collective.GatherV(input, output, parts, root));
   }
 
   /// [Collective.Scatter].
+  ///
+  /// @param input on the root `size()` times as many elements as the output; elsewhere ignored, may
+  ///   be null
+  /// @param output becomes this rank's part; the same count on every rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void scatter(@Nullable CommData input, CommData output, int root) {
     run(new Collective.Scatter(input, output, root));
   }
 
   /// [Collective.ScatterV].
+  ///
+  /// @param input on the root at least the extent of the partition; elsewhere ignored, may be null
+  /// @param parts on the root where each rank's elements are; elsewhere ignored, may be null
+  /// @param output as many elements as the root's partition gives this rank
+  /// @param root the root, in `0..size()-1`, the same on every rank
   default void scatterV(
       @Nullable CommData input, @Nullable Partition parts, CommData output, int root) {
     run(new Collective.ScatterV(input, parts, output, root));
   }
 
   /// [Collective.ReduceScatter].
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes this rank's part of the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void reduceScatter(CommData input, CommData output, ReduceOp op) {
     run(new Collective.ReduceScatter(input, output, op));
   }
 
   /// [Collective.ReduceScatter] of FLOAT32.
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes this rank's part of the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void reduceScatter(float[] input, float[] output, ReduceOp op) {
     reduceScatter(of(input), of(output), op);
   }
 
   /// [Collective.ReduceScatter] of FLOAT64.
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes this rank's part of the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
   default void reduceScatter(double[] input, double[] output, ReduceOp op) {
     reduceScatter(of(input), of(output), op);
   }
 
   /// [Collective.ReduceScatterV], parts one behind the other.
+  ///
+  /// @param input the parts of all ranks, one behind the other
+  /// @param counts for each rank how many elements its part has; the same on every rank
+  /// @param output as many elements as the counts give this rank
+  /// @param op how elements are combined; legal for the type
   default void reduceScatterV(CommData input, long[] counts, CommData output, ReduceOp op) {
     run(new Collective.ReduceScatterV(input, Partition.of(counts), output, op));
   }
 
   /// [Collective.AllToAll].
+  ///
+  /// @param input a part for each rank, all of one length; the same count on every rank
+  /// @param output a part from each rank; as many elements as the input, apart from it
   default void allToAll(CommData input, CommData output) {
     run(new Collective.AllToAll(input, output));
   }
 
   /// [Collective.AllToAllV].
+  ///
+  /// @param input at least the extent of `sendParts`
+  /// @param sendParts which elements go to which rank
+  /// @param output at least the extent of `receiveParts`, apart from the input
+  /// @param receiveParts where each rank's elements go
   default void allToAllV(
       CommData input, Partition sendParts, CommData output, Partition receiveParts) {
     run(new Collective.AllToAllV(input, sendParts, output, receiveParts));
   }
 
   /// [Collective.Scan].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output becomes the reduction over ranks `0..rank()`; as many elements
+  /// @param op how elements are combined; legal for the type
   default void scan(CommData input, CommData output, ReduceOp op) {
     run(new Collective.Scan(input, output, op));
   }
 
   /// [Collective.ExclusiveScan].
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output becomes the reduction over ranks `0..rank()-1`, not written on rank 0; as many
+  ///   elements
+  /// @param op how elements are combined; legal for the type
   default void exclusiveScan(CommData input, CommData output, ReduceOp op) {
     run(new Collective.ExclusiveScan(input, output, op));
   }
@@ -270,17 +408,37 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   // --- messages between two ranks ---
 
   /// [PointToPoint.Send].
+  ///
+  /// @param data what to send
+  /// @param destination the receiving rank
+  /// @param tag `0..`[#MAX_TAG]
   default void send(CommData data, int destination, int tag) {
     run(new PointToPoint.Send(data, destination, tag));
   }
 
   /// [PointToPoint.Receive].
+  ///
+  /// @param data where the message goes; at least as long as it
+  /// @param source the sending rank or [#ANY_SOURCE]
+  /// @param tag the message's tag or [#ANY_TAG]
+  /// @return where the message came from and how long it is
   Received receive(CommData data, int source, int tag);
 
   /// [PointToPoint.SendReceive], both with one tag.
+  ///
+  /// @param output what to send
+  /// @param destination the receiving rank
+  /// @param input where the received message goes; apart from the output
+  /// @param source the sending rank or [#ANY_SOURCE]
+  /// @param tag `0..`[#MAX_TAG]
+  /// @return where the received message came from and how long it is
   Received sendReceive(CommData output, int destination, CommData input, int source, int tag);
 
   /// [PointToPoint.Probe].
+  ///
+  /// @param source the sending rank or [#ANY_SOURCE]
+  /// @param tag the message's tag or [#ANY_TAG]
+  /// @return where the message comes from and how long it is
   Received probe(int source, int tag);
 
   /// Completes every operation that this rank started on the communicator.
@@ -301,18 +459,21 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
 
   /// Makes another communicator of the same ranks, independent of this one; a collective.
   ///
+  /// @return the new communicator, to be closed by the caller
   /// @throws UnsupportedException if the backend can't
   Communicator duplicate();
 
   /// Makes a communicator for the ranks of each host; a collective. Hosts are told apart by what
   /// they are, never by launcher variables.
   ///
+  /// @return the communicator of this rank's host, to be closed by the caller
   /// @throws UnsupportedException if the backend can't
   Communicator splitLocal();
 
   /// Makes a communicator of the ranks that are still alive, after a failure or without one; a
   /// collective of the survivors. This communicator stays as it is; close it.
   ///
+  /// @return the new communicator, and which rank was which
   /// @throws UnsupportedException if the backend can't
   /// @throws EvictedException if the others have given this rank up
   Shrunk shrink();
@@ -321,21 +482,25 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
 
   /// Allocates memory that this communicator moves without a copy. Local, not a collective; zeroed.
   ///
+  /// @param type what the elements are
   /// @param count how many elements, 0 or more
+  /// @return the memory, to be closed by the caller
   /// @throws TransportFailedException if there is no space; the message names the place and the
   ///   setting that limits it, and the communicator stays usable
   CommBuffer allocate(DataType type, long count);
 
-  /// Memory shared by the ranks of a host.
+  /// {@return memory shared by the ranks of a host}
   SharedMemoryProvider sharedMemory();
 
-  /// Ordering with a device's streams; empty for backends in the host.
+  /// {@return ordering with a device's streams; empty for backends in the host}
   Optional<StreamSync> streamSync();
 
   // --- the end ---
 
   /// Breaks the communicator on every rank: calls in progress and later ones throw
   /// [AbortedException] with this rank and reason. Returns at once.
+  ///
+  /// @param reason a sentence for the other ranks
   void abort(String reason);
 
   /// Ends the processes of all ranks, this one included, as soon as possible. Does not return.
@@ -343,10 +508,10 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param code the exit code, `1..255`
   void abortProcess(int code);
 
-  /// Whether [#close()] was called on this rank.
+  /// {@return whether [#close()] was called on this rank}
   boolean isClosed();
 
-  /// Why the communicator is broken; empty while it is not.
+  /// {@return why the communicator is broken; empty while it is not}
   Optional<CommException> failure();
 
   /// Ends this rank's part, after trying for at most 2 s to complete what it started. Other ranks

@@ -5,6 +5,8 @@ package org.comm4j.api;
 public final class ConcurrentUseException extends CommException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message both threads and what to do
   public ConcurrentUseException(String message) {
     super(message);

@@ -8,45 +8,82 @@ package org.comm4j.api;
 /// [ReduceOp#MAX_LOC], is 16 bytes: the value at byte 0 (the rest of the first 8 bytes is padding,
 /// carried but never read) and a signed 64-bit index at byte 8.
 public enum DataType {
+  /// IEEE 754 binary64.
   FLOAT64(0, 8, Kind.FLOAT),
+  /// IEEE 754 binary32.
   FLOAT32(1, 4, Kind.FLOAT),
+  /// IEEE 754 binary16.
   FLOAT16(2, 2, Kind.FLOAT),
+  /// bfloat16: the upper half of a FLOAT32.
   BFLOAT16(3, 2, Kind.FLOAT),
+  /// OCP E4M3: no infinity, largest finite value 448.
   FLOAT8_E4M3(4, 1, Kind.FLOAT),
+  /// OCP E5M2.
   FLOAT8_E5M2(5, 1, Kind.FLOAT),
+  /// Signed, two's complement, 64 bits.
   INT64(10, 8, Kind.SIGNED),
+  /// Signed, two's complement, 32 bits.
   INT32(11, 4, Kind.SIGNED),
+  /// Signed, two's complement, 16 bits.
   INT16(12, 2, Kind.SIGNED),
+  /// Signed, two's complement, 8 bits.
   INT8(13, 1, Kind.SIGNED),
+  /// Unsigned, 64 bits.
   UINT64(20, 8, Kind.UNSIGNED),
+  /// Unsigned, 32 bits.
   UINT32(21, 4, Kind.UNSIGNED),
+  /// Unsigned, 16 bits.
   UINT16(22, 2, Kind.UNSIGNED),
+  /// Unsigned, 8 bits.
   UINT8(23, 1, Kind.UNSIGNED),
+  /// One byte, zero or not.
   BOOL(30, 1, Kind.BOOL),
+  /// Two FLOAT32, the real part first.
   COMPLEX64(40, 8, Kind.COMPLEX),
+  /// Two FLOAT64, the real part first.
   COMPLEX128(41, 16, Kind.COMPLEX),
+  /// A [#FLOAT64] value and an index.
   FLOAT64_PAIR(100, 16, Kind.PAIR),
+  /// A [#FLOAT32] value and an index.
   FLOAT32_PAIR(101, 16, Kind.PAIR),
+  /// A [#FLOAT16] value and an index.
   FLOAT16_PAIR(102, 16, Kind.PAIR),
+  /// A [#BFLOAT16] value and an index.
   BFLOAT16_PAIR(103, 16, Kind.PAIR),
+  /// A [#FLOAT8_E4M3] value and an index.
   FLOAT8_E4M3_PAIR(104, 16, Kind.PAIR),
+  /// A [#FLOAT8_E5M2] value and an index.
   FLOAT8_E5M2_PAIR(105, 16, Kind.PAIR),
+  /// A [#INT64] value and an index.
   INT64_PAIR(110, 16, Kind.PAIR),
+  /// A [#INT32] value and an index.
   INT32_PAIR(111, 16, Kind.PAIR),
+  /// A [#INT16] value and an index.
   INT16_PAIR(112, 16, Kind.PAIR),
+  /// A [#INT8] value and an index.
   INT8_PAIR(113, 16, Kind.PAIR),
+  /// A [#UINT64] value and an index.
   UINT64_PAIR(120, 16, Kind.PAIR),
+  /// A [#UINT32] value and an index.
   UINT32_PAIR(121, 16, Kind.PAIR),
+  /// A [#UINT16] value and an index.
   UINT16_PAIR(122, 16, Kind.PAIR),
+  /// A [#UINT8] value and an index.
   UINT8_PAIR(123, 16, Kind.PAIR);
 
   /// What kind of number a type holds; an operator is legal for whole kinds ([ReduceOp#supports]).
   public enum Kind {
+    /// A floating-point number.
     FLOAT,
+    /// A signed integer.
     SIGNED,
+    /// An unsigned integer.
     UNSIGNED,
+    /// True or false.
     BOOL,
+    /// A complex number.
     COMPLEX,
+    /// A value and an index.
     PAIR
   }
 
@@ -74,8 +111,9 @@ public enum DataType {
     this.kind = kind;
   }
 
-  /// The type with this id.
+  /// {@return the type with this id}
   ///
+  /// @param id as [#id()] gives it
   /// @throws IllegalArgumentException if no type has it
   public static DataType ofId(int id) {
     DataType type = id >= 0 && id < BY_ID.length ? BY_ID[id] : null;
@@ -85,18 +123,19 @@ public enum DataType {
     return type;
   }
 
-  /// The stable id, in `0..123`.
+  /// {@return the stable id, in `0..123`}
   public int id() {
     return id;
   }
 
-  /// The size of one element in bytes: 1, 2, 4, 8 or 16.
+  /// {@return the size of one element in bytes: 1, 2, 4, 8 or 16}
   public int bytes() {
     return bytes;
   }
 
-  /// The size of `count` elements in bytes.
+  /// {@return the size of `count` elements in bytes}
   ///
+  /// @param count how many elements, 0 or more
   /// @throws IllegalArgumentException if count is negative or the size exceeds a signed 64-bit
   ///   number
   public long bytes(long count) {
@@ -107,27 +146,29 @@ public enum DataType {
     return count << shift;
   }
 
-  /// How many whole elements fit in `bytes` bytes.
+  /// {@return how many whole elements fit in `bytes` bytes}
+  ///
+  /// @param bytes 0 or more
   public long countIn(long bytes) {
     return bytes >> shift;
   }
 
-  /// The kind of number.
+  /// {@return the kind of number}
   public Kind kind() {
     return kind;
   }
 
-  /// Whether this is a signed or unsigned integer.
+  /// {@return whether this is a signed or unsigned integer}
   public boolean isInteger() {
     return kind == Kind.SIGNED || kind == Kind.UNSIGNED;
   }
 
-  /// The type of a pair's value; for every other type the type itself.
+  /// {@return the type of a pair's value; for every other type the type itself}
   public DataType valueType() {
     return kind == Kind.PAIR ? ofId(id - PAIR_ID) : this;
   }
 
-  /// The type of pairs of this value and an index.
+  /// {@return the type of pairs of this value and an index}
   ///
   /// @throws IllegalArgumentException unless this is an integer or a float
   public DataType pairType() {

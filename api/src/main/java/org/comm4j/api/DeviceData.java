@@ -7,6 +7,7 @@ package org.comm4j.api;
 /// @param count how many elements, at least 0
 /// @param device the number of the device as its own library counts, at least 0
 public record DeviceData(DataType type, long address, long count, int device) implements CommData {
+  /// Checks the arguments.
   public DeviceData {
     type.bytes(count);
     if (device < 0) {

@@ -5,6 +5,8 @@ package org.comm4j.api;
 public final class EvictedException extends CommException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message for how long this rank was silent, as far as it knows
   public EvictedException(String message) {
     super(message);

@@ -37,7 +37,8 @@ public final class HostData implements CommData {
     return segment.byteSize();
   }
 
-  /// The memory. Its size is exactly [#bytes()]; it need not be aligned to the element's size.
+  /// {@return the memory} Its size is exactly [#bytes()]; it need not be aligned to the element's
+  /// size.
   public MemorySegment segment() {
     return segment;
   }
@@ -48,7 +49,9 @@ public final class HostData implements CommData {
     return new HostData(type, segment.asSlice(type.bytes(from), type.bytes(count)));
   }
 
-  /// Whether the two views have at least one byte in common.
+  /// {@return whether the two views have at least one byte in common}
+  ///
+  /// @param other the view to compare with
   public boolean overlaps(HostData other) {
     if (isOpaque() || other.isOpaque()) {
       return segment.asOverlappingSlice(other.segment).isPresent();
@@ -58,7 +61,9 @@ public final class HostData implements CommData {
         && other.segment.address() < segment.address() + bytes();
   }
 
-  /// Whether the two views are of exactly the same bytes.
+  /// {@return whether the two views are of exactly the same bytes}
+  ///
+  /// @param other the view to compare with
   public boolean isSameMemory(HostData other) {
     return segment.address() == other.segment.address()
         && bytes() == other.bytes()

@@ -5,6 +5,8 @@ package org.comm4j.api;
 public final class InterruptedCallException extends CommException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message which call was interrupted
   public InterruptedCallException(String message) {
     super(message);

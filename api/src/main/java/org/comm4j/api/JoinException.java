@@ -34,12 +34,16 @@ public final class JoinException extends CommException {
 
   private final Reason reason;
 
+  /// Makes the exception.
+  ///
   /// @param reason the kind of failure
   /// @param message what was attempted, the values on both sides, what to do
   public JoinException(Reason reason, String message) {
     this(reason, message, null);
   }
 
+  /// Makes the exception.
+  ///
   /// @param reason the kind of failure
   /// @param message what was attempted, the values on both sides, what to do
   /// @param cause the exception below, or null
@@ -48,7 +52,7 @@ public final class JoinException extends CommException {
     this.reason = reason;
   }
 
-  /// The kind of failure.
+  /// {@return the kind of failure}
   public Reason reason() {
     return reason;
   }

@@ -5,6 +5,8 @@ package org.comm4j.api;
 public final class MismatchedCallException extends CommException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message who called what
   public MismatchedCallException(String message) {
     super(message);

@@ -2,10 +2,10 @@ package org.comm4j.api;
 
 /// The least that a group of ranks offers: who am I, how many are we, and a barrier.
 public interface NodeCommunicator {
-  /// This rank, in `0..size()-1`.
+  /// {@return this rank, in `0..size()-1`}
   int rank();
 
-  /// The number of ranks, at least 1.
+  /// {@return the number of ranks, at least 1}
   int size();
 
   /// Returns when every rank of the group has called it.

@@ -8,6 +8,6 @@ package org.comm4j.api;
 /// rank and size. Backends switch over the records; operations are added in minor releases only, so
 /// a backend outside this repository keeps a `default` branch that throws [UnsupportedException].
 public sealed interface Operation permits Collective, PointToPoint {
-  /// The operation's name as errors and the command line show it, for example `allReduce`.
+  /// {@return the operation's name as errors and the command line show it, for example `allReduce`}
   String label();
 }

@@ -16,7 +16,9 @@ public final class Partition {
     this.extent = checkedExtent(counts, displacements);
   }
 
-  /// Parts one behind the other, rank 0's first.
+  /// {@return parts one behind the other, rank 0's first}
+  ///
+  /// @param counts how many elements each rank has, at least 0
   public static Partition of(long... counts) {
     long[] own = counts.clone();
     long[] displacements = new long[own.length];
@@ -26,7 +28,7 @@ public final class Partition {
     return new Partition(own, displacements);
   }
 
-  /// Parts anywhere in the buffer.
+  /// {@return parts anywhere in the buffer}
   ///
   /// @param counts how many elements each rank has, at least 0
   /// @param displacements where each rank's first element stands, at least 0
@@ -40,29 +42,36 @@ public final class Partition {
     return new Partition(counts.clone(), displacements.clone());
   }
 
-  /// Equal parts one behind the other.
+  /// {@return equal parts one behind the other}
+  ///
+  /// @param ranks how many ranks have a part, at least 0
+  /// @param count how many elements each part has, at least 0
   public static Partition even(int ranks, long count) {
     long[] counts = new long[ranks];
     Arrays.fill(counts, count);
     return of(counts);
   }
 
-  /// How many ranks have a part.
+  /// {@return how many ranks have a part}
   public int ranks() {
     return counts.length;
   }
 
-  /// How many elements a rank's part has.
+  /// {@return how many elements a rank's part has}
+  ///
+  /// @param rank in `0..ranks()-1`
   public long count(int rank) {
     return counts[rank];
   }
 
-  /// Where a rank's part starts.
+  /// {@return where a rank's part starts}
+  ///
+  /// @param rank in `0..ranks()-1`
   public long displacement(int rank) {
     return displacements[rank];
   }
 
-  /// How long a buffer must be to hold every part: the end of the last one.
+  /// {@return how long a buffer must be to hold every part: the end of the last one}
   public long extent() {
     return extent;
   }

@@ -1,5 +1,6 @@
 package org.comm4j.api;
 
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -7,10 +8,12 @@ import org.jspecify.annotations.Nullable;
 /// [Communicator#shrink()] it.
 public final class PeerFailedException extends CommException {
   private static final long serialVersionUID = 1L;
-  private final List<Integer> ranks;
-  private final List<Integer> worldRanks;
+  private final int[] ranks;
+  private final int[] worldRanks;
   private final String evidence;
 
+  /// Makes the exception.
+  ///
   /// @param ranks who failed, in the communicator, not empty
   /// @param worldRanks the same ranks as numbered in the launch
   /// @param evidence how it is known, for example `control connection closed`
@@ -25,22 +28,22 @@ public final class PeerFailedException extends CommException {
                 ranks.equals(worldRanks) ? "" : " (of the launch: " + numbers(worldRanks) + ")",
                 evidence),
         cause);
-    this.ranks = List.copyOf(ranks);
-    this.worldRanks = List.copyOf(worldRanks);
+    this.ranks = ranks.stream().mapToInt(Integer::intValue).toArray();
+    this.worldRanks = worldRanks.stream().mapToInt(Integer::intValue).toArray();
     this.evidence = evidence;
   }
 
-  /// Who failed, in the communicator.
+  /// {@return who failed, in the communicator}
   public List<Integer> ranks() {
-    return ranks;
+    return Arrays.stream(ranks).boxed().toList();
   }
 
-  /// Who failed, as numbered in the launch.
+  /// {@return who failed, as numbered in the launch}
   public List<Integer> worldRanks() {
-    return worldRanks;
+    return Arrays.stream(worldRanks).boxed().toList();
   }
 
-  /// How it is known.
+  /// {@return how it is known}
   public String evidence() {
     return evidence;
   }

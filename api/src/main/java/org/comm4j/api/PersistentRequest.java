@@ -2,11 +2,12 @@ package org.comm4j.api;
 
 /// An operation that is prepared once and started often, always on the same memory.
 public interface PersistentRequest {
-  /// What is prepared.
+  /// {@return what is prepared}
   Operation operation();
 
   /// Starts it.
   ///
+  /// @return what to await
   /// @throws IllegalStateException if its last start has not ended
   Request start();
 

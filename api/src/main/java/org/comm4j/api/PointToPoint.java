@@ -44,6 +44,7 @@ public sealed interface PointToPoint extends Operation {
   record SendReceive(
       CommData output, int destination, int sendTag, CommData input, int source, int receiveTag)
       implements PointToPoint {
+    /// Checks what needs no group.
     public SendReceive {
       Checks.disjoint(output, input);
     }

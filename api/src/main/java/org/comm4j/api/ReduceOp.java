@@ -56,34 +56,53 @@ public sealed interface ReduceOp {
   ///
   /// @param name shown in errors and compared between ranks: all ranks must use the same name
   /// @param function combines element by element; see [Function] for what it promises
+  /// @return the operator
   static ReduceOp of(String name, Function function) {
     return new UserDefined(name, function);
   }
 
-  /// The operator's name, as errors and the command line show it.
+  /// {@return the operator's name, as errors and the command line show it}
   String name();
 
-  /// Whether this operator is defined for elements of `type`.
+  /// {@return whether this operator is defined for elements of `type`}
+  ///
+  /// @param type the elements' type
   boolean supports(DataType type);
 
-  /// The type in which elements of `type` are combined. 8- and 16-bit floats add and multiply in
-  /// FLOAT32; AVERAGE takes integers of 8 to 32 bit in 64 bit; everything else stays in `type`.
+  /// {@return the type in which elements of `type` are combined} 8- and 16-bit floats add and
+  /// multiply in FLOAT32; AVERAGE takes integers of 8 to 32 bit in 64 bit; everything else stays in
+  /// `type`.
+  ///
+  /// @param type the elements' type
   DataType accumulationType(DataType type);
 
   /// The operators that every backend knows.
   enum Predefined implements ReduceOp {
+    /// [ReduceOp#SUM].
     SUM,
+    /// [ReduceOp#PRODUCT].
     PRODUCT,
+    /// [ReduceOp#AVERAGE].
     AVERAGE,
+    /// [ReduceOp#MIN].
     MIN,
+    /// [ReduceOp#MAX].
     MAX,
+    /// [ReduceOp#BIT_AND].
     BIT_AND,
+    /// [ReduceOp#BIT_OR].
     BIT_OR,
+    /// [ReduceOp#BIT_XOR].
     BIT_XOR,
+    /// [ReduceOp#LOGICAL_AND].
     LOGICAL_AND,
+    /// [ReduceOp#LOGICAL_OR].
     LOGICAL_OR,
+    /// [ReduceOp#LOGICAL_XOR].
     LOGICAL_XOR,
+    /// [ReduceOp#MIN_LOC].
     MIN_LOC,
+    /// [ReduceOp#MAX_LOC].
     MAX_LOC;
 
     @Override
@@ -122,6 +141,7 @@ public sealed interface ReduceOp {
   /// @param name compared between ranks
   /// @param function what combines the elements
   record UserDefined(String name, Function function) implements ReduceOp {
+    /// Checks the arguments.
     public UserDefined {
       Objects.requireNonNull(function, "function");
       if (name.isBlank()) {

@@ -26,10 +26,11 @@ public interface Request {
   /// @throws CommException why the operation failed
   void await(Duration timeout) throws TimeoutException;
 
-  /// Whether the operation has ended, well or not; moves it along if it has not. Never blocks.
+  /// {@return whether the operation has ended, well or not; moves it along if it has not} Never
+  /// blocks.
   boolean isDone();
 
-  /// What a receive or probe got.
+  /// {@return what a receive or probe got}
   ///
   /// @throws IllegalStateException if the operation has not ended well or is neither
   Received result();
@@ -41,9 +42,10 @@ public interface Request {
   /// @throws IllegalStateException for any other operation: peers may already be part of it
   boolean cancel();
 
-  /// A future with the operation's end: the result of a receive or probe, null for all others. It
-  /// completes without anybody waiting: a thread of the library moves the operation along and runs
-  /// what depends on the future, which must not call this communicator and should be short.
+  /// {@return a future with the operation's end: the result of a receive or probe, null for all
+  /// others} It completes without anybody waiting: a thread of the library moves the operation
+  /// along and runs what depends on the future, which must not call this communicator and should be
+  /// short.
   CompletableFuture<Received> toCompletableFuture();
 
   /// Waits until one of the requests has ended.
@@ -59,6 +61,7 @@ public interface Request {
 
   /// Waits until all requests have ended well.
   ///
+  /// @param requests in the order in which their failures matter; may be empty
   /// @throws CommException why the first that failed did
   static void waitAll(List<? extends Request> requests) {
     for (Request request : requests) {

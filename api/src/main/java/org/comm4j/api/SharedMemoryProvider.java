@@ -5,10 +5,10 @@ package org.comm4j.api;
 /// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this
 /// host. On a group of one a region is plain memory.
 public interface SharedMemoryProvider {
-  /// The node group.
+  /// {@return the node group}
   NodeCommunicator splitLocal();
 
-  /// Whether this rank is the node group's rank 0, which populates regions.
+  /// {@return whether this rank is the node group's rank 0, which populates regions}
   default boolean isLeader() {
     return splitLocal().rank() == 0;
   }
@@ -17,6 +17,7 @@ public interface SharedMemoryProvider {
   ///
   /// @param type what the elements are, the same on every rank
   /// @param count how many, the same on every rank; may be 0
+  /// @return the region, allocated; every rank closes it
   /// @throws MismatchedCallException if ranks disagree
   /// @throws TransportFailedException on every rank, if there is no space; the message names the
   ///   place

@@ -7,19 +7,23 @@ import java.util.function.Consumer;
 public interface SharedRegion extends AutoCloseable {
   /// Where in its life a region is.
   enum Phase {
+    /// Made; nothing is written yet.
     ALLOCATED,
+    /// The leader has written at least once.
     POPULATED,
+    /// Complete and read-only everywhere.
     FENCED,
+    /// Given back by this rank.
     CLOSED
   }
 
-  /// What the elements are.
+  /// {@return what the elements are}
   DataType type();
 
-  /// How many elements there are.
+  /// {@return how many elements there are}
   long count();
 
-  /// Where in its life the region is, as this rank knows.
+  /// {@return where in its life the region is, as this rank knows}
   Phase phase();
 
   /// Lets the leader write the region. May be called more than once before the fence.
@@ -34,7 +38,7 @@ public interface SharedRegion extends AutoCloseable {
   /// @throws IllegalStateException if it was called before
   void fence();
 
-  /// The region, read-only: on every rank of the host the same memory.
+  /// {@return the region, read-only: on every rank of the host the same memory}
   ///
   /// @throws IllegalStateException before the fence and after the close
   HostData data();

@@ -13,18 +13,30 @@ public interface StreamSync {
   }
 
   /// Makes an event without timing.
+  ///
+  /// @return the event, to be closed by the caller
   Event createEvent();
 
   /// Puts the event behind what has been started on the communicator.
+  ///
+  /// @param event made by [#createEvent()]
   void recordOnCommunicator(Event event);
 
   /// Puts the event behind what has been queued on a stream.
+  ///
+  /// @param event made by [#createEvent()]
+  /// @param stream the stream's raw handle
   void record(Event event, long stream);
 
   /// Makes the communicator's later operations wait for the event.
+  ///
+  /// @param event made by [#createEvent()]
   void communicatorWait(Event event);
 
   /// Makes a stream's later work wait for the event.
+  ///
+  /// @param stream the stream's raw handle
+  /// @param event made by [#createEvent()]
   void streamWait(long stream, Event event);
 
   /// Makes the host wait for everything started on the communicator.

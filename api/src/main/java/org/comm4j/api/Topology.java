@@ -23,29 +23,32 @@ public record Topology(
   /// @param id what tells hosts apart: ranks with equal ids share memory
   /// @param ranks who runs there, ascending
   public record Host(String name, String id, List<Integer> ranks) {
+    /// Copies the collections.
     public Host {
       ranks = List.copyOf(ranks);
     }
 
-    /// The lowest rank of the host.
+    /// {@return the lowest rank of the host}
     public int leader() {
       return ranks.getFirst();
     }
   }
 
+  /// Copies the collections.
   public Topology {
     hosts = List.copyOf(hosts);
     libraries = Map.copyOf(libraries);
     peerAccess = peerAccess.stream().map(List::copyOf).toList();
   }
 
-  /// Whether every host has the same number of ranks.
+  /// {@return whether every host has the same number of ranks}
   public boolean isHomogeneous() {
     return hosts.stream().map(host -> host.ranks().size()).distinct().count() <= 1;
   }
 
-  /// The host a rank runs on.
+  /// {@return the host a rank runs on}
   ///
+  /// @param rank a rank of the communicator
   /// @throws IllegalArgumentException if no host has that rank
   public Host hostOf(int rank) {
     return hosts.stream()

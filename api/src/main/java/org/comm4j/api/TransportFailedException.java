@@ -6,6 +6,8 @@ import org.jspecify.annotations.Nullable;
 public final class TransportFailedException extends CommException {
   private static final long serialVersionUID = 1L;
 
+  /// Makes the exception.
+  ///
   /// @param message what was attempted, what happened, what to do
   /// @param cause the exception below, or null
   public TransportFailedException(String message, @Nullable Throwable cause) {

@@ -12,11 +12,17 @@ public sealed interface Availability {
   record Unavailable(String reason, String remedy) implements Availability {}
 
   /// It can.
+  ///
+  /// @return that it can
   static Availability ready() {
     return new Ready();
   }
 
   /// It can't.
+  ///
+  /// @param reason what is missing, a sentence without a full stop
+  /// @param remedy what to do about it, the same
+  /// @return that it can't
   static Availability unavailable(String reason, String remedy) {
     return new Unavailable(reason, remedy);
   }

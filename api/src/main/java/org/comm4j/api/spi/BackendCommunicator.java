@@ -20,28 +20,34 @@ import org.jspecify.annotations.Nullable;
 /// [org.comm4j.api.Communicator]. After a failure the backend breaks the communicator on every rank
 /// and keeps its reason ([#failure()]): first writer wins.
 public interface BackendCommunicator {
-  /// This rank.
+  /// {@return this rank}
   int rank();
 
-  /// How many ranks.
+  /// {@return how many ranks}
   int size();
 
-  /// The same on every rank.
+  /// {@return a name for people, the same on every rank}
   String name();
 
-  /// The provider's name.
+  /// {@return the provider's name}
   String backend();
 
+  /// {@return what it can do, and which rules it can't keep}
   Capabilities capabilities();
 
+  /// {@return where its ranks are}
   Topology topology();
 
   /// Starts an operation.
   ///
+  /// @param operation legal for this rank and group
   /// @return its handle; for an operation that ended at once one that is done
   Pending submit(Operation operation);
 
   /// Runs an operation to its end. Backends override it to spare the handle.
+  ///
+  /// @param operation legal for this rank and group
+  /// @return what a receive or probe got; null for others
   default @Nullable Received run(Operation operation) {
     Pending pending = submit(operation);
     pending.await(Long.MAX_VALUE);
@@ -51,19 +57,41 @@ public interface BackendCommunicator {
   /// Ends everything this rank has started.
   void sync();
 
+  /// Makes one communicator for every colour; a collective.
+  ///
   /// @param color 0 or more, or [org.comm4j.api.Communicator#NO_COLOR]
+  /// @param key orders the ranks of a colour; equal keys keep their order
+  /// @return this rank's end; empty only for `NO_COLOR`
   Optional<BackendCommunicator> split(int color, int key);
 
+  /// Makes another communicator of the same ranks; a collective.
+  ///
+  /// @return this rank's end of it
   BackendCommunicator duplicate();
 
+  /// Makes a communicator for the ranks of each host, by [HostIdentity#id()]; a collective.
+  ///
+  /// @return this rank's end of its host's communicator
   BackendCommunicator splitLocal();
 
+  /// Makes a communicator of the ranks that are still alive; a collective of the survivors, also
+  /// when this communicator is broken.
+  ///
+  /// @return what it made; this communicator stays as it is
   Shrink shrink();
 
+  /// Allocates zeroed memory that this communicator moves without a copy. Local.
+  ///
+  /// @param type what the elements are
+  /// @param count how many, 0 or more
+  /// @return the memory; closing it twice does nothing
   CommBuffer allocate(DataType type, long count);
 
+  /// {@return memory shared by the ranks of a host} The same object at every call.
   SharedMemoryProvider sharedMemory();
 
+  /// {@return ordering with a device's streams; empty unless the backend has
+  /// [org.comm4j.api.Capability#STREAMS]}
   default Optional<StreamSync> streamSync() {
     return Optional.empty();
   }
@@ -74,10 +102,13 @@ public interface BackendCommunicator {
   ///   [org.comm4j.api.AbortedException] that names this rank and carries the message
   void abort(CommException failure);
 
+  /// Ends the processes of all ranks, this one included. Does not return.
+  ///
+  /// @param code the exit code, `1..255`
   void abortProcess(int code);
 
-  /// Why the communicator is broken; null while it is not. Cheap, and takes in news of failed
-  /// peers.
+  /// {@return why the communicator is broken; null while it is not} Cheap, and takes in news of
+  /// failed peers.
   @Nullable CommException failure();
 
   /// Ends this rank's part within 2 s. Idempotent, never throws because of a peer.

@@ -10,38 +10,42 @@ import org.comm4j.api.CommConfig;
 /// Everything but [#open] and [#launch] is for listings: it never throws, loads no native code,
 /// opens no socket and writes no file.
 public interface BackendProvider {
-  /// The backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters, digits and
-  /// dashes, starting with a letter. Unique on the class path.
+  /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
+  /// digits and dashes, starting with a letter} Unique on the class path.
   String name();
 
-  /// The backend's version, for people.
+  /// {@return the backend's version, for people}
   String version();
 
-  /// What its ranks are.
+  /// {@return what its ranks are}
   RankKind rankKind();
 
-  /// How much `auto` prefers it among usable backends; the larger one wins, 0..100. Shared memory
-  /// of one host is 60, a network 40, threads 50.
+  /// {@return how much `auto` prefers it among usable backends; the larger one wins, 0..100} Shared
+  /// memory of one host is 60, a network 40, threads 50.
   int priority();
 
-  /// What it reaches, in a few words, for example `processes of one host`.
+  /// {@return what it reaches, in a few words, for example `processes of one host`}
   String reaches();
 
-  /// What its communicators can do when all is well.
+  /// {@return what its communicators can do when all is well}
   Set<Capability> capabilities();
 
-  /// The environment variables of its own that it understands, without the prefix `COMM_<NAME>_`.
-  /// Others with that prefix are refused.
+  /// {@return the environment variables of its own that it understands, without the prefix
+  /// `COMM_<NAME>_`} Others with that prefix are refused.
   default Set<String> options() {
     return Set.of();
   }
 
-  /// Whether it can be used on this host, judged by looking only.
+  /// {@return whether it can be used on this host, judged by looking only}
+  ///
+  /// @param config the configuration of this process
   Availability availability(CommConfig config);
 
   /// Opens this rank's communicator of all ranks of a session. All ranks call it at once.
   ///
   /// @param session joined; the caller closes it, after the communicator
+  /// @param config the configuration of this process
+  /// @return this rank's end of the communicator; the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened
   default BackendCommunicator open(Session session, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
@@ -51,6 +55,8 @@ public interface BackendProvider {
   /// Makes a group whose ranks are threads of this JVM.
   ///
   /// @param size how many ranks, at least 1
+  /// @param config the configuration of this process
+  /// @return the group; the caller closes it
   default RankGroup launch(int size, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
         "backend '" + name() + "': its ranks are processes; start them with comm-cli run");

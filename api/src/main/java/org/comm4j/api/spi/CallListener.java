@@ -6,8 +6,8 @@ import org.jspecify.annotations.Nullable;
 /// Hears of every blocking call and every awaited request, for tracing. Found by
 /// [java.util.ServiceLoader]; called on the thread of the call; must be fast and must not throw.
 public interface CallListener {
-  /// Whether it wants to hear of the next call; asked before each one, so that silence costs
-  /// nothing.
+  /// {@return whether it wants to hear of the next call; asked before each one, so that silence
+  /// costs nothing}
   boolean isEnabled();
 
   /// A call has ended.

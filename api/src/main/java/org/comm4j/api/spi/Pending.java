@@ -6,7 +6,8 @@ import org.jspecify.annotations.Nullable;
 /// An operation that was submitted to a backend. Used by one thread at a time, not always the one
 /// that submitted it.
 public interface Pending {
-  /// Whether it has ended, well or not; moves it along. Never blocks, never throws for its failure.
+  /// {@return whether it has ended, well or not; moves it along} Never blocks, never throws for its
+  /// failure.
   boolean isDone();
 
   /// Waits until it has ended, at most `nanos` and at most until its deadline.
@@ -16,7 +17,7 @@ public interface Pending {
   /// @throws org.comm4j.api.CommException why it failed
   boolean await(long nanos);
 
-  /// What a receive or probe got; null for others.
+  /// {@return what a receive or probe got; null for others}
   @Nullable Received received();
 
   /// Takes back a receive or probe that nothing has matched.

@@ -10,22 +10,27 @@ import org.jspecify.annotations.Nullable;
 /// Thread-safe. Ranks are those of the launch (*world ranks*). One daemon thread per session
 /// listens and keeps it alive; it runs no user code.
 public interface Session extends AutoCloseable {
-  /// This process's rank.
+  /// {@return this process's rank}
   int rank();
 
-  /// How many ranks joined.
+  /// {@return how many ranks joined}
   int size();
 
   /// Names the session; random, the same on every rank, `[0-9a-f]{16,32}`.
+  ///
+  /// @return a random name, the same on every rank, `[0-9a-f]{16,32}`
   String id();
 
-  /// What a rank said when it joined.
+  /// {@return what a rank said when it joined}
+  ///
+  /// @param rank a world rank
   Member member(int rank);
 
   /// All-gather of bytes among all ranks.
   ///
   /// @param key the same on all ranks; each key is used once
   /// @param mine at most 64 KiB
+  /// @param timeout how long to wait at most
   /// @return every rank's bytes
   /// @throws org.comm4j.api.PeerFailedException if a rank dies before it has contributed
   /// @throws org.comm4j.api.CollectiveTimeoutException if a rank does not come in time
@@ -37,20 +42,30 @@ public interface Session extends AutoCloseable {
   /// @param key the same on all members; each key is used once
   /// @param members world ranks, the same on all of them, this one included
   /// @param mine at most 64 KiB
+  /// @param timeout how long to wait at most
   /// @return for each member, in the order of `members`, its bytes, or null if it has failed
   /// @throws org.comm4j.api.EvictedException if the others have given this rank up
   List<byte @Nullable []> agree(String key, List<Integer> members, byte[] mine, Duration timeout);
 
   /// Returns when all ranks have called it.
+  ///
+  /// @param key the same on all ranks; each key is used once
+  /// @param timeout how long to wait at most
   default void barrier(String key, Duration timeout) {
     exchange(key, new byte[0], timeout);
   }
 
   /// Stores bytes under a key, for [#get]. The first value stays.
+  ///
+  /// @param key shared by all ranks of the session
+  /// @param value at most 64 KiB
   void put(String key, byte[] value);
 
   /// Waits for the value of a key.
   ///
+  /// @param key as given to [#put]
+  /// @param timeout how long to wait at most
+  /// @return the value
   /// @throws org.comm4j.api.CollectiveTimeoutException if nobody puts it in time
   byte[] get(String key, Duration timeout);
 
@@ -65,11 +80,13 @@ public interface Session extends AutoCloseable {
   /// @param code their exit code, `1..255`
   void abortProcesses(int code);
 
-  /// What is known now. One volatile read: backends look at it in every wait loop, and compare with
-  /// `!=` to see whether anything is new.
+  /// {@return what is known now} One volatile read: backends look at it in every wait loop, and
+  /// compare with `!=` to see whether anything is new.
   News news();
 
   /// Has an action run whenever [#news()] changes, on the session's thread, so that sleepers wake.
+  ///
+  /// @param action short; must not block
   void onNews(Runnable action);
 
   /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
@@ -84,6 +101,7 @@ public interface Session extends AutoCloseable {
   /// @param pid its process
   /// @param backends names of the backends that it can use, best first
   record Member(int rank, HostIdentity host, long pid, List<String> backends) {
+    /// Copies the collections.
     public Member {
       backends = List.copyOf(backends);
     }
@@ -99,12 +117,15 @@ public interface Session extends AutoCloseable {
     /// Nothing has happened.
     public static final News NONE = new News(List.of(), List.of(), null);
 
+    /// Copies the collections.
     public News {
       failures = List.copyOf(failures);
       aborts = List.copyOf(aborts);
     }
 
-    /// Whether a rank has failed.
+    /// {@return whether a rank has failed}
+    ///
+    /// @param rank a world rank
     public boolean hasFailed(int rank) {
       return failures.stream().anyMatch(failure -> failure.rank() == rank);
     }

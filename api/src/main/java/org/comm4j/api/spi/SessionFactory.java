@@ -9,6 +9,7 @@ public interface SessionFactory {
   ///
   /// @param config with rank, world size and a meeting place
   /// @param usableBackends names that this rank could use, best first; the other ranks see them
+  /// @return the session, complete; the caller closes it
   /// @throws org.comm4j.api.JoinException if the group does not come together; says why
   Session join(CommConfig config, List<String> usableBackends);
 }
