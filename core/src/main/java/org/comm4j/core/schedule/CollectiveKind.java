@@ -3,8 +3,8 @@ package org.comm4j.core.schedule;
 import java.util.Locale;
 import org.comm4j.api.Collective;
 
-/// The collectives as names: for plans, selection, fingerprints and the command line. The order never
-/// changes, the ordinals go over the wire.
+/// The collectives as names: for plans, selection, fingerprints and the command line. The order
+/// never changes, the ordinals go over the wire.
 public enum CollectiveKind {
   BARRIER,
   BROADCAST,
@@ -48,9 +48,11 @@ public enum CollectiveKind {
   /// The name as the API's method has it, for example `allReduce`.
   public String label() {
     StringBuilder label = new StringBuilder();
-    for (String word : name().split("_")) {
+    for (String word : name().split("_", -1)) {
       label.append(
-          label.isEmpty() ? word.toLowerCase(Locale.ROOT) : word.charAt(0) + word.substring(1).toLowerCase(Locale.ROOT));
+          label.isEmpty()
+              ? word.toLowerCase(Locale.ROOT)
+              : word.charAt(0) + word.substring(1).toLowerCase(Locale.ROOT));
     }
     return label.toString();
   }

@@ -3,8 +3,8 @@ package org.comm4j.core.schedule;
 import java.util.List;
 import java.util.function.IntFunction;
 
-/// What one rank does in one collective: rounds, computed one at a time when they are needed, so that
-/// a plan of thousands of rounds costs no memory.
+/// What one rank does in one collective: rounds, computed one at a time when they are needed, so
+/// that a plan of thousands of rounds costs no memory.
 public interface Schedule {
   /// How many rounds; 0 if there is nothing to do.
   int rounds();

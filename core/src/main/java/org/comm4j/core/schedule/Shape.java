@@ -5,23 +5,25 @@ import org.jspecify.annotations.Nullable;
 
 /// What a plan depends on: everything about a collective that all ranks know, and no memory.
 ///
-/// `count` is, per kind: ALL_REDUCE, REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN the elements of a buffer;
-/// GATHER, ALL_GATHER what each rank contributes; SCATTER, REDUCE_SCATTER what each rank gets;
-/// ALL_TO_ALL what each rank sends to each; GATHER_V, SCATTER_V this rank's own part; 0 for the rest.
+/// `count` is, per kind: ALL_REDUCE, REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN the elements of a
+/// buffer; GATHER, ALL_GATHER what each rank contributes; SCATTER, REDUCE_SCATTER what each rank
+/// gets; ALL_TO_ALL what each rank sends to each; GATHER_V, SCATTER_V this rank's own part; 0 for
+/// the rest.
 ///
 /// @param kind which collective
 /// @param size how many ranks
 /// @param count see above
 /// @param root of a rooted collective, else 0
 /// @param parts of ALL_GATHER_V, REDUCE_SCATTER_V; of GATHER_V and SCATTER_V on the root; what this
-///     rank sends in ALL_TO_ALL_V; else null
+///   rank sends in ALL_TO_ALL_V; else null
 /// @param receiveParts what this rank receives in ALL_TO_ALL_V, else null
 /// @param valueBytes size of an element
 /// @param accumulatorBytes size of an element in the accumulation type
 /// @param widened whether the accumulation type differs from the data's type
 /// @param ordered whether the result must be the left fold over ranks; always for user-defined
-///     operators
-/// @param windowBytes how much one rank can publish in one stage; 0 where peers' memory can't be read
+///   operators
+/// @param windowBytes how much one rank can publish in one stage; 0 where peers' memory can't be
+///   read
 public record Shape(
     CollectiveKind kind,
     int size,
@@ -35,8 +37,8 @@ public record Shape(
     boolean ordered,
     long windowBytes) {
 
-  /// Where a full-size accumulation of an all-reduce or a scan belongs: in the output where the types
-  /// are equal, else in temporary memory.
+  /// Where a full-size accumulation of an all-reduce or a scan belongs: in the output where the
+  /// types are equal, else in temporary memory.
   public Space accumulator() {
     return widened ? Space.WORK : Space.OUTPUT;
   }

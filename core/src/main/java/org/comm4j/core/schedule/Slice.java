@@ -8,13 +8,23 @@ package org.comm4j.core.schedule;
 public record Slice(Space space, long from, long count) {
   public Slice {
     if (from < 0 || count < 0) {
-      throw new IllegalArgumentException("slice: %d from %d (expected: 0 or more)".formatted(count, from));
+      throw new IllegalArgumentException(
+          "slice: %d from %d (expected: 0 or more)".formatted(count, from));
     }
   }
 
   /// The same elements in another buffer.
   public Slice in(Space other) {
     return new Slice(other, from, count);
+  }
+
+  /// Some of its elements.
+  ///
+  /// @param offset the first of them, counted from this slice's start
+  public Slice part(long offset, long count) {
+    assert offset >= 0 && offset + count <= this.count
+        : this + " has no " + count + " at " + offset;
+    return new Slice(space, from + offset, count);
   }
 
   /// The first element behind this slice.

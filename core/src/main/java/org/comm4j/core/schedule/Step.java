@@ -2,9 +2,9 @@ package org.comm4j.core.schedule;
 
 /// One thing that one rank does in a [Round].
 ///
-/// An element type is never named: a slice of [Space#WORK] is in the accumulation type, any other in
-/// the data's type, and what goes over the wire has the type of the slice that is sent ([Wire] on the
-/// receiving side). Converting to the accumulation type is exact; only [Finish] rounds.
+/// An element type is never named: a slice of [Space#WORK] is in the accumulation type, any other
+/// in the data's type, and what goes over the wire has the type of the slice that is sent ([Wire]
+/// on the receiving side). Converting to the accumulation type is exact; only [Finish] rounds.
 public sealed interface Step {
   /// The type of what arrives.
   enum Wire {
@@ -29,8 +29,8 @@ public sealed interface Step {
   /// Copies; widens where `to` is in the accumulation type and `from` is not.
   record Copy(Slice from, Slice to) implements Local {}
 
-  /// `to = to ∘ from`, with `to` from lower ranks; widens where `to` is in the accumulation type and
-  /// `from` is not.
+  /// `to = to ∘ from`, with `to` from lower ranks; widens where `to` is in the accumulation type
+  /// and `from` is not.
   record Reduce(Slice from, Slice to) implements Local {}
 
   /// Ends a reduction: divides for an average, rounds to the data's type. Nothing to do for most
@@ -41,7 +41,8 @@ public sealed interface Step {
   /// @param divisor how many contributions there are
   record Finish(Slice from, Slice to, int divisor) implements Local {}
 
-  /// Sends a slice to a peer. Messages of one pair are received in the order in which they are sent.
+  /// Sends a slice to a peer. Messages of one pair are received in the order in which they are
+  /// sent.
   record Send(int peer, Slice slice) implements Message {}
 
   /// Receives a slice; widens where it is in WORK and the wire carries values.
@@ -54,8 +55,8 @@ public sealed interface Step {
   record ReceiveReduceBefore(int peer, Slice slice, Wire wire) implements Message {}
 
   /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
-  /// stage. Copies it into this rank's window unless it is there already. Stages are numbered from 0,
-  /// the same on all ranks; a rank that publishes nothing in a stage leaves the step out.
+  /// stage. Copies it into this rank's window unless it is there already. Stages are numbered from
+  /// 0, the same on all ranks; a rank that publishes nothing in a stage leaves the step out.
   record Publish(int stage, Slice slice) implements Peer {}
 
   /// Waits until a peer has published a stage.
