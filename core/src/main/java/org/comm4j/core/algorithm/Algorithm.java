@@ -16,8 +16,8 @@ public interface Algorithm {
     FIXED
   }
 
-  /// The name as selection, `explain` and the command line show it, for example `ring`. Unique among
-  /// the algorithms of a collective.
+  /// The name as selection, `explain` and the command line show it, for example `ring`. Unique
+  /// among the algorithms of a collective.
   String name();
 
   /// Which collective it does.

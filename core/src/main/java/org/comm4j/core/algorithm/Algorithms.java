@@ -1,0 +1,75 @@
+package org.comm4j.core.algorithm;
+
+import java.util.List;
+import java.util.Optional;
+import org.comm4j.core.schedule.CollectiveKind;
+
+/// All algorithms there are.
+public final class Algorithms {
+  private static final List<Algorithm> ALL =
+      List.of(
+          new Alone(CollectiveKind.BARRIER),
+          new DisseminationBarrier(),
+          //
+          new Alone(CollectiveKind.BROADCAST),
+          new BinomialBroadcast(),
+          //
+          new Alone(CollectiveKind.REDUCE),
+          new LinearReduce(),
+          //
+          new Alone(CollectiveKind.ALL_REDUCE),
+          new RingAllReduce(),
+          new PairwiseAllReduce(),
+          //
+          new Alone(CollectiveKind.GATHER),
+          new LinearGather(CollectiveKind.GATHER),
+          new Alone(CollectiveKind.GATHER_V),
+          new LinearGather(CollectiveKind.GATHER_V),
+          //
+          new Alone(CollectiveKind.ALL_GATHER),
+          new RingAllGather(CollectiveKind.ALL_GATHER),
+          new Alone(CollectiveKind.ALL_GATHER_V),
+          new RingAllGather(CollectiveKind.ALL_GATHER_V),
+          //
+          new Alone(CollectiveKind.SCATTER),
+          new LinearScatter(CollectiveKind.SCATTER),
+          new Alone(CollectiveKind.SCATTER_V),
+          new LinearScatter(CollectiveKind.SCATTER_V),
+          //
+          new Alone(CollectiveKind.REDUCE_SCATTER),
+          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER),
+          new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER),
+          new Alone(CollectiveKind.REDUCE_SCATTER_V),
+          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
+          new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
+          //
+          new Alone(CollectiveKind.ALL_TO_ALL),
+          new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL),
+          new Alone(CollectiveKind.ALL_TO_ALL_V),
+          new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL_V),
+          //
+          new Alone(CollectiveKind.SCAN),
+          new ChainScan(CollectiveKind.SCAN),
+          //
+          new Alone(CollectiveKind.EXCLUSIVE_SCAN),
+          new ChainScan(CollectiveKind.EXCLUSIVE_SCAN));
+
+  private Algorithms() {}
+
+  /// All of them, by collective.
+  public static List<Algorithm> all() {
+    return ALL;
+  }
+
+  /// Those of a collective.
+  public static List<Algorithm> of(CollectiveKind kind) {
+    return ALL.stream().filter(algorithm -> algorithm.kind() == kind).toList();
+  }
+
+  /// The one of a collective that has this name.
+  public static Optional<Algorithm> find(CollectiveKind kind, String name) {
+    return ALL.stream()
+        .filter(algorithm -> algorithm.kind() == kind && algorithm.name().equals(name))
+        .findFirst();
+  }
+}
