@@ -1,0 +1,201 @@
+package org.comm4j.benchmarks.walls;
+
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsideOfPackages;
+import static com.tngtech.archunit.lang.conditions.ArchConditions.accessTargetWhere;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaAccess;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.lang.ArchRule;
+import java.io.ObjectInputStream;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.FieldSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Dependencies run one way: between modules, between the packages of `core`, and to libraries.
+///
+/// A rule tolerates that its classes do not exist (yet); [#classes_ofEveryModule_areChecked] makes
+/// sure that all that do exist are seen.
+class WallsTest {
+  /// Which of our modules each module may use, itself apart.
+  private static final Map<String, List<String>> MAY_USE =
+      Map.of(
+          "org.comm4j.api", List.of(),
+          "org.comm4j.core", List.of("org.comm4j.api"),
+          "org.comm4j.backend.local", List.of("org.comm4j.api", "org.comm4j.core"),
+          "org.comm4j.tck", List.of("org.comm4j.api", "org.comm4j.core"),
+          "org.comm4j.guice", List.of("org.comm4j.api"),
+          "org.comm4j.cli", List.of("org.comm4j.api", "org.comm4j.core", "org.comm4j.guice"));
+
+  /// Which other packages each package of `core` may use. A new package is entered here first.
+  private static final Map<String, Set<String>> CORE_MAY_USE =
+      Map.of(
+          "schedule", Set.of(),
+          "algorithm", Set.of("schedule"),
+          "select", Set.of("schedule", "algorithm"),
+          "transport", Set.of(),
+          "sim", Set.of("transport"),
+          "kernel", Set.of(),
+          "session", Set.of(),
+          "engine", Set.of("schedule", "algorithm", "select", "transport", "kernel", "session"));
+
+  /// Which modules may use a library.
+  private static final Map<String, List<String>> LIBRARY_USERS =
+      Map.of(
+          "com.google.inject..", List.of("org.comm4j.guice", "org.comm4j.cli"),
+          "org.junit..", List.of("org.comm4j.tck"),
+          "picocli..", List.of("org.comm4j.cli"),
+          "org.agrona..", List.of("org.comm4j.backend.aeron"),
+          "io.aeron..", List.of("org.comm4j.backend.aeron"),
+          "jcuda..", List.of("org.comm4j.backend.cuda"));
+
+  /// The only readers of environment and system properties.
+  private static final Set<String> READERS_OF_ENVIRONMENT =
+      Set.of("org.comm4j.api.CommConfig", "org.comm4j.cli.Main");
+
+  static final List<String> MODULE_NAMES = House.NAMES;
+
+  @ParameterizedTest
+  @FieldSource("MODULE_NAMES")
+  void classes_ofEveryModule_areChecked(String module) {
+    assertThat(House.MODULES).as("modules on the class path").containsKey(module);
+    var checked =
+        House.CLASSES.stream()
+            .filter(resideInAPackage(module + ".."))
+            .map(type -> type.getName().replace('.', '/') + ".class");
+    assertThat(checked)
+        .containsAll(House.files(module, file -> file.matches("org/.*/[A-Z][^/]*[.]class")));
+  }
+
+  @ParameterizedTest
+  @FieldSource("MODULE_NAMES")
+  void module_usesOurModules_onlyDownwards(String module) {
+    var allowed = Stream.concat(Stream.of(module), MAY_USE.get(module).stream());
+    var packages = allowed.map(name -> name + "..").toArray(String[]::new);
+    check(
+        classes()
+            .that()
+            .resideInAPackage(module + "..")
+            .should()
+            .onlyDependOnClassesThat(
+                resideInAnyPackage(packages).or(resideOutsideOfPackages("org.comm4j.."))));
+  }
+
+  @Test
+  void api_usesJavaBaseOnly() {
+    check(
+        classes()
+            .that()
+            .resideInAPackage("org.comm4j.api..")
+            .should()
+            .onlyDependOnClassesThat()
+            .resideInAnyPackage("org.comm4j.api..", "java..", "org.jspecify.annotations"));
+    assertThat(House.descriptor("org.comm4j.api").requires())
+        .extracting(required -> required.name())
+        .containsExactlyInAnyOrder("java.base", "org.jspecify");
+  }
+
+  static Stream<String> corePackages() {
+    return CORE_MAY_USE.keySet().stream().sorted();
+  }
+
+  @ParameterizedTest
+  @MethodSource("corePackages")
+  void corePackage_usesOtherPackages_onlyInTheDirectionOfTheArrows(String name) {
+    var forbidden =
+        Stream.concat(
+                corePackages()
+                    .filter(other -> !other.equals(name))
+                    .filter(other -> !CORE_MAY_USE.get(name).contains(other))
+                    .map(other -> "org.comm4j.core." + other + ".."),
+                Stream.of("org.comm4j.core"))
+            .toArray(String[]::new);
+    check(
+        noClasses()
+            .that()
+            .resideInAPackage("org.comm4j.core." + name + "..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(forbidden));
+  }
+
+  @Test
+  void corePackages_areAllKnown() {
+    assertThat(House.descriptor("org.comm4j.core").packages())
+        .allSatisfy(name ->
+            assertThat(name)
+                .as("a package of core that WallsTest.CORE_MAY_USE knows")
+                .matches(
+                    "org[.]comm4j[.]core([.]("
+                        + String.join("|", CORE_MAY_USE.keySet())
+                        + ")([.].*)?)?"));
+  }
+
+  static Stream<String> libraries() {
+    return LIBRARY_USERS.keySet().stream().sorted();
+  }
+
+  @ParameterizedTest
+  @MethodSource("libraries")
+  void library_isUsed_onlyInItsPlace(String library) {
+    var users = LIBRARY_USERS.get(library).stream().map(name -> name + "..").toArray(String[]::new);
+    check(
+        noClasses()
+            .that()
+            .resideOutsideOfPackages(users)
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage(library));
+  }
+
+  @Test
+  void internalsOfTheJdk_areNotUsed() {
+    check(noClasses().should().dependOnClassesThat().resideInAnyPackage("sun..", "jdk.internal.."));
+  }
+
+  @Test
+  void javaSerialization_isNotUsed() {
+    check(noClasses().should().dependOnClassesThat().areAssignableTo(ObjectInputStream.class));
+  }
+
+  @Test
+  void environment_isRead_onlyByConfigAndMain() {
+    check(
+        noClasses()
+            .that(DescribedPredicate.describe("read no environment", type -> !mayRead(type)))
+            .should(
+                accessTargetWhere(
+                    DescribedPredicate.describe("reads it", WallsTest::readsEnvironment))));
+  }
+
+  private static boolean mayRead(JavaClass type) {
+    return READERS_OF_ENVIRONMENT.stream()
+        .anyMatch(name -> type.getName().equals(name) || type.getName().startsWith(name + "$"));
+  }
+
+  private static boolean readsEnvironment(JavaAccess<?> access) {
+    var method = access.getTarget().getOwner().getSimpleName() + "." + access.getTarget().getName();
+    return Set.of(
+            "System.getenv",
+            "System.getProperty",
+            "System.getProperties",
+            "Integer.getInteger",
+            "Long.getLong",
+            "Boolean.getBoolean")
+        .contains(method);
+  }
+
+  private static void check(ArchRule rule) {
+    rule.allowEmptyShould(true).check(House.CLASSES);
+  }
+}
