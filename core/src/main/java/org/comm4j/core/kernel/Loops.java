@@ -1,0 +1,264 @@
+package org.comm4j.core.kernel;
+
+import java.lang.invoke.MethodHandles;
+import java.util.function.DoubleBinaryOperator;
+import java.util.function.IntBinaryOperator;
+import java.util.function.LongBinaryOperator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.ReduceOp.Predefined;
+
+/// The operators on Java's primitives, and the loops over arrays that apply them.
+///
+/// Integers of 8 to 32 bits share their operators: they are sign-extended on the way in, which
+/// keeps the unsigned order as well, and truncated on the way out.
+final class Loops {
+  private Loops() {}
+
+  /// The loop for elements of an accumulation type.
+  static Loop of(Predefined op, DataType type) {
+    return switch (Carrier.of(type)) {
+      case BYTE -> Specialized.copy(Bytes.class, Loop.class, ints(op, type));
+      case SHORT -> Specialized.copy(Shorts.class, Loop.class, ints(op, type));
+      case INT -> Specialized.copy(Ints.class, Loop.class, ints(op, type));
+      case LONG ->
+          type.kind() == Kind.PAIR
+              ? Specialized.copy(Pairs.class, Loop.class, PairOrder.of(op, type))
+              : Specialized.copy(Longs.class, Loop.class, longs(op, type));
+      case FLOAT ->
+          isComplexProduct(op, type)
+              ? new ComplexFloats()
+              : Specialized.copy(Floats.class, Loop.class, floats(op));
+      case DOUBLE ->
+          isComplexProduct(op, type)
+              ? new ComplexDoubles()
+              : Specialized.copy(Doubles.class, Loop.class, doubles(op));
+    };
+  }
+
+  private static boolean isComplexProduct(Predefined op, DataType type) {
+    return op == Predefined.PRODUCT && type.kind() == Kind.COMPLEX;
+  }
+
+  private static IntBinaryOperator ints(Predefined op, DataType type) {
+    boolean unsigned = type.kind() == Kind.UNSIGNED;
+    if (type.kind() == Kind.FLOAT) {
+      FloatFormat format = FloatFormat.of(type);
+      return op == Predefined.MIN
+          ? (a, b) -> (int) format.min(a, b)
+          : (a, b) -> (int) format.max(a, b);
+    }
+    return switch (op) {
+      case SUM, AVERAGE -> (a, b) -> a + b;
+      case PRODUCT -> (a, b) -> a * b;
+      case MIN ->
+          unsigned
+              ? (a, b) -> Integer.compareUnsigned(a, b) <= 0 ? a : b
+              : (a, b) -> Math.min(a, b);
+      case MAX ->
+          unsigned
+              ? (a, b) -> Integer.compareUnsigned(a, b) >= 0 ? a : b
+              : (a, b) -> Math.max(a, b);
+      case BIT_AND -> (a, b) -> a & b;
+      case BIT_OR -> (a, b) -> a | b;
+      case BIT_XOR -> (a, b) -> a ^ b;
+      case LOGICAL_AND -> (a, b) -> bit(a) & bit(b);
+      case LOGICAL_OR -> (a, b) -> bit(a | b);
+      case LOGICAL_XOR -> (a, b) -> bit(a) ^ bit(b);
+      case MIN_LOC, MAX_LOC -> throw new AssertionError(op);
+    };
+  }
+
+  /// 1 if `value` is not zero, without a branch: then its sign or that of its negation is set.
+  private static int bit(int value) {
+    return (value | -value) >>> 31;
+  }
+
+  private static LongBinaryOperator longs(Predefined op, DataType type) {
+    boolean unsigned = type.kind() == Kind.UNSIGNED;
+    return switch (op) {
+      case SUM, AVERAGE -> (a, b) -> a + b;
+      case PRODUCT -> (a, b) -> a * b;
+      case MIN ->
+          unsigned ? (a, b) -> Long.compareUnsigned(a, b) <= 0 ? a : b : (a, b) -> Math.min(a, b);
+      case MAX ->
+          unsigned ? (a, b) -> Long.compareUnsigned(a, b) >= 0 ? a : b : (a, b) -> Math.max(a, b);
+      case BIT_AND -> (a, b) -> a & b;
+      case BIT_OR -> (a, b) -> a | b;
+      case BIT_XOR -> (a, b) -> a ^ b;
+      case LOGICAL_AND -> (a, b) -> bit(a) & bit(b);
+      case LOGICAL_OR -> (a, b) -> bit(a | b);
+      case LOGICAL_XOR -> (a, b) -> bit(a) ^ bit(b);
+      case MIN_LOC, MAX_LOC -> throw new AssertionError(op);
+    };
+  }
+
+  private static long bit(long value) {
+    return (value | -value) >>> 63;
+  }
+
+  private static FloatBinaryOperator floats(Predefined op) {
+    return switch (op) {
+      case SUM, AVERAGE -> (a, b) -> a + b;
+      case PRODUCT -> (a, b) -> a * b;
+      case MIN -> (a, b) -> Math.min(a, b);
+      case MAX -> (a, b) -> Math.max(a, b);
+      default -> throw new AssertionError(op);
+    };
+  }
+
+  private static DoubleBinaryOperator doubles(Predefined op) {
+    return switch (op) {
+      case SUM, AVERAGE -> (a, b) -> a + b;
+      case PRODUCT -> (a, b) -> a * b;
+      case MIN -> (a, b) -> Math.min(a, b);
+      case MAX -> (a, b) -> Math.max(a, b);
+      default -> throw new AssertionError(op);
+    };
+  }
+
+  /// The missing sibling of [DoubleBinaryOperator].
+  @FunctionalInterface
+  interface FloatBinaryOperator {
+    float applyAsFloat(float left, float right);
+  }
+
+  /// Template for 8-bit integers.
+  static final class Bytes implements Loop {
+    private static final IntBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      byte[] a = (byte[]) x;
+      byte[] b = (byte[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = (byte) OP.applyAsInt(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for 16-bit integers.
+  static final class Shorts implements Loop {
+    private static final IntBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      short[] a = (short[]) x;
+      short[] b = (short[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = (short) OP.applyAsInt(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for 32-bit integers.
+  static final class Ints implements Loop {
+    private static final IntBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      int[] a = (int[]) x;
+      int[] b = (int[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = OP.applyAsInt(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for 64-bit integers.
+  static final class Longs implements Loop {
+    private static final LongBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), LongBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      long[] a = (long[]) x;
+      long[] b = (long[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = OP.applyAsLong(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for floats; NaNs are made canonical afterwards.
+  static final class Floats implements Loop {
+    private static final FloatBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), FloatBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      float[] a = (float[]) x;
+      float[] b = (float[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = OP.applyAsFloat(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for doubles; NaNs are made canonical afterwards.
+  static final class Doubles implements Loop {
+    private static final DoubleBinaryOperator OP =
+        Specialized.operator(MethodHandles.lookup(), DoubleBinaryOperator.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      double[] a = (double[]) x;
+      double[] b = (double[]) y;
+      for (int i = 0; i < count; i++) {
+        a[i] = OP.applyAsDouble(a[i], b[i]);
+      }
+    }
+  }
+
+  /// Template for pairs: the value's word, then the index.
+  static final class Pairs implements Loop {
+    private static final PairOrder ORDER =
+        Specialized.operator(MethodHandles.lookup(), PairOrder.class);
+
+    @Override
+    public void apply(Object x, Object y, int count) {
+      long[] a = (long[]) x;
+      long[] b = (long[]) y;
+      for (int i = 0; i < count; i += 2) {
+        long key = ORDER.key(a[i]);
+        long other = ORDER.key(b[i]);
+        a[i + 1] =
+            key == other
+                ? Math.min(a[i + 1], b[i + 1])
+                : ORDER.isFirst(key, other) ? a[i + 1] : b[i + 1];
+        a[i] = ORDER.word(ORDER.isFirst(key, other) ? key : other);
+      }
+    }
+  }
+
+  /// The textbook product, of FLOAT32 parts.
+  static final class ComplexFloats implements Loop {
+    @Override
+    public void apply(Object x, Object y, int count) {
+      float[] a = (float[]) x;
+      float[] b = (float[]) y;
+      for (int i = 0; i < count; i += 2) {
+        float real = a[i] * b[i] - a[i + 1] * b[i + 1];
+        a[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
+        a[i] = real;
+      }
+    }
+  }
+
+  /// The textbook product, of FLOAT64 parts.
+  static final class ComplexDoubles implements Loop {
+    @Override
+    public void apply(Object x, Object y, int count) {
+      double[] a = (double[]) x;
+      double[] b = (double[]) y;
+      for (int i = 0; i < count; i += 2) {
+        double real = a[i] * b[i] - a[i + 1] * b[i + 1];
+        a[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
+        a[i] = real;
+      }
+    }
+  }
+}

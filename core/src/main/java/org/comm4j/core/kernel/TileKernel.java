@@ -1,0 +1,172 @@
+package org.comm4j.core.kernel;
+
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp.Predefined;
+import org.comm4j.core.kernel.Carrier.Tile;
+
+/// A predefined operator in plain Java: what is in memory is copied, tile by tile, into arrays, and
+/// combined there ([Tiles] says why).
+final class TileKernel implements Kernel {
+  private final Predefined op;
+  private final DataType type;
+  private final DataType accumulator;
+  private final Carrier raw;
+  private final Carrier wide;
+  private final Loop loop;
+
+  TileKernel(Predefined op, DataType type) {
+    this.op = op;
+    this.type = type;
+    this.accumulator = op.accumulationType(type);
+    this.raw = Carrier.of(type);
+    this.wide = Carrier.of(accumulator);
+    this.loop = Loops.of(op, accumulator);
+  }
+
+  @Override
+  public DataType type() {
+    return type;
+  }
+
+  @Override
+  public DataType accumulator() {
+    return accumulator;
+  }
+
+  @Override
+  public void combineInto(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count) {
+    combine(accumulator, a, aOffset, accumulator, b, bOffset, out, outOffset, count);
+  }
+
+  @Override
+  public void combineRaw(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count) {
+    combine(
+        accumulator, target, targetOffset, type, source, sourceOffset, target, targetOffset, count);
+  }
+
+  @Override
+  public void combineRawInto(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count) {
+    combine(type, a, aOffset, type, b, bOffset, out, outOffset, count);
+  }
+
+  private void combine(
+      DataType aType,
+      MemorySegment a,
+      long aOffset,
+      DataType bType,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count) {
+    Tiles tiles = Tiles.mine();
+    Tile x = tiles.x(wide);
+    Tile y = tiles.y(wide);
+    int step = step();
+    for (long at = 0; at < count; at += step) {
+      int part = (int) Math.min(step, count - at);
+      load(tiles, aType, a, aOffset + at * aType.bytes(), x, part);
+      load(tiles, bType, b, bOffset + at * bType.bytes(), y, part);
+      loop.apply(x.array(), y.array(), carriers(part));
+      Nans.makeCanonical(tiles, wide, carriers(part));
+      store(x, out, outOffset + at * accumulator.bytes(), part);
+    }
+  }
+
+  @Override
+  public void widen(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count) {
+    if (type == accumulator) {
+      Tiles.copy(source, sourceOffset, target, targetOffset, type.bytes(count));
+      return;
+    }
+    Tiles tiles = Tiles.mine();
+    Tile x = tiles.x(wide);
+    int step = step();
+    for (long at = 0; at < count; at += step) {
+      int part = (int) Math.min(step, count - at);
+      load(tiles, type, source, sourceOffset + at * type.bytes(), x, part);
+      store(x, target, targetOffset + at * accumulator.bytes(), part);
+    }
+  }
+
+  @Override
+  public void finish(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count,
+      int divisor) {
+    if (op != Predefined.AVERAGE && type == accumulator) {
+      Tiles.copy(source, sourceOffset, target, targetOffset, type.bytes(count));
+      return;
+    }
+    Tiles tiles = Tiles.mine();
+    Tile x = tiles.x(wide);
+    int step = step();
+    for (long at = 0; at < count; at += step) {
+      int part = (int) Math.min(step, count - at);
+      load(tiles, accumulator, source, sourceOffset + at * accumulator.bytes(), x, part);
+      if (op == Predefined.AVERAGE) {
+        Division.divide(accumulator, x.array(), carriers(part), divisor);
+        Nans.makeCanonical(tiles, wide, carriers(part));
+      }
+      Tile result = x;
+      if (type != accumulator) {
+        result = tiles.x(raw);
+        Codec.narrow(type, x.array(), result.array(), part);
+      }
+      long bytes = (long) part * type.bytes();
+      MemorySegment.copy(result.segment(), 0, target, targetOffset + at * type.bytes(), bytes);
+    }
+  }
+
+  private void load(
+      Tiles tiles, DataType form, MemorySegment from, long offset, Tile tile, int count) {
+    if (form == accumulator) {
+      MemorySegment.copy(from, offset, tile.segment(), 0, (long) count * form.bytes());
+    } else {
+      Tile narrow = tiles.x(raw);
+      MemorySegment.copy(from, offset, narrow.segment(), 0, (long) count * form.bytes());
+      Codec.widen(form, narrow.array(), tile.array(), count);
+    }
+  }
+
+  private void store(Tile tile, MemorySegment to, long offset, int count) {
+    MemorySegment.copy(tile.segment(), 0, to, offset, (long) count * accumulator.bytes());
+  }
+
+  /// How many elements fill a tile.
+  private int step() {
+    return Tiles.BYTES / accumulator.bytes();
+  }
+
+  private int carriers(int count) {
+    return count * accumulator.bytes() / wide.bytes();
+  }
+}

@@ -1,0 +1,100 @@
+package org.comm4j.core.kernel;
+
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+
+/// A user-defined operator: elements are combined in their own type, by the user's function.
+final class UserKernel implements Kernel {
+  private final ReduceOp.Function function;
+  private final DataType type;
+
+  UserKernel(ReduceOp.Function function, DataType type) {
+    this.function = function;
+    this.type = type;
+  }
+
+  @Override
+  public DataType type() {
+    return type;
+  }
+
+  @Override
+  public DataType accumulator() {
+    return type;
+  }
+
+  @Override
+  public void combineRaw(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count) {
+    combine(source, sourceOffset, target, targetOffset, count);
+  }
+
+  @Override
+  public void combineRawInto(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count) {
+    combineInto(a, aOffset, b, bOffset, out, outOffset, count);
+  }
+
+  /// The function has two operands, so an output that is not `a` is made in a tile: it may be `b`.
+  @Override
+  public void combineInto(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count) {
+    long bytes = type.bytes(count);
+    if (count == 0) {
+      return;
+    }
+    if (Tiles.isSame(a, aOffset, out, outOffset)) {
+      apply(b.asSlice(bOffset, bytes), out.asSlice(outOffset, bytes), count);
+      return;
+    }
+    MemorySegment tile = Tiles.mine().x(Carrier.BYTE).segment();
+    for (long at = 0; at < bytes; at += Tiles.BYTES) {
+      long part = Math.min(Tiles.BYTES, bytes - at);
+      MemorySegment.copy(a, aOffset + at, tile, 0, part);
+      apply(b.asSlice(bOffset + at, part), tile.asSlice(0, part), type.countIn(part));
+      MemorySegment.copy(tile, 0, out, outOffset + at, part);
+    }
+  }
+
+  private void apply(MemorySegment source, MemorySegment accumulator, long count) {
+    function.combine(source.asReadOnly(), accumulator, type, count);
+  }
+
+  @Override
+  public void widen(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count) {
+    Tiles.copy(source, sourceOffset, target, targetOffset, type.bytes(count));
+  }
+
+  @Override
+  public void finish(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count,
+      int divisor) {
+    Tiles.copy(source, sourceOffset, target, targetOffset, type.bytes(count));
+  }
+}

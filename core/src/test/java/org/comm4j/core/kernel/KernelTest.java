@@ -1,0 +1,327 @@
+package org.comm4j.core.kernel;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.fail;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.random.RandomGenerator;
+import java.util.random.RandomGeneratorFactory;
+import java.util.stream.Stream;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.ReduceOp.Predefined;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class KernelTest {
+  private static final int[] COUNTS = {0, 1, 2, 7, 31, 33, 1027, 4099};
+
+  /// Where elements are: a kind of memory and a distance from its start.
+  private record Place(MemorySegment segment, long offset) {
+    byte[] element(long index, int bytes) {
+      return Reference.element(segment, offset, index, bytes);
+    }
+  }
+
+  static Stream<Arguments> legal() {
+    List<Arguments> all = new ArrayList<>();
+    for (Predefined op : Predefined.values()) {
+      for (DataType type : DataType.values()) {
+        if (op.supports(type)) {
+          all.add(Arguments.of(op, type));
+        }
+      }
+    }
+    return all.stream();
+  }
+
+  @ParameterizedTest
+  @MethodSource("legal")
+  void everyMethod_anyMemory_givesWhatTheReferenceGives(Predefined op, DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    try (Arena arena = Arena.ofConfined()) {
+      for (Kernel kernel : Kernels.variants(op, type)) {
+        for (int count : COUNTS) {
+          for (int round = 0; round < (count < 100 ? 12 : count < 2000 ? 4 : 1); round++) {
+            new Trial(op, kernel, count, random, arena, "seed " + seed + ", count " + count).all();
+          }
+        }
+      }
+    }
+  }
+
+  /// One kernel on one set of random elements in random places.
+  private record Trial(
+      Predefined op,
+      Kernel kernel,
+      int count,
+      RandomGenerator random,
+      Arena arena,
+      String description) {
+    void all() {
+      DataType raw = kernel.type();
+      DataType wide = kernel.accumulator();
+      assertThat(wide).isEqualTo(op.accumulationType(raw));
+
+      Place a = filled(raw);
+      Place b = filled(raw);
+      Place wideA = place(wide);
+      kernel.widen(a.segment, a.offset, wideA.segment, wideA.offset, count);
+      for (int i = 0; i < count; i++) {
+        byte[] expected = Reference.widen(raw, wide, a.element(i, raw.bytes()));
+        byte[] actual = wideA.element(i, wide.bytes());
+        if (raw == wide || !Reference.isNan(wide, expected)) {
+          check("widen", i, actual, expected);
+        } else {
+          assertThat(Reference.isNan(wide, actual)).as("widen of a NaN, %s", description).isTrue();
+        }
+      }
+      Place wideB = filled(wide);
+
+      Place out = place(wide);
+      kernel.combineInto(
+          wideA.segment, wideA.offset, wideB.segment, wideB.offset, out.segment, out.offset, count);
+      combined("combineInto", out, wideA, wideB);
+
+      Place same = copy(wideA, wide);
+      kernel.combineInto(
+          same.segment, same.offset, wideB.segment, wideB.offset, same.segment, same.offset, count);
+      combined("combineInto a", same, wideA, wideB);
+
+      same = copy(wideB, wide);
+      kernel.combineInto(
+          wideA.segment, wideA.offset, same.segment, same.offset, same.segment, same.offset, count);
+      combined("combineInto b", same, wideA, wideB);
+
+      same = copy(wideA, wide);
+      kernel.combine(wideB.segment, wideB.offset, same.segment, same.offset, count);
+      combined("combine", same, wideA, wideB);
+
+      same = copy(wideA, wide);
+      kernel.combineRaw(b.segment, b.offset, same.segment, same.offset, count);
+      for (int i = 0; i < count; i++) {
+        byte[] widened = Reference.widen(raw, wide, b.element(i, raw.bytes()));
+        byte[] expected = Reference.combine(op, wide, wideA.element(i, wide.bytes()), widened);
+        check("combineRaw", i, same.element(i, wide.bytes()), expected);
+      }
+
+      out = place(wide);
+      kernel.combineRawInto(
+          a.segment, a.offset, b.segment, b.offset, out.segment, out.offset, count);
+      for (int i = 0; i < count; i++) {
+        byte[] expected =
+            Reference.combine(
+                op,
+                wide,
+                Reference.widen(raw, wide, a.element(i, raw.bytes())),
+                Reference.widen(raw, wide, b.element(i, raw.bytes())));
+        check("combineRawInto", i, out.element(i, wide.bytes()), expected);
+      }
+
+      for (int divisor : new int[] {1, 2, 3, 7, 4096}) {
+        Place done = place(raw);
+        kernel.finish(wideB.segment, wideB.offset, done.segment, done.offset, count, divisor);
+        finished(done, wideB, divisor);
+        if (raw == wide) {
+          same = copy(wideB, wide);
+          kernel.finish(same.segment, same.offset, same.segment, same.offset, count, divisor);
+          finished(same, wideB, divisor);
+        }
+      }
+    }
+
+    private void combined(String what, Place result, Place a, Place b) {
+      int bytes = kernel.accumulator().bytes();
+      for (int i = 0; i < count; i++) {
+        byte[] expected =
+            Reference.combine(op, kernel.accumulator(), a.element(i, bytes), b.element(i, bytes));
+        check(what, i, result.element(i, bytes), expected);
+      }
+      untouched(result, bytes);
+    }
+
+    private void finished(Place result, Place source, int divisor) {
+      DataType raw = kernel.type();
+      DataType wide = kernel.accumulator();
+      for (int i = 0; i < count; i++) {
+        byte[] expected = Reference.finish(op, raw, wide, source.element(i, wide.bytes()), divisor);
+        check("finish " + divisor, i, result.element(i, raw.bytes()), expected);
+      }
+      untouched(result, raw.bytes());
+    }
+
+    private void check(String what, int index, byte[] actual, byte[] expected) {
+      if (!Arrays.equals(actual, expected)) {
+        assertThat(actual)
+            .as("%s %s, element %d, %s, %s", what, kernel.type(), index, description, kernel)
+            .inHexadecimal()
+            .isEqualTo(expected);
+      }
+    }
+
+    /// What is around the elements is 0x55 in every place.
+    private void untouched(Place place, int bytes) {
+      long end = place.offset + (long) count * bytes;
+      for (long at = 0; at < place.segment.byteSize(); at++) {
+        boolean outside = at < place.offset || at >= end;
+        if (outside && place.segment.get(ValueLayout.JAVA_BYTE, at) != 0x55) {
+          fail("byte %d outside %d..%d was written, %s", at, place.offset, end, description);
+        }
+      }
+    }
+
+    private Place filled(DataType type) {
+      Place place = place(type);
+      byte[] elements = Reference.random(type, count, random);
+      MemorySegment.copy(
+          MemorySegment.ofArray(elements), 0, place.segment, place.offset, elements.length);
+      return place;
+    }
+
+    private Place copy(Place from, DataType type) {
+      Place place = place(type);
+      MemorySegment.copy(from.segment, from.offset, place.segment, place.offset, type.bytes(count));
+      return place;
+    }
+
+    private Place place(DataType type) {
+      int offset = random.nextInt(20);
+      int bytes = count * type.bytes() + offset + random.nextInt(20);
+      int slack = (bytes + 15) & -16;
+      MemorySegment segment =
+          switch (random.nextInt(8)) {
+            case 0 -> MemorySegment.ofArray(new short[slack / 2]);
+            case 1 -> MemorySegment.ofArray(new int[slack / 4]);
+            case 2 -> MemorySegment.ofArray(new long[slack / 8]);
+            case 3 -> MemorySegment.ofArray(new float[slack / 4]);
+            case 4 -> MemorySegment.ofArray(new double[slack / 8]);
+            case 5 -> MemorySegment.ofArray(new byte[bytes]);
+            default -> arena.allocate(slack).asSlice(random.nextInt(0, slack - bytes + 1), bytes);
+          };
+      segment.fill((byte) 0x55);
+      return new Place(segment, offset);
+    }
+  }
+
+  @Test
+  void of_illegalPair_isRefused() {
+    for (Predefined op : Predefined.values()) {
+      for (DataType type : DataType.values()) {
+        if (!op.supports(type)) {
+          assertThatThrownBy(() -> Kernel.of(op, type))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining(op.name())
+              .hasMessageContaining(type.name());
+        }
+      }
+    }
+  }
+
+  @Test
+  void of_calledTwice_givesTheSameKernel() {
+    assertThat(Kernel.of(ReduceOp.SUM, DataType.INT32))
+        .isSameAs(Kernel.of(ReduceOp.SUM, DataType.INT32));
+  }
+
+  @Test
+  void combine_segmentTooSmall_isRefused() {
+    Kernel kernel = Kernel.of(ReduceOp.SUM, DataType.FLOAT32);
+    MemorySegment small = MemorySegment.ofArray(new float[99]);
+    MemorySegment large = MemorySegment.ofArray(new float[100]);
+    assertThatThrownBy(() -> kernel.combine(small, 0, large, 0, 100))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+    assertThatThrownBy(() -> kernel.combine(large, 0, small, 0, 100))
+        .isInstanceOf(IndexOutOfBoundsException.class);
+  }
+
+  @Test
+  void average_int32_doesNotOverflowOnTheWay() {
+    Kernel kernel = Kernel.of(ReduceOp.AVERAGE, DataType.INT32);
+    MemorySegment values =
+        MemorySegment.ofArray(new int[] {Integer.MAX_VALUE, Integer.MIN_VALUE, -3});
+    long[] sum = new long[3];
+    MemorySegment wide = MemorySegment.ofArray(sum);
+    kernel.combineRawInto(values, 0, values, 0, wide, 0, 3);
+    kernel.combineRaw(values, 0, wide, 0, 3);
+    int[] average = new int[3];
+    kernel.finish(wide, 0, MemorySegment.ofArray(average), 0, 3, 3);
+    assertThat(average).containsExactly(Integer.MAX_VALUE, Integer.MIN_VALUE, -3);
+    sum[0] = -7;
+    sum[1] = 7;
+    kernel.finish(wide, 0, MemorySegment.ofArray(average), 0, 2, 2);
+    assertThat(average).startsWith(-3, 3);
+  }
+
+  @Test
+  void sum_bfloat16_isRoundedOnlyOnce() {
+    // 256 + 1 is a tie in bfloat16 and would stay 256 for ever if every sum were rounded
+    Kernel kernel = Kernel.of(ReduceOp.SUM, DataType.BFLOAT16);
+    MemorySegment one = MemorySegment.ofArray(new short[] {Conversions.toBfloat16(1)});
+    MemorySegment wide = MemorySegment.ofArray(new float[] {256});
+    for (int i = 0; i < 8; i++) {
+      kernel.combineRaw(one, 0, wide, 0, 1);
+    }
+    short[] result = new short[1];
+    kernel.finish(wide, 0, MemorySegment.ofArray(result), 0, 1, 9);
+    assertThat(Conversions.fromBfloat16(result[0])).isEqualTo(264f);
+  }
+
+  /// `a ∘ b = 10 a + b`: neither commutative nor known to any processor.
+  private static final ReduceOp DIGITS =
+      ReduceOp.of(
+          "digits",
+          (source, accumulator, type, count) -> {
+            assertThat(source.isReadOnly()).isTrue();
+            for (long at = 0; at < type.bytes(count); at += type.bytes()) {
+              int digits = accumulator.get(ValueLayout.JAVA_INT_UNALIGNED, at);
+              accumulator.set(
+                  ValueLayout.JAVA_INT_UNALIGNED,
+                  at,
+                  10 * digits + source.get(ValueLayout.JAVA_INT_UNALIGNED, at));
+            }
+          });
+
+  @Test
+  void userDefined_everyMethod_keepsTheOrder() {
+    Kernel kernel = Kernel.of(DIGITS, DataType.INT32);
+    int count = 2051;
+    int[] ones = filled(count, 1);
+    int[] twos = filled(count, 2);
+    int[] out = new int[count];
+    MemorySegment a = MemorySegment.ofArray(ones);
+    MemorySegment b = MemorySegment.ofArray(twos);
+    kernel.combineInto(a, 0, b, 0, MemorySegment.ofArray(out), 0, count);
+    assertThat(out).containsOnly(12);
+    assertThat(ones).containsOnly(1);
+
+    kernel.combineRawInto(a, 0, b, 0, b, 0, count);
+    assertThat(twos).containsOnly(12);
+
+    kernel.combine(b, 0, a, 0, count);
+    assertThat(ones).containsOnly(22);
+
+    kernel.combineRaw(b, 4, a, 0, count - 1);
+    assertThat(ones).startsWith(232).endsWith(22);
+
+    kernel.widen(a, 0, b, 0, count);
+    assertThat(twos).isEqualTo(ones);
+    kernel.finish(b, 0, MemorySegment.ofArray(out), 0, count, 7);
+    assertThat(out).isEqualTo(ones);
+    assertThat(kernel.accumulator()).isEqualTo(DataType.INT32);
+  }
+
+  private static int[] filled(int count, int value) {
+    int[] array = new int[count];
+    Arrays.fill(array, value);
+    return array;
+  }
+}
