@@ -77,9 +77,9 @@ final class Checks {
     }
   }
 
-  static void disjoint(CommData input, CommData output) {
-    if (overlap(input, output)) {
-      throw overlapping(input, output, "this operation has no in-place form");
+  static void disjoint(CommData data, CommData other) {
+    if (overlap(data, other)) {
+      throw overlapping(data, other, "this operation has no in-place form");
     }
   }
 

@@ -1,7 +1,5 @@
 package org.comm4j.api;
 
-import static org.comm4j.api.CommData.of;
-
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -99,7 +97,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(float[] data, ReduceOp op) {
-    allReduce(of(data), op);
+    allReduce(CommData.of(data), op);
   }
 
   /// [Collective.AllReduce] of FLOAT64, in place.
@@ -107,7 +105,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(double[] data, ReduceOp op) {
-    allReduce(of(data), op);
+    allReduce(CommData.of(data), op);
   }
 
   /// [Collective.AllReduce] of INT32, in place.
@@ -115,7 +113,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(int[] data, ReduceOp op) {
-    allReduce(of(data), op);
+    allReduce(CommData.of(data), op);
   }
 
   /// [Collective.AllReduce] of INT64, in place.
@@ -123,7 +121,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(long[] data, ReduceOp op) {
-    allReduce(of(data), op);
+    allReduce(CommData.of(data), op);
   }
 
   /// [Collective.AllReduce] of one number.
@@ -165,7 +163,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param op how elements are combined; legal for the type
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(float[] data, ReduceOp op, int root) {
-    reduce(of(data), of(data), op, root);
+    reduce(CommData.of(data), CommData.of(data), op, root);
   }
 
   /// [Collective.Reduce] of FLOAT64, in place on the root.
@@ -175,7 +173,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param op how elements are combined; legal for the type
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(double[] data, ReduceOp op, int root) {
-    reduce(of(data), of(data), op, root);
+    reduce(CommData.of(data), CommData.of(data), op, root);
   }
 
   /// [Collective.Broadcast].
@@ -191,7 +189,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(float[] data, int root) {
-    broadcast(of(data), root);
+    broadcast(CommData.of(data), root);
   }
 
   /// [Collective.Broadcast] of FLOAT64.
@@ -199,7 +197,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(double[] data, int root) {
-    broadcast(of(data), root);
+    broadcast(CommData.of(data), root);
   }
 
   /// [Collective.Broadcast] of INT32.
@@ -207,7 +205,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(int[] data, int root) {
-    broadcast(of(data), root);
+    broadcast(CommData.of(data), root);
   }
 
   /// [Collective.Broadcast] of INT64.
@@ -215,7 +213,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(long[] data, int root) {
-    broadcast(of(data), root);
+    broadcast(CommData.of(data), root);
   }
 
   /// [Collective.Broadcast] of INT8, that is of bytes.
@@ -223,7 +221,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(byte[] data, int root) {
-    broadcast(of(data), root);
+    broadcast(CommData.of(data), root);
   }
 
   /// [Collective.AllGather].
@@ -239,7 +237,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(float[] input, float[] output) {
-    allGather(of(input), of(output));
+    allGather(CommData.of(input), CommData.of(output));
   }
 
   /// [Collective.AllGather] of FLOAT64.
@@ -247,7 +245,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(double[] input, double[] output) {
-    allGather(of(input), of(output));
+    allGather(CommData.of(input), CommData.of(output));
   }
 
   /// [Collective.AllGather] of INT32.
@@ -255,7 +253,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(int[] input, int[] output) {
-    allGather(of(input), of(output));
+    allGather(CommData.of(input), CommData.of(output));
   }
 
   /// [Collective.AllGather] of INT64.
@@ -263,7 +261,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(long[] input, long[] output) {
-    allGather(of(input), of(output));
+    allGather(CommData.of(input), CommData.of(output));
   }
 
   /// [Collective.AllGatherV], parts one behind the other.
@@ -341,7 +339,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param output becomes this rank's part of the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void reduceScatter(float[] input, float[] output, ReduceOp op) {
-    reduceScatter(of(input), of(output), op);
+    reduceScatter(CommData.of(input), CommData.of(output), op);
   }
 
   /// [Collective.ReduceScatter] of FLOAT64.
@@ -350,7 +348,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param output becomes this rank's part of the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void reduceScatter(double[] input, double[] output, ReduceOp op) {
-    reduceScatter(of(input), of(output), op);
+    reduceScatter(CommData.of(input), CommData.of(output), op);
   }
 
   /// [Collective.ReduceScatterV], parts one behind the other.

@@ -1,6 +1,7 @@
 package org.comm4j.api;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// Data in the host's memory: a heap array, native memory or memory shared between processes.
@@ -56,7 +57,7 @@ public final class HostData implements CommData {
     if (isOpaque() || other.isOpaque()) {
       return segment.asOverlappingSlice(other.segment).isPresent();
     }
-    return array == other.array
+    return isSameArray(other)
         && segment.address() < other.segment.address() + other.bytes()
         && other.segment.address() < segment.address() + bytes();
   }
@@ -67,8 +68,13 @@ public final class HostData implements CommData {
   public boolean isSameMemory(HostData other) {
     return segment.address() == other.segment.address()
         && bytes() == other.bytes()
-        && (array == other.array || isOpaque() || other.isOpaque())
+        && (isSameArray(other) || isOpaque() || other.isOpaque())
         && (bytes() == 0 || overlaps(other));
+  }
+
+  /// Arrays are equal only to themselves; memory off the heap has none.
+  private boolean isSameArray(HostData other) {
+    return Objects.equals(array, other.array);
   }
 
   /// A read-only view of an array does not tell which array.

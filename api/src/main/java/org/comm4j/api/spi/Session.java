@@ -143,5 +143,6 @@ public interface Session extends AutoCloseable {
   /// @param scope which one
   /// @param rank by whom, its world rank
   /// @param reason the backend's own bytes
+  @SuppressWarnings("ArrayRecordComponent") // nobody compares aborts
   record Abort(long scope, int rank, byte[] reason) {}
 }
