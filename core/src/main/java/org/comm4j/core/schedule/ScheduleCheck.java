@@ -1,0 +1,641 @@
+package org.comm4j.core.schedule;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
+
+/// Proves for one shape that the plans of all ranks do what the collective promises, by executing
+/// them with symbols for values ([Expressions]).
+///
+/// A send here ends only when its receive has taken it, so a plan that passes needs no buffering in
+/// a transport. Since a rank's rounds are executed one behind the other, messages of a pair are
+/// matched in order, and the messages of a round touch disjoint memory, the values do not depend on
+/// the order in which ranks advance: one execution stands for all. Proved:
+/// - every send has its receive, with equal count and type; nobody waits for ever;
+/// - all slices are inside their buffers; the messages of a round are disjoint as [Round] says;
+///   local steps work on equal counts, on the same memory or on disjoint memory;
+/// - nothing is read that was not written; the input is not written;
+/// - every element of the output is what the collective says: moved from the right place, or each
+///   contribution once, in rank order if that was promised, else equal on all ranks, finished once
+///   with the right divisor; and no element else is touched;
+/// - where the accumulation type is a wider one, partial reductions are never kept or sent in the
+///   data's type;
+/// - the rules of peer memory: stages ascend, are awaited before they are read and read before they
+///   are done, fit the window, and every rank has done every stage. A rank publishes stage `s` when
+///   all ranks have done `s - 2`.
+///
+/// For tests and the command line. Costs memory for every element on every rank.
+public final class ScheduleCheck {
+  private final boolean leftFold;
+  private final int size;
+  private final Shape[] shapes;
+  private final RankState[] ranks;
+  private final Expressions expressions;
+  private final Map<Long, Channel> channels = new HashMap<>();
+  private final Deque<RankState> ready = new ArrayDeque<>();
+  private final List<RankState> waitingForPeers = new ArrayList<>();
+
+  /// How many ranks have done each stage.
+  private final int[] doneRanks;
+
+  /// Says what is wrong, and at which rank, round and step.
+  public static final class Fault extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Fault(String message) {
+      super(message);
+    }
+  }
+
+  /// What one rank is doing.
+  private final class RankState {
+    final int rank;
+    final Schedule plan;
+    final RankMemory memory;
+    final Map<Integer, Published> published = new HashMap<>();
+    final Set<Long> awaited = new HashSet<>();
+    int round = -1;
+    List<Step> steps = List.of();
+
+    /// The next of the round's steps that is no message.
+    int next;
+
+    boolean posted = true;
+
+    /// The messages of this round that have not ended.
+    final List<Step.Message> pending = new ArrayList<>();
+
+    boolean ended;
+    int lastPublished = -1;
+    int lastDone = -1;
+
+    RankState(int rank, Schedule plan, boolean inPlace) {
+      this.rank = rank;
+      this.plan = plan;
+      this.memory = new RankMemory(shapes[rank], rank, plan, expressions, inPlace);
+    }
+  }
+
+  /// What a rank lets the others read.
+  private static final class Published {
+    final int[] values;
+    final boolean wide;
+
+    Published(int[] values, boolean wide) {
+      this.values = values;
+      this.wide = wide;
+    }
+  }
+
+  /// A message of which one side is there.
+  private record Posted(RankState state, Step.Message step) {}
+
+  /// The messages from one rank to another that wait for their other side.
+  private record Channel(Deque<Posted> sends, Deque<Posted> receives) {}
+
+  private ScheduleCheck(
+      int size,
+      IntFunction<Shape> shapes,
+      IntFunction<Schedule> plans,
+      boolean leftFold,
+      boolean inPlace) {
+    this.size = size;
+    this.leftFold = leftFold;
+    this.shapes = new Shape[size];
+    long[] inputCounts = new long[size];
+    for (int rank = 0; rank < size; rank++) {
+      this.shapes[rank] = shapes.apply(rank);
+      inputCounts[rank] = Buffers.of(this.shapes[rank], rank).inputCount();
+    }
+    expressions = new Expressions(size, inputCounts);
+    ranks = new RankState[size];
+    for (int rank = 0; rank < size; rank++) {
+      ranks[rank] = new RankState(rank, plans.apply(rank), inPlace);
+    }
+    doneRanks = new int[ranks[0].plan.stages()];
+  }
+
+  /// Checks a shape that is the same on all ranks.
+  ///
+  /// @param plans each rank's plan
+  /// @param leftFold whether a reduction must be the left fold over ranks
+  /// @param inPlace whether the output is the input's memory, where the collective has such a form
+  /// @throws Fault for the first thing that is wrong
+  public static void check(
+      Shape shape, IntFunction<Schedule> plans, boolean leftFold, boolean inPlace) {
+    check(shape.size(), _ -> shape, plans, leftFold, inPlace);
+  }
+
+  /// Checks a shape of which ranks know different parts: GATHER_V, SCATTER_V, ALL_TO_ALL_V.
+  ///
+  /// @param shapes each rank's shape
+  /// @param plans each rank's plan
+  /// @param leftFold whether a reduction must be the left fold over ranks
+  /// @param inPlace whether the output is the input's memory, where the collective has such a form
+  /// @throws Fault for the first thing that is wrong
+  public static void check(
+      int size,
+      IntFunction<Shape> shapes,
+      IntFunction<Schedule> plans,
+      boolean leftFold,
+      boolean inPlace) {
+    new ScheduleCheck(size, shapes, plans, leftFold, inPlace).run();
+  }
+
+  private void run() {
+    for (RankState state : ranks) {
+      if (state.plan.stages() != doneRanks.length) {
+        throw new Fault(
+            "rank %d has %d stages but rank 0 has %d (expected: the same on all ranks)"
+                .formatted(state.rank, state.plan.stages(), doneRanks.length));
+      }
+      ready.add(state);
+    }
+    while (!ready.isEmpty()) {
+      advance(ready.remove());
+    }
+    for (RankState state : ranks) {
+      if (!state.ended) {
+        throw new Fault(deadlock());
+      }
+    }
+    new Results(expressions, List.of(shapes), leftFold).check(rank -> ranks[rank].memory);
+  }
+
+  /// Goes on with a rank until it waits for another one or has ended.
+  private void advance(RankState state) {
+    while (!state.ended) {
+      if (!state.posted) {
+        while (state.next < state.steps.size()) {
+          Step step = state.steps.get(state.next);
+          if (!(step instanceof Step.Message) && !execute(state, step)) {
+            waitingForPeers.add(state);
+            return;
+          }
+          state.next++;
+        }
+        post(state);
+      }
+      if (!state.pending.isEmpty()) {
+        return;
+      }
+      nextRound(state);
+    }
+  }
+
+  private void nextRound(RankState state) {
+    state.round++;
+    if (state.round == state.plan.rounds()) {
+      state.ended = true;
+      if (state.lastDone != doneRanks.length - 1) {
+        throw new Fault(
+            "rank %d ended after Done of stage %d (expected: Done of every stage, the last is %d)"
+                .formatted(state.rank, state.lastDone, doneRanks.length - 1));
+      }
+      return;
+    }
+    state.steps = state.plan.round(state.round).steps();
+    state.next = 0;
+    state.posted = false;
+    for (Step step : state.steps) {
+      checkBounds(state, step);
+    }
+    checkDisjoint(state);
+  }
+
+  // Messages
+
+  private void post(RankState state) {
+    state.posted = true;
+    for (Step step : state.steps) {
+      if (step instanceof Step.Message message) {
+        state.pending.add(message);
+      }
+    }
+    // Not over `pending`: a match removes from it.
+    for (Step step : state.steps) {
+      if (step instanceof Step.Message message) {
+        boolean send = message instanceof Step.Send;
+        int from = send ? state.rank : message.peer();
+        int to = send ? message.peer() : state.rank;
+        Channel channel =
+            channels.computeIfAbsent(
+                (long) from << 32 | to, _ -> new Channel(new ArrayDeque<>(), new ArrayDeque<>()));
+        (send ? channel.sends : channel.receives).add(new Posted(state, message));
+        if (!channel.sends.isEmpty() && !channel.receives.isEmpty()) {
+          deliver(channel.sends.remove(), channel.receives.remove());
+        }
+      }
+    }
+  }
+
+  private void deliver(Posted sent, Posted taken) {
+    Slice from = ((Step.Send) sent.step).slice();
+    boolean wide = isWide(from);
+    RankState to = taken.state;
+    switch (taken.step) {
+      case Step.Receive receive -> {
+        checkMatch(sent, taken, receive.slice(), receive.wire());
+        int[] values = read(sent.state, sent.step, from);
+        store(to, receive, values, wide, receive.slice());
+      }
+      case Step.ReceiveReduce receive -> {
+        checkMatch(sent, taken, receive.slice(), receive.wire());
+        int[] values = read(sent.state, sent.step, from);
+        reduce(to, receive, values, receive.slice(), false);
+      }
+      case Step.ReceiveReduceBefore receive -> {
+        checkMatch(sent, taken, receive.slice(), receive.wire());
+        int[] values = read(sent.state, sent.step, from);
+        reduce(to, receive, values, receive.slice(), true);
+      }
+      case Step.Send _ -> throw new AssertionError("a send among the receives");
+    }
+    end(sent);
+    end(taken);
+  }
+
+  private void end(Posted posted) {
+    List<Step.Message> pending = posted.state.pending;
+    pending.remove(posted.step);
+    if (pending.isEmpty()) {
+      ready.add(posted.state);
+    }
+  }
+
+  private void checkMatch(Posted sent, Posted taken, Slice to, Step.Wire wire) {
+    Slice from = ((Step.Send) sent.step).slice();
+    if (from.count() != to.count()) {
+      throw new Fault(
+          "%s sends %d elements but %s takes %d"
+              .formatted(at(sent), from.count(), at(taken), to.count()));
+    }
+    checkWire(taken.state, taken.step, wire, isWide(from));
+  }
+
+  private void checkWire(RankState state, Step step, Step.Wire wire, boolean wide) {
+    if (shapes[state.rank].widened() && (wire == Step.Wire.ACCUMULATOR) != wide) {
+      throw fault(
+          state,
+          step,
+          "expects the %s type but gets the %s type"
+              .formatted(
+                  wire == Step.Wire.ACCUMULATOR ? "accumulation" : "data's",
+                  wide ? "accumulation" : "data's"));
+    }
+  }
+
+  // Local and peer steps
+
+  /// @return false if the rank must wait for a peer and try again
+  private boolean execute(RankState state, Step step) {
+    switch (step) {
+      case Step.Copy copy -> {
+        checkLocal(state, step, copy.from(), copy.to(), true);
+        store(state, step, read(state, step, copy.from()), isWide(copy.from()), copy.to());
+      }
+      case Step.Reduce reduce -> {
+        checkLocal(state, step, reduce.from(), reduce.to(), false);
+        reduce(state, step, read(state, step, reduce.from()), reduce.to(), false);
+      }
+      case Step.Finish finish -> {
+        checkLocal(state, step, finish.from(), finish.to(), true);
+        finish(state, finish);
+      }
+      case Step.Publish publish -> {
+        return publish(state, publish);
+      }
+      case Step.AwaitPeer await -> {
+        checkStage(state, step, await.stage());
+        if (!ranks[await.peer()].published.containsKey(await.stage())) {
+          return false;
+        }
+        state.awaited.add((long) await.peer() << 32 | await.stage());
+      }
+      case Step.ReadPeer read -> {
+        Published published = published(state, step, read.peer(), read.stage(), read.wire());
+        int[] values = part(state, step, published, read.from(), read.to());
+        store(state, step, values, published.wide, read.to());
+      }
+      case Step.ReducePeer reduce -> {
+        Published published = published(state, step, reduce.peer(), reduce.stage(), reduce.wire());
+        int[] values = part(state, step, published, reduce.from(), reduce.to());
+        reduce(state, step, values, reduce.to(), false);
+      }
+      case Step.Done done -> {
+        if (done.stage() != state.lastDone + 1) {
+          throw fault(state, step, "after stage " + state.lastDone + " (expected: the next stage)");
+        }
+        checkStage(state, step, done.stage());
+        state.lastDone = done.stage();
+        doneRanks[done.stage()]++;
+        wakeWaiting();
+      }
+      case Step.Message _ -> throw new AssertionError("messages are posted");
+    }
+    return true;
+  }
+
+  private boolean publish(RankState state, Step.Publish publish) {
+    int stage = publish.stage();
+    checkStage(state, publish, stage);
+    if (stage <= state.lastPublished) {
+      throw fault(state, publish, "after stage " + state.lastPublished + " was published");
+    }
+    Shape shape = shapes[state.rank];
+    long bytes =
+        publish.slice().count()
+            * (isWide(publish.slice()) ? shape.accumulatorBytes() : shape.valueBytes());
+    if (bytes > shape.windowBytes()) {
+      throw fault(
+          state,
+          publish,
+          "%d bytes (expected: at most the window's %d)".formatted(bytes, shape.windowBytes()));
+    }
+    if (stage >= 2 && doneRanks[stage - 2] < size) {
+      return false;
+    }
+    int[] values = read(state, publish, publish.slice());
+    state.published.put(stage, new Published(values, isWide(publish.slice())));
+    state.lastPublished = stage;
+    wakeWaiting();
+    return true;
+  }
+
+  private void wakeWaiting() {
+    ready.addAll(waitingForPeers);
+    waitingForPeers.clear();
+  }
+
+  private void checkStage(RankState state, Step step, int stage) {
+    if (stage < 0 || stage >= doneRanks.length) {
+      throw fault(state, step, "the plan has %d stages".formatted(doneRanks.length));
+    }
+    if (!(step instanceof Step.Done) && stage <= state.lastDone) {
+      throw fault(state, step, "after this rank has done stage " + state.lastDone);
+    }
+  }
+
+  private Published published(RankState state, Step step, int peer, int stage, Step.Wire wire) {
+    checkStage(state, step, stage);
+    if (!state.awaited.contains((long) peer << 32 | stage)) {
+      throw fault(state, step, "without AwaitPeer before it");
+    }
+    Published published = ranks[peer].published.get(stage);
+    if (published == null) {
+      throw new AssertionError("awaited");
+    }
+    checkWire(state, step, wire, published.wide);
+    return published;
+  }
+
+  private int[] part(RankState state, Step step, Published published, long from, Slice to) {
+    if (from < 0 || from + to.count() > published.values.length) {
+      throw fault(
+          state, step, "the peer has published %d elements".formatted(published.values.length));
+    }
+    int[] values = new int[(int) to.count()];
+    System.arraycopy(published.values, (int) from, values, 0, values.length);
+    return values;
+  }
+
+  // Values
+
+  private int[] read(RankState state, Step step, Slice from) {
+    int[] values = new int[(int) from.count()];
+    for (int index = 0; index < values.length; index++) {
+      values[index] = state.memory.get(from.space(), from.from() + index);
+      if (values[index] == Expressions.UNWRITTEN) {
+        throw fault(
+            state,
+            step,
+            "reads %s[%d], which nothing was written to"
+                .formatted(name(from.space()), from.from() + index));
+      }
+    }
+    return values;
+  }
+
+  private void store(RankState state, Step step, int[] values, boolean wide, Slice to) {
+    if (wide && !isWide(to)) {
+      throw fault(state, step, "narrows to the data's type (expected: only Finish does)");
+    }
+    write(state, step, to, values);
+  }
+
+  /// @param before whether the values are from lower ranks than what is there
+  private void reduce(RankState state, Step step, int[] values, Slice to, boolean before) {
+    if (shapes[state.rank].widened() && !isWide(to)) {
+      throw fault(state, step, "reduces in the data's type (expected: the accumulation type)");
+    }
+    int[] there = read(state, step, to);
+    for (int index = 0; index < values.length; index++) {
+      try {
+        there[index] =
+            before
+                ? expressions.combine(values[index], there[index])
+                : expressions.combine(there[index], values[index]);
+      } catch (IllegalArgumentException wrong) {
+        throw fault(state, step, wrong);
+      }
+    }
+    write(state, step, to, there);
+  }
+
+  private void finish(RankState state, Step.Finish finish) {
+    if (shapes[state.rank].widened() && (!isWide(finish.from()) || isWide(finish.to()))) {
+      throw fault(
+          state, finish, "(expected: from the accumulation type in WORK to the data's type)");
+    }
+    int[] values = read(state, finish, finish.from());
+    for (int index = 0; index < values.length; index++) {
+      try {
+        values[index] = expressions.finish(values[index], finish.divisor());
+      } catch (IllegalArgumentException wrong) {
+        throw fault(state, finish, wrong);
+      }
+    }
+    write(state, finish, finish.to(), values);
+  }
+
+  private void write(RankState state, Step step, Slice to, int[] values) {
+    if (to.space() == Space.INPUT && to.count() > 0) {
+      throw fault(state, step, "writes the input");
+    }
+    for (int index = 0; index < values.length; index++) {
+      state.memory.set(to.space(), to.from() + index, values[index]);
+    }
+  }
+
+  /// Whether a slice is in an accumulation type that is not the data's.
+  private boolean isWide(Slice slice) {
+    return slice.space() == Space.WORK && shapes[0].widened();
+  }
+
+  // Slices
+
+  private void checkBounds(RankState state, Step step) {
+    switch (step) {
+      case Step.Copy copy -> checkBounds(state, step, copy.from(), copy.to());
+      case Step.Reduce reduce -> checkBounds(state, step, reduce.from(), reduce.to());
+      case Step.Finish finish -> checkBounds(state, step, finish.from(), finish.to());
+      case Step.Send send -> checkBounds(state, step, send.slice());
+      case Step.Receive receive -> checkBounds(state, step, receive.slice());
+      case Step.ReceiveReduce receive -> checkBounds(state, step, receive.slice());
+      case Step.ReceiveReduceBefore receive -> checkBounds(state, step, receive.slice());
+      case Step.Publish publish -> checkBounds(state, step, publish.slice());
+      case Step.AwaitPeer await -> checkPeer(state, step, await.peer());
+      case Step.ReadPeer read -> {
+        checkPeer(state, step, read.peer());
+        checkBounds(state, step, read.to());
+      }
+      case Step.ReducePeer reduce -> {
+        checkPeer(state, step, reduce.peer());
+        checkBounds(state, step, reduce.to());
+      }
+      case Step.Done _ -> {}
+    }
+    if (step instanceof Step.Message message) {
+      checkPeer(state, step, message.peer());
+    }
+  }
+
+  private void checkBounds(RankState state, Step step, Slice... slices) {
+    for (Slice slice : slices) {
+      if (slice.count() > 0 && slice.end() > state.memory.count(slice.space())) {
+        throw fault(
+            state,
+            step,
+            "%s is outside the buffer, which has %d elements"
+                .formatted(slice, state.memory.count(slice.space())));
+      }
+    }
+  }
+
+  private void checkPeer(RankState state, Step step, int peer) {
+    if (peer < 0 || peer >= size || peer == state.rank) {
+      throw fault(state, step, "peer %d (expected: another rank)".formatted(peer));
+    }
+  }
+
+  private void checkLocal(RankState state, Step step, Slice from, Slice to, boolean sameAllowed) {
+    if (from.count() != to.count()) {
+      throw fault(state, step, "%d elements to %d".formatted(from.count(), to.count()));
+    }
+    if (state.memory.overlap(from, to) && !(sameAllowed && state.memory.same(from, to))) {
+      throw fault(state, step, "its slices overlap");
+    }
+  }
+
+  /// What a message of a round reads or writes.
+  private record Touched(Space array, long from, long end, boolean written, Step step) {}
+
+  private void checkDisjoint(RankState state) {
+    List<Touched> touched = new ArrayList<>();
+    for (Step step : state.steps) {
+      Slice slice =
+          switch (step) {
+            case Step.Send send -> send.slice();
+            case Step.Receive receive -> receive.slice();
+            case Step.ReceiveReduce receive -> receive.slice();
+            case Step.ReceiveReduceBefore receive -> receive.slice();
+            case Step.Local _, Step.Peer _ -> null;
+          };
+      if (slice != null && slice.count() > 0) {
+        long address = state.memory.address(slice);
+        touched.add(
+            new Touched(
+                state.memory.array(slice),
+                address,
+                address + slice.count(),
+                !(step instanceof Step.Send),
+                step));
+      }
+    }
+    touched.sort(Comparator.comparing(Touched::array).thenComparingLong(Touched::from));
+    // The slices that reach furthest so far, of all and of the written ones.
+    @Nullable Touched furthest = null;
+    @Nullable Touched furthestWritten = null;
+    for (Touched here : touched) {
+      Touched other = here.written ? furthest : furthestWritten;
+      if (other != null && other.array == here.array && here.from < other.end) {
+        throw fault(state, here.step, "overlaps another message of its round: " + text(other.step));
+      }
+      if (furthest == null || furthest.array != here.array || furthest.end < here.end) {
+        furthest = here;
+      }
+      if (here.written
+          && (furthestWritten == null
+              || furthestWritten.array != here.array
+              || furthestWritten.end < here.end)) {
+        furthestWritten = here;
+      }
+    }
+  }
+
+  // Messages for people
+
+  private String deadlock() {
+    StringBuilder text = new StringBuilder("deadlock:");
+    int shown = 0;
+    for (RankState state : ranks) {
+      if (state.ended) {
+        continue;
+      }
+      if (shown++ == 4) {
+        return text.append(" …").toString();
+      }
+      Step step = state.posted ? state.pending.getFirst() : state.steps.get(state.next);
+      text.append(shown == 1 ? " " : "; ").append(at(state, step)).append(" waits");
+      int peer =
+          switch (step) {
+            case Step.Message message -> message.peer();
+            case Step.AwaitPeer await -> await.peer();
+            case Step.Local _, Step.Peer _ -> -1;
+          };
+      if (peer >= 0) {
+        RankState other = ranks[peer];
+        text.append(other.ended ? ", but rank " : ", and rank ")
+            .append(peer)
+            .append(other.ended ? " has ended" : " is in round " + other.round);
+      } else if (step instanceof Step.Publish publish) {
+        text.append(" for all ranks' Done of stage ").append(publish.stage() - 2);
+      }
+    }
+    return text.toString();
+  }
+
+  private static Fault fault(RankState state, Step step, String what) {
+    return new Fault(at(state, step) + ": " + what);
+  }
+
+  private static Fault fault(RankState state, Step step, IllegalArgumentException cause) {
+    Fault fault = new Fault(at(state, step) + ": " + cause.getMessage());
+    fault.initCause(cause);
+    return fault;
+  }
+
+  private static String at(Posted posted) {
+    return at(posted.state, posted.step);
+  }
+
+  private static String at(RankState state, Step step) {
+    return "rank %d, round %d, %s".formatted(state.rank, state.round, text(step));
+  }
+
+  private static String text(Step step) {
+    return ScheduleText.of(step);
+  }
+
+  private static String name(Space space) {
+    return ScheduleText.of(space);
+  }
+}

@@ -1,0 +1,75 @@
+package org.comm4j.core.schedule;
+
+import java.util.Locale;
+import java.util.function.IntFunction;
+
+/// Plans as text.
+public final class ScheduleText {
+  private ScheduleText() {}
+
+  /// The plans of some ranks, a line for each round.
+  ///
+  /// @param size how many ranks are written, from rank 0
+  public static String of(int size, IntFunction<Schedule> plans) {
+    StringBuilder text = new StringBuilder();
+    for (int rank = 0; rank < size; rank++) {
+      text.append("rank ").append(rank).append('\n').append(of(plans.apply(rank)));
+    }
+    return text.toString();
+  }
+
+  /// One rank's plan, a line for each round that has steps.
+  public static String of(Schedule plan) {
+    StringBuilder text = new StringBuilder();
+    for (int index = 0; index < plan.rounds(); index++) {
+      Round round = plan.round(index);
+      if (!round.steps().isEmpty()) {
+        text.append("  round ").append(index).append(": ").append(of(round)).append('\n');
+      }
+    }
+    return text.toString();
+  }
+
+  static String of(Round round) {
+    StringBuilder text = new StringBuilder();
+    for (Step step : round.steps()) {
+      text.append(text.isEmpty() ? "" : " | ").append(of(step));
+    }
+    return text.toString();
+  }
+
+  /// One step, for example `send output[0..4) to 3`.
+  public static String of(Step step) {
+    return switch (step) {
+      case Step.Copy copy -> "copy %s to %s".formatted(copy.from(), copy.to());
+      case Step.Reduce reduce -> "reduce %s into %s".formatted(reduce.from(), reduce.to());
+      case Step.Finish finish ->
+          "finish %s to %s / %d".formatted(finish.from(), finish.to(), finish.divisor());
+      case Step.Send send -> "send %s to %d".formatted(send.slice(), send.peer());
+      case Step.Receive receive ->
+          "receive %s from %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+      case Step.ReceiveReduce receive ->
+          "reduce %s with %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+      case Step.ReceiveReduceBefore receive ->
+          "reduce %s behind %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+      case Step.Publish publish -> "publish #%d %s".formatted(publish.stage(), publish.slice());
+      case Step.AwaitPeer await -> "await %d #%d".formatted(await.peer(), await.stage());
+      case Step.ReadPeer read ->
+          "read %s from %d #%d at %d%s"
+              .formatted(read.to(), read.peer(), read.stage(), read.from(), of(read.wire()));
+      case Step.ReducePeer reduce ->
+          "reduce %s with %d #%d at %d%s"
+              .formatted(
+                  reduce.to(), reduce.peer(), reduce.stage(), reduce.from(), of(reduce.wire()));
+      case Step.Done done -> "done #%d".formatted(done.stage());
+    };
+  }
+
+  static String of(Space space) {
+    return space.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static String of(Step.Wire wire) {
+    return wire == Step.Wire.ACCUMULATOR ? " widened" : "";
+  }
+}
