@@ -3,21 +3,22 @@ package org.comm4j.core.transport;
 import java.lang.foreign.MemorySegment;
 
 /// One window of memory per rank, which its owner writes and all ranks of the session can read. The
-/// engine lays it out: flags, staging areas, allocated buffers. All windows have the same size, zeroed
-/// at first. Access is by the memory model of [java.lang.invoke.VarHandle]: a release store of the
-/// owner is seen by an acquire load of a peer.
+/// engine lays it out: flags, staging areas, allocated buffers. All windows have the same size,
+/// zeroed at first. Access is by the memory model of [java.lang.invoke.VarHandle]: a release store
+/// of the owner is seen by an acquire load of a peer.
 public interface PeerMemory {
   /// The size of each window in bytes; the same on all ranks.
   long windowBytes();
 
-  /// A rank's whole window, valid until the transport is closed. Peers' windows must not be written.
+  /// A rank's whole window, valid until the transport is closed. Peers' windows must not be
+  /// written.
   MemorySegment window(int rank);
 
   /// Makes sure that a part of this rank's own window has memory behind it, before it is first
   /// touched. Idempotent, local.
   ///
-  /// @throws org.comm4j.api.TransportFailedException if there is no space; names the place, the size
-  ///     and the remedy
+  /// @throws org.comm4j.api.TransportFailedException if there is no space; names the place, the
+  ///   size and the remedy
   void reserve(long offset, long bytes);
 
   /// A part of this rank's own window, reserved, as a mapping of its own, so that it can be closed

@@ -3,8 +3,8 @@ package org.comm4j.core.transport;
 import java.lang.foreign.MemorySegment;
 
 /// Moves payloads between the ranks of one session: reliably, unchanged, once, and for each pair of
-/// ranks in the order in which they were offered. The engine is its only caller, one thread at a time,
-/// not always the same one. It starts no thread that calls the engine; it is polled.
+/// ranks in the order in which they were offered. The engine is its only caller, one thread at a
+/// time, not always the same one. It starts no thread that calls the engine; it is polled.
 public interface Transport extends AutoCloseable {
   /// The bytes of a header.
   int HEADER_BYTES = 40;
@@ -22,7 +22,7 @@ public interface Transport extends AutoCloseable {
   ///
   /// @param peer the receiving rank, in `0..size()-1`, not this rank
   /// @param header [#HEADER_BYTES] bytes that are delivered unchanged; the transport gives them no
-  ///     meaning
+  ///   meaning
   /// @param payload any segment, heap or native; at most `maxPayloadBytes(peer)` bytes
   /// @return false when there is no room: poll, then offer again
   /// @throws org.comm4j.api.TransportFailedException when the transport is broken
@@ -35,8 +35,9 @@ public interface Transport extends AutoCloseable {
   /// @throws org.comm4j.api.TransportFailedException when the transport is broken
   int poll(PayloadHandler handler, int limit);
 
-  /// Waits until something may have arrived, room may have come free, [#wakeUp()] was called, or the
-  /// time is over. Called when the engine has found nothing to do for a while; may return early.
+  /// Waits until something may have arrived, room may have come free, [#wakeUp()] was called, or
+  /// the time is over. Called when the engine has found nothing to do for a while; may return
+  /// early.
   ///
   /// @param nanos at most this long
   void park(long nanos);
