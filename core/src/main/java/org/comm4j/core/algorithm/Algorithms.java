@@ -13,46 +13,65 @@ public final class Algorithms {
           //
           new Alone(CollectiveKind.BROADCAST),
           new BinomialBroadcast(),
+          new ScatterRingBroadcast(),
           //
           new Alone(CollectiveKind.REDUCE),
           new LinearReduce(),
+          new BinomialReduce(),
+          new PairwiseReduce(),
           //
           new Alone(CollectiveKind.ALL_REDUCE),
-          new RingAllReduce(),
+          new GatherFoldAllReduce(),
+          new RecursiveDoublingAllReduce(),
+          new DirectAllReduce(),
+          new RabenseifnerAllReduce(),
           new PairwiseAllReduce(),
+          new RingAllReduce(),
           //
           new Alone(CollectiveKind.GATHER),
           new LinearGather(CollectiveKind.GATHER),
+          new BinomialGather(),
           new Alone(CollectiveKind.GATHER_V),
           new LinearGather(CollectiveKind.GATHER_V),
           //
           new Alone(CollectiveKind.ALL_GATHER),
+          new BruckAllGather(),
+          new RecursiveDoublingAllGather(),
           new RingAllGather(CollectiveKind.ALL_GATHER),
           new Alone(CollectiveKind.ALL_GATHER_V),
           new RingAllGather(CollectiveKind.ALL_GATHER_V),
           //
           new Alone(CollectiveKind.SCATTER),
           new LinearScatter(CollectiveKind.SCATTER),
+          new BinomialScatter(),
           new Alone(CollectiveKind.SCATTER_V),
           new LinearScatter(CollectiveKind.SCATTER_V),
           //
           new Alone(CollectiveKind.REDUCE_SCATTER),
-          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER),
+          new RecursiveHalvingReduceScatter(),
+          new DirectReduceScatter(CollectiveKind.REDUCE_SCATTER),
           new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER),
+          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER),
           new Alone(CollectiveKind.REDUCE_SCATTER_V),
-          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
+          new DirectReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
           new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
+          new RingReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
           //
           new Alone(CollectiveKind.ALL_TO_ALL),
+          new BruckAllToAll(),
+          new DirectAllToAll(CollectiveKind.ALL_TO_ALL),
           new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL),
           new Alone(CollectiveKind.ALL_TO_ALL_V),
+          new DirectAllToAll(CollectiveKind.ALL_TO_ALL_V),
           new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL_V),
           //
           new Alone(CollectiveKind.SCAN),
-          new ChainScan(CollectiveKind.SCAN),
+          new RecursiveDoublingScan(CollectiveKind.SCAN),
+          new ChainScan(CollectiveKind.SCAN, ChainScan.PIECE_BYTES),
           //
           new Alone(CollectiveKind.EXCLUSIVE_SCAN),
-          new ChainScan(CollectiveKind.EXCLUSIVE_SCAN));
+          new RecursiveDoublingScan(CollectiveKind.EXCLUSIVE_SCAN),
+          new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, ChainScan.PIECE_BYTES));
 
   private Algorithms() {}
 

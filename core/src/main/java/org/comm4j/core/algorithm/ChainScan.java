@@ -26,7 +26,9 @@ import org.comm4j.core.schedule.Step.Wire;
 ///     rank 1            take a | take b, send a | take c, send b | send c
 ///
 /// What a rank gets is already the exclusive scan; it finishes that, or what it hands on.
-record ChainScan(CollectiveKind kind) implements Algorithm {
+///
+/// @param pieceBytes how large a piece is in the accumulation type; [#PIECE_BYTES] but in tests
+record ChainScan(CollectiveKind kind, long pieceBytes) implements Algorithm {
   /// Large enough that a message's fixed cost does not count (some µs against 20 at 3 GB/s), small
   /// enough that a chain of ten fills with a tenth of some MiB.
   static final long PIECE_BYTES = 64 << 10;
@@ -49,7 +51,7 @@ record ChainScan(CollectiveKind kind) implements Algorithm {
   @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
-    Pieces pieces = Pieces.of(shape.count(), PIECE_BYTES / shape.accumulatorBytes());
+    Pieces pieces = Pieces.of(shape.count(), pieceBytes / shape.accumulatorBytes());
     Phase phase =
         rank == 0
             ? first(shape, pieces, memory)

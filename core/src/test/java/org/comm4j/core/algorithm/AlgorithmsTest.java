@@ -16,7 +16,12 @@ class AlgorithmsTest {
   private static final int[] LARGER_SIZES = {47, 63, 64};
 
   static Stream<Algorithm> algorithms() {
-    return Algorithms.all().stream();
+    return Stream.concat(
+        Algorithms.all().stream(),
+        // Pieces of three elements, so that small counts are many.
+        Stream.of(
+            new ChainScan(CollectiveKind.SCAN, 12),
+            new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, 12)));
   }
 
   @ParameterizedTest
