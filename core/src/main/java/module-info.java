@@ -6,6 +6,9 @@ module org.comm4j.core {
   requires static org.jspecify;
 
   exports org.comm4j.core.algorithm;
+  exports org.comm4j.core.engine;
+  exports org.comm4j.core.kernel;
   exports org.comm4j.core.schedule;
+  exports org.comm4j.core.select;
   exports org.comm4j.core.transport;
 }

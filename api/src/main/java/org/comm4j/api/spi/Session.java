@@ -136,7 +136,16 @@ public interface Session extends AutoCloseable {
   /// @param rank its world rank
   /// @param evidence how it is known, for example `its control connection closed`
   /// @param cause what it threw, where it is a thread of this JVM, else null
-  record Failure(int rank, String evidence, @Nullable Throwable cause) {}
+  record Failure(int rank, String evidence, @Nullable Throwable cause) {
+    /// The evidence where a rank has left in order.
+    public static final String LEFT = "left the session";
+
+    /// Whether the rank has left in order: what it sent still arrives, and who needs nothing more
+    /// of it is not concerned.
+    public boolean left() {
+      return evidence.equals(LEFT);
+    }
+  }
 
   /// A communicator that was broken by a rank.
   ///

@@ -1,0 +1,82 @@
+package org.comm4j.core.engine;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.MismatchedCallException;
+
+/// What a rank that breaks a communicator tells the others, in the bytes of a session's abort.
+///
+/// @param kind decides which exception the others get
+/// @param missing of a timeout, the ranks that were waited for
+/// @param message in words
+record AbortNotice(Kind kind, List<Integer> missing, String message) {
+  enum Kind {
+    MISMATCH(1),
+    TIMEOUT(2),
+    ABORT(3);
+
+    private final int code;
+
+    Kind(int code) {
+      this.code = code;
+    }
+
+    private static Kind ofCode(int code) {
+      return Arrays.stream(values()).filter(kind -> kind.code == code).findFirst().orElse(ABORT);
+    }
+  }
+
+  private static final int MOST_BYTES = 4096;
+
+  static AbortNotice of(CommException failure) {
+    String message = String.valueOf(failure.getMessage());
+    return switch (failure) {
+      case MismatchedCallException _ -> new AbortNotice(Kind.MISMATCH, List.of(), message);
+      case CollectiveTimeoutException timeout ->
+          new AbortNotice(Kind.TIMEOUT, timeout.missing(), message);
+      default -> new AbortNotice(Kind.ABORT, List.of(), message);
+    };
+  }
+
+  /// The exception of the other ranks.
+  CommException exception(int byRank) {
+    return switch (kind) {
+      case MISMATCH -> new MismatchedCallException(message);
+      case TIMEOUT -> new CollectiveTimeoutException(missing, message);
+      case ABORT -> new AbortedException(byRank, message, null);
+    };
+  }
+
+  byte[] encode() {
+    int ranks = Math.min(missing.size(), 256);
+    byte[] text = message.getBytes(UTF_8);
+    int textBytes = Math.min(text.length, MOST_BYTES - 8 - 4 * ranks);
+    ByteBuffer bytes = ByteBuffer.allocate(8 + 4 * ranks + textBytes);
+    bytes.putInt(kind.code).putInt(ranks);
+    missing.stream().limit(ranks).forEach(bytes::putInt);
+    return bytes.put(text, 0, textBytes).array();
+  }
+
+  static AbortNotice decode(byte[] encoded) {
+    ByteBuffer bytes = ByteBuffer.wrap(encoded);
+    boolean whole = bytes.remaining() >= 8;
+    int code = whole ? bytes.getInt() : 0;
+    int ranks = whole ? bytes.getInt() : 0;
+    if (!whole || ranks < 0 || ranks > bytes.remaining() / 4) {
+      return new AbortNotice(Kind.ABORT, List.of(), "for a reason that can't be read");
+    }
+    List<Integer> missing = new ArrayList<>();
+    for (int i = 0; i < ranks; i++) {
+      missing.add(bytes.getInt());
+    }
+    byte[] text = Arrays.copyOfRange(encoded, bytes.position(), encoded.length);
+    return new AbortNotice(Kind.ofCode(code), missing, new String(text, UTF_8));
+  }
+}

@@ -1,0 +1,238 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.UnsupportedException;
+import org.comm4j.core.kernel.Kernel;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Slice;
+import org.comm4j.core.schedule.Space;
+import org.comm4j.core.schedule.Step;
+import org.jspecify.annotations.Nullable;
+
+/// The memory that a plan's slices mean in one call, and the arithmetic on it. Copies and
+/// reductions of a plan happen here and nowhere else.
+final class Buffers {
+  static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
+
+  private final @Nullable Kernel kernel;
+  private final DataType type;
+  private final DataType accumulator;
+  private final boolean widened;
+  private final MemorySegment input;
+  private final MemorySegment output;
+  private MemorySegment scratch = NOTHING;
+  private MemorySegment work = NOTHING;
+
+  private Buffers(DataType type, @Nullable ReduceOp op, MemorySegment input, MemorySegment output) {
+    this.kernel = op == null ? null : Kernel.of(op, type);
+    this.type = type;
+    this.accumulator = op == null ? type : op.accumulationType(type);
+    this.widened = accumulator != type;
+    this.input = input;
+    this.output = output;
+  }
+
+  /// The memory of a call; temporary memory comes later ([#allocate]).
+  static Buffers of(Collective call, int rank) {
+    DataType type = type(call);
+    ReduceOp op = CallSignature.op(call);
+    return switch (call) {
+      case Collective.AllReduce c -> of(type, op, c.input(), c.output());
+      case Collective.Reduce c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
+      case Collective.Broadcast c -> of(type, op, c.data(), c.data());
+      case Collective.AllGather c -> of(type, op, c.input(), c.output());
+      case Collective.AllGatherV c -> of(type, op, c.input(), c.output());
+      case Collective.Gather c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
+      case Collective.GatherV c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
+      case Collective.Scatter c -> of(type, op, rank == c.root() ? c.input() : null, c.output());
+      case Collective.ScatterV c -> of(type, op, rank == c.root() ? c.input() : null, c.output());
+      case Collective.ReduceScatter c -> of(type, op, c.input(), c.output());
+      case Collective.ReduceScatterV c -> of(type, op, c.input(), c.output());
+      case Collective.AllToAll c -> of(type, op, c.input(), c.output());
+      case Collective.AllToAllV c -> of(type, op, c.input(), c.output());
+      case Collective.Scan c -> of(type, op, c.input(), c.output());
+      case Collective.ExclusiveScan c -> of(type, op, c.input(), c.output());
+      case Collective.Barrier _ -> of(type, op, null, null);
+    };
+  }
+
+  /// The type of a call's elements; bytes for a barrier, which has none.
+  static DataType type(Collective call) {
+    return switch (call) {
+      case Collective.Reducing c -> c.input().type();
+      case Collective.Broadcast c -> c.data().type();
+      case Collective.AllGather c -> c.input().type();
+      case Collective.AllGatherV c -> c.input().type();
+      case Collective.Gather c -> c.input().type();
+      case Collective.GatherV c -> c.input().type();
+      case Collective.Scatter c -> c.output().type();
+      case Collective.ScatterV c -> c.output().type();
+      case Collective.AllToAll c -> c.input().type();
+      case Collective.AllToAllV c -> c.input().type();
+      case Collective.Barrier _ -> DataType.UINT8;
+    };
+  }
+
+  private static Buffers of(
+      DataType type, @Nullable ReduceOp op, @Nullable CommData input, @Nullable CommData output) {
+    return new Buffers(type, op, segment(input), segment(output));
+  }
+
+  /// The memory of host data.
+  static MemorySegment segment(@Nullable CommData data) {
+    return switch (data) {
+      case null -> NOTHING;
+      case HostData host -> host.segment();
+      default ->
+          throw new UnsupportedException(
+              data
+                  + ": this backend moves data in host memory only; copy it there, or use a backend"
+                  + " for devices");
+    };
+  }
+
+  /// Whether two segments have a byte in common.
+  static boolean overlap(MemorySegment a, MemorySegment b) {
+    return a.asOverlappingSlice(b).isPresent();
+  }
+
+  MemorySegment input() {
+    return input;
+  }
+
+  MemorySegment output() {
+    return output;
+  }
+
+  /// Takes the plan's temporary memory.
+  void allocate(Schedule plan, TemporaryMemory temporary) {
+    scratch = temporary.take(type.bytes(plan.scratchCount()));
+    work = temporary.take(accumulator.bytes(plan.workCount()));
+  }
+
+  void release(TemporaryMemory temporary) {
+    temporary.giveBack(scratch);
+    temporary.giveBack(work);
+    scratch = NOTHING;
+    work = NOTHING;
+  }
+
+  int wireBytes(Step.Wire wire) {
+    return (wire == Step.Wire.VALUE ? type : accumulator).bytes();
+  }
+
+  long bytes(Slice slice) {
+    return typeOf(slice.space()).bytes(slice.count());
+  }
+
+  /// The memory of a slice.
+  MemorySegment memory(Slice slice) {
+    return memory(slice.space()).asSlice(offset(slice), bytes(slice));
+  }
+
+  void copy(Slice from, Slice to) {
+    copy(memory(from.space()), offset(from), wireOf(from), to);
+  }
+
+  void reduce(Slice from, Slice to) {
+    reduce(memory(from.space()), offset(from), wireOf(from), to);
+  }
+
+  void finish(Slice from, Slice to, int divisor) {
+    if (from.count() > 0) {
+      kernel()
+          .finish(
+              memory(from.space()),
+              offset(from),
+              memory(to.space()),
+              offset(to),
+              from.count(),
+              divisor);
+    }
+  }
+
+  /// Copies `to.count()` elements of a wire type; widens if need be.
+  void copy(MemorySegment source, long sourceOffset, Step.Wire wire, Slice to) {
+    MemorySegment target = memory(to.space());
+    long targetOffset = offset(to);
+    if (to.count() == 0) {
+      return;
+    }
+    if (needsWidening(wire, to)) {
+      kernel().widen(source, sourceOffset, target, targetOffset, to.count());
+    } else if (!source.equals(target) || sourceOffset != targetOffset) {
+      MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes(to));
+    }
+  }
+
+  /// `to = to ∘ source`.
+  void reduce(MemorySegment source, long sourceOffset, Step.Wire wire, Slice to) {
+    if (to.count() == 0) {
+      return;
+    }
+    if (needsWidening(wire, to)) {
+      kernel().combineRaw(source, sourceOffset, memory(to.space()), offset(to), to.count());
+    } else {
+      kernel().combine(source, sourceOffset, memory(to.space()), offset(to), to.count());
+    }
+  }
+
+  /// `to = source ∘ to`.
+  void reduceBefore(
+      MemorySegment source,
+      long sourceOffset,
+      Step.Wire wire,
+      Slice to,
+      TemporaryMemory temporary) {
+    if (to.count() == 0) {
+      return;
+    }
+    MemorySegment target = memory(to.space());
+    if (needsWidening(wire, to)) {
+      MemorySegment wide = temporary.take(bytes(to));
+      kernel().widen(source, sourceOffset, wide, 0, to.count());
+      kernel().combineInto(wide, 0, target, offset(to), target, offset(to), to.count());
+      temporary.giveBack(wide);
+    } else {
+      kernel()
+          .combineInto(source, sourceOffset, target, offset(to), target, offset(to), to.count());
+    }
+  }
+
+  private boolean needsWidening(Step.Wire wire, Slice to) {
+    return widened && wire == Step.Wire.VALUE && to.space() == Space.WORK;
+  }
+
+  private Step.Wire wireOf(Slice slice) {
+    return slice.space() == Space.WORK ? Step.Wire.ACCUMULATOR : Step.Wire.VALUE;
+  }
+
+  private DataType typeOf(Space space) {
+    return space == Space.WORK ? accumulator : type;
+  }
+
+  private long offset(Slice slice) {
+    return typeOf(slice.space()).bytes(slice.from());
+  }
+
+  private MemorySegment memory(Space space) {
+    return switch (space) {
+      case INPUT -> input;
+      case OUTPUT -> output;
+      case SCRATCH -> scratch;
+      case WORK -> work;
+    };
+  }
+
+  private Kernel kernel() {
+    if (kernel == null) {
+      throw new IllegalStateException("a plan that reduces for a call without an operator");
+    }
+    return kernel;
+  }
+}

@@ -1,0 +1,149 @@
+package org.comm4j.core.engine;
+
+import org.comm4j.api.Collective;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Shape;
+import org.jspecify.annotations.Nullable;
+
+/// What the ranks of a collective must agree on, in three longs that travel with its messages: so a
+/// rank that calls something else is found out by the first rank that hears from it, and named.
+///
+/// @param what kind (bits 0..7), operator (8..15), type (16..23), purpose (24..31), root (32..63)
+/// @param count as [Shape#count()]; 0 where ranks may differ
+/// @param detail hashes of the operator's name and the partition (upper half), the algorithm's name
+///   (lower half)
+record CallSignature(long what, long count, long detail) {
+  /// Who wants the call.
+  enum Purpose {
+    USER(""),
+    SPLIT("split"),
+    DUPLICATE("duplicate"),
+    REGION("createRegion"),
+    FENCE("fence");
+
+    private final String label;
+
+    Purpose(String label) {
+      this.label = label;
+    }
+  }
+
+  private static final int NO_OP = 0;
+  private static final int USER_OP = 255;
+  private static final int NO_TYPE = 255;
+
+  static CallSignature of(
+      Shape shape,
+      @Nullable DataType type,
+      @Nullable ReduceOp op,
+      Purpose purpose,
+      String algorithm) {
+    long what =
+        shape.kind().ordinal()
+            | (long) code(op) << 8
+            | (long) (type == null ? NO_TYPE : type.id()) << 16
+            | (long) purpose.ordinal() << 24
+            | (long) shape.root() << 32;
+    long parts =
+        shape.kind() == CollectiveKind.ALL_GATHER_V
+                || shape.kind() == CollectiveKind.REDUCE_SCATTER_V
+            ? countsHash(shape)
+            : 0;
+    long details = 31 * parts + (op == null ? 0 : op.name().hashCode());
+    return new CallSignature(
+        what,
+        isVaried(shape.kind()) ? 0 : shape.count(),
+        details << 32 | Integer.toUnsignedLong(algorithm.hashCode()));
+  }
+
+  /// Whether ranks may have different counts, so that each message carries its own.
+  static boolean isVaried(CollectiveKind kind) {
+    return switch (kind) {
+      case GATHER_V, SCATTER_V, ALL_TO_ALL_V -> true;
+      default -> false;
+    };
+  }
+
+  /// Why a peer's signature is not this one; called only when it is not.
+  String difference(int rank, int peer, long sequence, long peerWhat, long peerCount) {
+    String mine = describe(what, count);
+    String theirs = describe(peerWhat, peerCount);
+    String explanation =
+        mine.equals(theirs)
+            ? " with other counts per rank, another user-defined operator or another algorithm"
+                + " (expected: the same arguments and the same COMM_TUNING on all ranks)"
+            : "";
+    return "rank %d's collective #%d is %s%s but rank %d started %s"
+        .formatted(peer, sequence, theirs, explanation, rank, mine);
+  }
+
+  @Override
+  public String toString() {
+    return describe(what, count);
+  }
+
+  /// For example `reduce(SUM, FLOAT32 × 1024, root 0)`.
+  static String describe(long what, long count) {
+    int kindIndex = (int) (what & 0xff);
+    int opCode = (int) (what >>> 8 & 0xff);
+    int typeId = (int) (what >>> 16 & 0xff);
+    int purposeIndex = (int) (what >>> 24 & 0xff);
+    int root = (int) (what >>> 32);
+    if (kindIndex >= CollectiveKind.values().length || purposeIndex >= Purpose.values().length) {
+      return "an unknown call";
+    }
+    Purpose purpose = Purpose.values()[purposeIndex];
+    if (purpose != Purpose.USER) {
+      return purpose.label + "()";
+    }
+    CollectiveKind kind = CollectiveKind.values()[kindIndex];
+    StringBuilder text = new StringBuilder(kind.label()).append('(');
+    if (opCode != NO_OP) {
+      text.append(
+              opCode == USER_OP
+                  ? "a user-defined operator"
+                  : ReduceOp.Predefined.values()[opCode - 1].name())
+          .append(", ");
+    }
+    if (typeId != NO_TYPE) {
+      text.append(DataType.ofId(typeId));
+      if (!isVaried(kind)) {
+        text.append(" × ").append(count);
+      }
+    }
+    if (isRooted(kind)) {
+      text.append(", root ").append(root);
+    }
+    return text.append(')').toString();
+  }
+
+  private static boolean isRooted(CollectiveKind kind) {
+    return switch (kind) {
+      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
+      default -> false;
+    };
+  }
+
+  private static int code(@Nullable ReduceOp op) {
+    return switch (op) {
+      case null -> NO_OP;
+      case ReduceOp.Predefined predefined -> 1 + predefined.ordinal();
+      case ReduceOp.UserDefined _ -> USER_OP;
+    };
+  }
+
+  private static long countsHash(Shape shape) {
+    long hash = 1;
+    var parts = shape.parts();
+    for (int rank = 0; parts != null && rank < parts.ranks(); rank++) {
+      hash = 31 * hash + Long.hashCode(parts.count(rank));
+    }
+    return (int) hash;
+  }
+
+  static @Nullable ReduceOp op(Collective call) {
+    return call instanceof Collective.Reducing reducing ? reducing.op() : null;
+  }
+}

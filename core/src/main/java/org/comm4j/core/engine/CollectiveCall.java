@@ -1,0 +1,418 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import org.comm4j.api.Collective;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Round;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Slice;
+import org.comm4j.core.schedule.Step;
+import org.jspecify.annotations.Nullable;
+
+/// A collective in flight: runs its plan, one round after the other.
+///
+/// The messages of one pair of ranks are numbered within the collective, by both sides in the order
+/// of the plan, so a payload finds its step by sender and number.
+final class CollectiveCall extends Call {
+  private final Collective collective;
+  private final long sequence;
+  private final CallSignature signature;
+  private final boolean varied;
+  private final Schedule plan;
+  private final Buffers buffers;
+  private final PeerTable<int[]> numbers; // {next to send, next to receive} per peer
+  private final long firstStage;
+
+  private int roundIndex;
+  private @Nullable Round round;
+  private int stepIndex;
+  private boolean posted;
+  private final List<Outgoing> outgoing = new ArrayList<>(2);
+  private final List<Incoming> incoming = new ArrayList<>(2);
+  private long lastDirect = -1; // the last index at which peers read memory of the caller
+  private @Nullable Step blockedAt;
+
+  /// @param firstStage the index of the plan's first stage in the lane
+  CollectiveCall(
+      Context context,
+      Collective collective,
+      long sequence,
+      CallSignature signature,
+      Schedule plan,
+      Buffers buffers,
+      long firstStage,
+      @Nullable Thread boundTo) {
+    super(context, collective, boundTo);
+    this.collective = collective;
+    this.sequence = sequence;
+    this.signature = signature;
+    this.varied = CallSignature.isVaried(CollectiveKind.of(collective));
+    this.plan = plan;
+    this.buffers = buffers;
+    this.firstStage = firstStage;
+    this.numbers = new PeerTable<>(context.size(), _ -> new int[2]);
+    buffers.allocate(plan, engine.temporary());
+  }
+
+  /// A message that the current round waits for.
+  private static final class Incoming {
+    private final int peer;
+    private final int number;
+    private final Step step;
+    private final Slice slice;
+    private final Step.Wire wire;
+    private long got; // elements
+    private boolean done;
+
+    Incoming(int peer, int number, Step step, Slice slice, Step.Wire wire) {
+      this.peer = peer;
+      this.number = number;
+      this.step = step;
+      this.slice = slice;
+      this.wire = wire;
+    }
+  }
+
+  long sequence() {
+    return sequence;
+  }
+
+  boolean usesPeerMemory() {
+    return plan.stages() > 0;
+  }
+
+  @Override
+  String describe() {
+    return "collective #" + sequence + ", " + signature;
+  }
+
+  @Override
+  boolean advance() {
+    boolean moved = false;
+    while (!hasEnded()) {
+      if (round == null) {
+        if (roundIndex == plan.rounds()) {
+          if (lastDirect >= 0 && !context.lane().areDone(lastDirect)) {
+            return moved;
+          }
+          complete(null);
+          return true;
+        }
+        round = plan.round(roundIndex);
+        stepIndex = 0;
+        posted = false;
+      }
+      List<Step> steps = round.steps();
+      while (stepIndex < steps.size()) {
+        Step step = steps.get(stepIndex);
+        if (!run(step)) {
+          blockedAt = step;
+          return moved;
+        }
+        blockedAt = null;
+        stepIndex++;
+        moved = true;
+      }
+      if (!posted) {
+        posted = true;
+        post(steps);
+      }
+      moved |= advanceMessages();
+      if (!outgoing.isEmpty() || !incoming.isEmpty()) {
+        return moved;
+      }
+      roundIndex++;
+      round = null;
+      moved = true;
+    }
+    return moved;
+  }
+
+  /// Runs a local or peer-memory step; passes over messages.
+  ///
+  /// @return false if it has to wait
+  private boolean run(Step step) {
+    switch (step) {
+      case Step.Copy s -> buffers.copy(s.from(), s.to());
+      case Step.Reduce s -> buffers.reduce(s.from(), s.to());
+      case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
+      case Step.Message _ -> {}
+      case Step.Publish s -> {
+        return publish(firstStage + s.stage(), s.slice());
+      }
+      case Step.AwaitPeer s -> {
+        return arrived(s.peer(), firstStage + s.stage());
+      }
+      case Step.ReadPeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
+        buffers.copy(context.lane().window(s.peer()), from, s.wire(), s.to());
+      }
+      case Step.ReducePeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
+        buffers.reduce(context.lane().window(s.peer()), from, s.wire(), s.to());
+      }
+      case Step.Done s -> {
+        if (context.lane().isRevoked()) {
+          return false; // what was read may be wrong; why will be known soon
+        }
+        context.lane().done(firstStage + s.stage());
+      }
+    }
+    return true;
+  }
+
+  private boolean publish(long index, Slice slice) {
+    Lane lane = context.lane();
+    if (!lane.isFree(index)) {
+      return false;
+    }
+    MemorySegment data = buffers.memory(slice);
+    WindowBuffer buffer = engine.bufferOf(data);
+    long where;
+    if (buffer != null && data.byteSize() > 0) {
+      where = buffer.windowOffset(data);
+      lastDirect = index;
+    } else {
+      where = lane.stagingOffset(index);
+      MemorySegment.copy(data, 0, lane.staging(index), 0, data.byteSize());
+    }
+    lane.publish(index, sequence, signature, where);
+    return true;
+  }
+
+  private boolean arrived(int peer, long index) {
+    Lane lane = context.lane();
+    if (!lane.isPublished(peer, index)) {
+      return false;
+    }
+    if (!lane.agrees(peer, index, signature)) {
+      throw new MismatchedCallException(lane.difference(peer, index, signature));
+    }
+    return true;
+  }
+
+  private void post(List<Step> steps) {
+    for (Step step : steps) {
+      switch (step) {
+        case Step.Send s -> send(s);
+        case Step.Receive s -> receive(s.peer(), s, s.slice(), s.wire());
+        case Step.ReceiveReduce s -> receive(s.peer(), s, s.slice(), s.wire());
+        case Step.ReceiveReduceBefore s -> receive(s.peer(), s, s.slice(), s.wire());
+        case Step.Local _ -> {}
+        case Step.Peer _ -> {}
+      }
+    }
+  }
+
+  private void send(Step.Send step) {
+    int number = numbers.get(step.peer())[0]++;
+    outgoing.add(
+        new Outgoing(
+            context.link(step.peer()),
+            Frame.COLLECTIVE,
+            context.id(),
+            number,
+            sequence,
+            signature.what(),
+            varied ? step.slice().count() : signature.count(),
+            signature.detail(),
+            buffers.memory(step.slice()),
+            false));
+  }
+
+  private void receive(int peer, Step step, Slice slice, Step.Wire wire) {
+    Incoming message = new Incoming(peer, numbers.get(peer)[1]++, step, slice, wire);
+    incoming.add(message);
+    Early early = context.takeEarly(peer, sequence, message.number);
+    if (early == null) {
+      return;
+    }
+    check(peer, early.what(), early.count(), early.detail(), message);
+    for (Early.Payload payload : early.payloads()) {
+      consume(message, MemorySegment.ofArray(payload.bytes()));
+      if (payload.credited()) {
+        engine.owe(context.worldRank(peer), payload.bytes().length);
+      }
+    }
+    if (early.isRequested() && !message.done) {
+      grant(message);
+    }
+    if (message.done) {
+      incoming.remove(message);
+    }
+  }
+
+  private boolean advanceMessages() {
+    boolean moved = false;
+    for (int i = 0; i < outgoing.size(); i++) {
+      Outgoing message = outgoing.get(i);
+      moved |= message.advance(engine.header());
+      if (message.isDone()) {
+        outgoing.remove(i--);
+      }
+    }
+    return moved;
+  }
+
+  /// Takes a payload, if its step is waiting for it and this thread may touch the memory.
+  ///
+  /// @return false to keep it for later
+  boolean accept(int peer, int number, long what, long count, long detail, MemorySegment payload) {
+    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+      throw mismatch(peer, what, count);
+    }
+    Incoming message = isHere() ? find(peer, number) : null;
+    if (message == null) {
+      return false;
+    }
+    check(peer, what, count, detail, message);
+    consume(message, payload);
+    if (message.done) {
+      incoming.remove(message);
+    }
+    return true;
+  }
+
+  /// A sender ran out of credit.
+  ///
+  /// @return false to keep that for later
+  boolean request(int peer, int number, long what, long count, long detail) {
+    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+      throw mismatch(peer, what, count);
+    }
+    Incoming message = isHere() ? find(peer, number) : null;
+    if (message == null) {
+      return false;
+    }
+    check(peer, what, count, detail, message);
+    grant(message);
+    return true;
+  }
+
+  private boolean differs(long count) {
+    return !varied && count != signature.count();
+  }
+
+  void granted(int worldPeer, int number) {
+    for (Outgoing message : outgoing) {
+      if (message.matches(worldPeer, number, sequence)) {
+        message.grant();
+      }
+    }
+  }
+
+  private void grant(Incoming message) {
+    engine.control(
+        context.worldRank(message.peer),
+        Frame.word(Frame.GRANT_COLLECTIVE, 0, message.number, context.id()),
+        sequence);
+  }
+
+  private @Nullable Incoming find(int peer, int number) {
+    for (int i = 0; i < incoming.size(); i++) {
+      Incoming message = incoming.get(i);
+      if (message.peer == peer && message.number == number) {
+        return message;
+      }
+    }
+    return null;
+  }
+
+  private void check(int peer, long what, long count, long detail, Incoming message) {
+    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+      throw mismatch(peer, what, count);
+    }
+    if (varied && count != message.slice.count()) {
+      throw new MismatchedCallException(
+          "rank %d's collective #%d sends %d elements but rank %d expects %d in %s"
+              .formatted(peer, sequence, count, context.rank(), message.slice.count(), signature));
+    }
+  }
+
+  private MismatchedCallException mismatch(int peer, long what, long count) {
+    return new MismatchedCallException(
+        signature.difference(context.rank(), peer, sequence, what, count));
+  }
+
+  private void consume(Incoming message, MemorySegment payload) {
+    long elements = payload.byteSize() / buffers.wireBytes(message.wire);
+    Slice whole = message.slice;
+    if (elements > whole.count() - message.got) {
+      throw new MismatchedCallException(
+          "rank %d's collective #%d sends more than the %d elements that rank %d expects in %s"
+              .formatted(message.peer, sequence, whole.count(), context.rank(), signature));
+    }
+    Slice part = new Slice(whole.space(), whole.from() + message.got, elements);
+    switch (message.step) {
+      case Step.ReceiveReduce _ -> buffers.reduce(payload, 0, message.wire, part);
+      case Step.ReceiveReduceBefore _ ->
+          buffers.reduceBefore(payload, 0, message.wire, part, engine.temporary());
+      default -> buffers.copy(payload, 0, message.wire, part);
+    }
+    message.got += elements;
+    message.done = message.got == whole.count();
+  }
+
+  @Override
+  void missing(BitSet ranks) {
+    for (Incoming message : incoming) {
+      ranks.set(message.peer);
+    }
+    for (Outgoing message : outgoing) {
+      ranks.set(context.rankOf(message.worldPeer()));
+    }
+    switch (blockedAt) {
+      case Step.AwaitPeer s -> ranks.set(s.peer());
+      case Step.Publish s -> notDone(ranks, firstStage + s.stage() - 2);
+      case null, default -> {}
+    }
+    if (round == null && roundIndex == plan.rounds() && lastDirect >= 0) {
+      notDone(ranks, lastDirect);
+    }
+  }
+
+  private void notDone(BitSet ranks, long index) {
+    for (int peer = 0; peer < context.size(); peer++) {
+      if (!context.lane().isDone(peer, index)) {
+        ranks.set(peer);
+      }
+    }
+  }
+
+  @Override
+  @Nullable String contradiction() {
+    if (!context.hasLane()) {
+      return null;
+    }
+    for (int peer = 0; peer < context.size(); peer++) {
+      String sentence =
+          peer == context.rank() ? null : context.lane().contradiction(peer, sequence, signature);
+      if (sentence != null) {
+        return sentence;
+      }
+    }
+    return null;
+  }
+
+  @Override
+  void release() {
+    outgoing.clear();
+    incoming.clear();
+    buffers.release(engine.temporary());
+  }
+
+  @Override
+  boolean touches(MemorySegment memory) {
+    return Buffers.overlap(memory, buffers.input()) || Buffers.overlap(memory, buffers.output());
+  }
+
+  Collective collective() {
+    return collective;
+  }
+}

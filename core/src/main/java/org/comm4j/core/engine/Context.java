@@ -1,0 +1,418 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.jspecify.annotations.Nullable;
+
+/// One communicator inside the engine: its ranks, its calls in flight, what came early, and whether
+/// it is broken. Guarded by the engine's lock, but for [#failure()].
+final class Context {
+  private final Engine engine;
+  private final int id;
+  private final String name;
+  private final int[] members;
+  private final int rank;
+  private final long scope;
+  private final Map<Integer, Integer> ranks = new HashMap<>();
+  private final boolean isWorld;
+  private final @Nullable Lane lane;
+  private final List<Call> calls = new ArrayList<>();
+  private final Map<Early.Key, Early> early = new HashMap<>();
+  private final Messages messages;
+  private final BitSet left = new BitSet();
+  private long nextSequence = 1;
+  private long nextStage;
+  private volatile @Nullable CommException failure;
+  private boolean closed;
+
+  /// @param members world ranks, in the order of the communicator's
+  Context(Engine engine, int id, String name, int[] members, @Nullable Lane lane) {
+    this.engine = engine;
+    this.id = id;
+    this.name = name;
+    this.members = members;
+    this.lane = lane;
+    // ranks of disjoint groups may use one id for theirs; with the members it is unique
+    this.scope = (long) id << 32 | Integer.toUnsignedLong(Arrays.hashCode(members));
+    this.isWorld = isIdentity(members);
+    int own = -1;
+    for (int i = 0; i < members.length; i++) {
+      if (!isWorld) {
+        ranks.put(members[i], i);
+      }
+      own = members[i] == engine.worldRank() ? i : own;
+    }
+    this.rank = own;
+    this.messages = new Messages(this);
+  }
+
+  private static boolean isIdentity(int[] members) {
+    for (int i = 0; i < members.length; i++) {
+      if (members[i] != i) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Engine engine() {
+    return engine;
+  }
+
+  int id() {
+    return id;
+  }
+
+  String name() {
+    return name;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return members.length;
+  }
+
+  int[] members() {
+    return members;
+  }
+
+  long scope() {
+    return scope;
+  }
+
+  int worldRank(int peer) {
+    return members[peer];
+  }
+
+  /// A world rank's number here; -1 for one that is no member.
+  int rankOf(int worldRank) {
+    if (isWorld) {
+      return worldRank < members.length ? worldRank : -1;
+    }
+    return ranks.getOrDefault(worldRank, -1);
+  }
+
+  Link link(int peer) {
+    return engine.link(members[peer]);
+  }
+
+  boolean hasLane() {
+    return lane != null;
+  }
+
+  Lane lane() {
+    if (lane == null) {
+      throw new IllegalStateException("a peer-memory plan in a communicator without a lane");
+    }
+    return lane;
+  }
+
+  Messages messages() {
+    return messages;
+  }
+
+  @Nullable CommException failure() {
+    return failure;
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /// Numbers a collective.
+  long takeSequence() {
+    return nextSequence++;
+  }
+
+  /// Numbers a plan's stages.
+  long takeStages(int stages) {
+    long first = nextStage;
+    nextStage += stages;
+    return first;
+  }
+
+  void add(Call call) {
+    if (!call.hasEnded()) {
+      calls.add(call);
+    }
+  }
+
+  void ended(Call call) {
+    calls.remove(call);
+  }
+
+  boolean isIdle() {
+    return calls.isEmpty();
+  }
+
+  List<Call> calls() {
+    return List.copyOf(calls);
+  }
+
+  /// Moves every call along, in the order in which they were started. Peer-memory plans take turns,
+  /// since they share the lane.
+  boolean advance() {
+    boolean moved = false;
+    boolean laneTaken = false;
+    for (int i = 0; i < calls.size(); ) {
+      Call call = calls.get(i);
+      boolean needsLane = call instanceof CollectiveCall collective && collective.usesPeerMemory();
+      if (call.isHere() && !(needsLane && laneTaken)) {
+        moved |= advance(call);
+      }
+      if (i < calls.size() && calls.get(i) == call) {
+        laneTaken |= needsLane;
+        i++;
+      }
+    }
+    return moved;
+  }
+
+  /// Moves one call along; what it throws breaks the communicator.
+  boolean advance(Call call) {
+    try {
+      return call.advance();
+    } catch (Throwable thrown) {
+      breakBy(call, thrown);
+      return true;
+    }
+  }
+
+  /// Takes a frame.
+  ///
+  /// @return whether its payload was kept for later
+  boolean deliver(int worldPeer, MemorySegment header, MemorySegment payload) {
+    int peer = rankOf(worldPeer);
+    if (failure != null || peer < 0) {
+      return false;
+    }
+    try {
+      return dispatch(worldPeer, peer, header, payload);
+    } catch (Throwable thrown) {
+      breakBy(find(Frame.sequence(header)), thrown);
+      return false;
+    }
+  }
+
+  private boolean dispatch(int worldPeer, int peer, MemorySegment header, MemorySegment payload) {
+    long word = Frame.word(header);
+    int aux = Frame.aux(word);
+    long sequence = Frame.sequence(header);
+    return switch (Frame.kind(word)) {
+      case Frame.COLLECTIVE -> collective(peer, header, payload, false);
+      case Frame.REQUEST_COLLECTIVE -> collective(peer, header, payload, true);
+      case Frame.GRANT_COLLECTIVE -> {
+        CollectiveCall call = find(sequence);
+        if (call != null) {
+          call.granted(worldPeer, aux);
+        }
+        yield false;
+      }
+      case Frame.MESSAGE, Frame.REQUEST_MESSAGE ->
+          messages.deliver(
+              peer,
+              aux,
+              sequence,
+              (int) Frame.what(header),
+              Frame.count(header),
+              payload,
+              Frame.kind(word) == Frame.REQUEST_MESSAGE,
+              Frame.isCredited(word));
+      case Frame.GRANT_MESSAGE -> {
+        for (Call call : calls) {
+          if (call instanceof SendCall send && send.granted(worldPeer, aux, sequence)) {
+            break;
+          }
+        }
+        yield false;
+      }
+      default ->
+          throw new TransportFailedException(
+              "rank %d sent a frame of the unknown kind %d; do all ranks run the same version?"
+                  .formatted(peer, Frame.kind(word)),
+              null);
+    };
+  }
+
+  private boolean collective(
+      int peer, MemorySegment header, MemorySegment payload, boolean request) {
+    long sequence = Frame.sequence(header);
+    int number = Frame.aux(Frame.word(header));
+    long what = Frame.what(header);
+    long count = Frame.count(header);
+    long detail = Frame.detail(header);
+    CollectiveCall call = find(sequence);
+    if (call == null && sequence < nextSequence) {
+      throw new MismatchedCallException(
+          "rank %d's collective #%d is %s but rank %d has ended its #%d without a message from it"
+              .formatted(peer, sequence, CallSignature.describe(what, count), rank, sequence));
+    }
+    if (call != null
+        && (request
+            ? call.request(peer, number, what, count, detail)
+            : call.accept(peer, number, what, count, detail, payload))) {
+      return false;
+    }
+    Early waiting =
+        early.computeIfAbsent(
+            new Early.Key(peer, sequence, number), _ -> new Early(what, count, detail));
+    if (request) {
+      waiting.request();
+      return false;
+    }
+    waiting.add(payload, Frame.isCredited(Frame.word(header)));
+    return true;
+  }
+
+  private @Nullable CollectiveCall find(long sequence) {
+    for (int i = 0; i < calls.size(); i++) {
+      if (calls.get(i) instanceof CollectiveCall call && call.sequence() == sequence) {
+        return call;
+      }
+    }
+    return null;
+  }
+
+  @Nullable Early takeEarly(int peer, long sequence, int number) {
+    return early.isEmpty() ? null : early.remove(new Early.Key(peer, sequence, number));
+  }
+
+  /// Breaks the communicator because a call failed on this rank.
+  private void breakBy(@Nullable Call call, Throwable thrown) {
+    String label = call == null ? name : call.describe();
+    CommException reason =
+        switch (thrown) {
+          case CommException known -> known;
+          default ->
+              new AbortedException(
+                  rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);
+        };
+    breakWith(reason, true);
+  }
+
+  private static String thrower(@Nullable Call call) {
+    return call instanceof CollectiveCall collective
+            && CallSignature.op(collective.collective())
+                instanceof org.comm4j.api.ReduceOp.UserDefined op
+        ? "user-defined operator '" + op.name() + "'"
+        : "the library";
+  }
+
+  /// Breaks the communicator: every call in flight fails. The first reason stays.
+  ///
+  /// @param tell whether the other ranks don't know it yet
+  void breakWith(CommException reason, boolean tell) {
+    if (failure != null || closed) {
+      return;
+    }
+    failure = reason;
+    if (lane != null) {
+      lane.revoke();
+    }
+    if (tell) {
+      engine.session().abort(scope, AbortNotice.of(reason).encode());
+    }
+    endCalls(reason);
+  }
+
+  private void endCalls(RuntimeException reason) {
+    for (Call call : calls()) {
+      call.fail(reason);
+    }
+    messages.drop();
+    for (Map.Entry<Early.Key, Early> entry : early.entrySet()) {
+      for (Early.Payload payload : entry.getValue().payloads()) {
+        if (payload.credited()) {
+          engine.owe(members[entry.getKey().peer()], payload.bytes().length);
+        }
+      }
+    }
+    early.clear();
+  }
+
+  /// Takes in what the session knows of failures.
+  void take(Session.News news) {
+    if (failure != null || closed) {
+      return;
+    }
+    List<Integer> failed = new ArrayList<>();
+    List<Integer> failedWorld = new ArrayList<>();
+    Session.@Nullable Failure first = null;
+    for (Session.Failure gone : news.failures()) {
+      int peer = rankOf(gone.rank());
+      if (peer < 0) {
+        continue;
+      }
+      if (gone.left()) {
+        left.set(peer);
+        continue;
+      }
+      first = first == null ? gone : first;
+      failed.add(peer);
+      failedWorld.add(gone.rank());
+    }
+    if (news.evicted() != null) {
+      breakWith(new org.comm4j.api.EvictedException(news.evicted()), false);
+    } else if (first != null) {
+      breakWith(
+          new PeerFailedException(failed, failedWorld, first.evidence(), first.cause()), false);
+    }
+    for (Session.Abort abort : news.aborts()) {
+      if (abort.scope() == scope && failure == null) {
+        breakWith(
+            AbortNotice.decode(abort.reason()).exception(Math.max(0, rankOf(abort.rank()))), false);
+      }
+    }
+  }
+
+  boolean hasLeft(int peer) {
+    return left.get(peer);
+  }
+
+  /// Breaks the communicator if a call waits for a rank that has left and from which nothing more
+  /// can come.
+  void checkLeft() {
+    if (left.isEmpty() || failure != null) {
+      return;
+    }
+    BitSet missing = new BitSet();
+    calls.forEach(call -> call.missing(missing));
+    missing.and(left);
+    if (!missing.isEmpty()) {
+      List<Integer> gone = missing.stream().boxed().toList();
+      breakWith(
+          new PeerFailedException(
+              gone,
+              gone.stream().map(peer -> members[peer]).toList(),
+              Session.Failure.LEFT + " while " + calls.getFirst().describe() + " needs it",
+              null),
+          true);
+    }
+  }
+
+  /// Ends the communicator on this rank.
+  void close() {
+    if (!closed) {
+      closed = true;
+      if (lane != null) {
+        lane.revoke();
+      }
+      endCalls(new ClosedException("communicator '" + name + "' was closed"));
+    }
+  }
+}

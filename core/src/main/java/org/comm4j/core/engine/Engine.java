@@ -1,0 +1,625 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
+import org.comm4j.api.ConcurrentUseException;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// What one rank's communicators of a session share: the transport, the window, the lock, and the
+/// loop that moves every operation in flight along, whoever waits.
+///
+/// There is no thread of its own but the progress thread, which the first asynchronous call that
+/// needs it starts. Everything else is called by threads that wait for something.
+final class Engine {
+  static final long STALL_WARNING_NS = 30_000_000_000L;
+
+  private static final System.Logger LOG = System.getLogger(Engine.class.getName());
+
+  // Bytes that may be on their way to one receiver unasked, for groups of usual size: large enough
+  // for a pipeline, small enough for 64 peers at once. Large groups get less each.
+  private static final long MOST_CREDIT_BYTES = 256 << 10;
+  private static final long ALL_CREDIT_BYTES = 8 << 20;
+
+  private static final int POLL_LIMIT = 64;
+  // About how long a peer on another core takes; a park and its wake-up cost tens of microseconds.
+  private static final int SPINS = 2000;
+  private static final int YIELDS = 200;
+  private static final long PARK_NS = 5_000_000;
+  private static final long LOOK_NS = 20_000_000;
+
+  private final Transport transport;
+  private final Session session;
+  private final CommConfig config;
+  private final LongSupplier clock;
+  private final Selector selector;
+  private final @Nullable Windows windows;
+  private final PeerTable<Link> links;
+  private final boolean oversubscribed;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final AtomicBoolean parked = new AtomicBoolean();
+  private final MemorySegment header = MemorySegment.ofArray(new long[Transport.HEADER_BYTES / 8]);
+  private final TemporaryMemory temporary = new TemporaryMemory();
+  private final List<Context> contexts = new ArrayList<>();
+  private final List<Orphan> orphans = new ArrayList<>();
+  private final List<Context> zombies = new ArrayList<>();
+  private final ArrayDeque<Runnable> later = new ArrayDeque<>();
+  private Session.News news = Session.News.NONE;
+  private long freeLanes = -1;
+  private int nextContext = 1;
+  private int epoch;
+  private long lookNs;
+  private volatile @Nullable Thread progress;
+  private volatile boolean closed;
+
+  Engine(
+      String backend,
+      Session session,
+      Transport transport,
+      @Nullable PeerMemory memory,
+      CommConfig config,
+      Selector selector,
+      LongSupplier clock) {
+    this.session = session;
+    this.transport = transport;
+    this.config = config;
+    this.selector = selector;
+    this.clock = clock;
+    Windows own = memory == null ? null : new Windows(memory, backend);
+    this.windows = own;
+    long credit = Math.min(MOST_CREDIT_BYTES, ALL_CREDIT_BYTES / Math.max(1, transport.size()));
+    this.links =
+        new PeerTable<>(
+            transport.size(),
+            peer ->
+                new Link(
+                    transport,
+                    peer,
+                    Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer)))));
+    this.oversubscribed = ranksHere(session) > Runtime.getRuntime().availableProcessors();
+    session.onNews(transport::wakeUp);
+  }
+
+  private static long ranksHere(Session session) {
+    String here = session.member(session.rank()).host().id();
+    long ranks = 0;
+    for (int rank = 0; rank < session.size() && rank < 1024; rank++) {
+      ranks += session.member(rank).host().id().equals(here) ? 1 : 0;
+    }
+    return ranks;
+  }
+
+  /// A frame for a communicator that this rank has not made yet.
+  private record Orphan(int peer, MemorySegment header, MemorySegment payload) {}
+
+  // --- what calls use ---
+
+  long nanoTime() {
+    return clock.getAsLong();
+  }
+
+  long timeoutNs() {
+    return config.timeout().toNanos();
+  }
+
+  boolean sendsSynchronously() {
+    return config.synchronousSend();
+  }
+
+  CommConfig config() {
+    return config;
+  }
+
+  Session session() {
+    return session;
+  }
+
+  Selector selector() {
+    return selector;
+  }
+
+  int worldRank() {
+    return transport.rank();
+  }
+
+  MemorySegment header() {
+    return header;
+  }
+
+  TemporaryMemory temporary() {
+    return temporary;
+  }
+
+  @Nullable Windows windows() {
+    return windows;
+  }
+
+  @Nullable WindowBuffer bufferOf(MemorySegment segment) {
+    return windows == null ? null : windows.bufferOf(segment);
+  }
+
+  /// Refuses to close memory that an operation in flight uses.
+  void checkUnused(MemorySegment memory, Object data) {
+    for (Context context : contexts) {
+      for (Call call : context.calls()) {
+        if (call.touches(memory)) {
+          throw new IllegalStateException(
+              "buffer %s is used by %s, which is in flight; await it first"
+                  .formatted(data, call.describe()));
+        }
+      }
+    }
+  }
+
+  Link link(int worldPeer) {
+    return links.get(worldPeer);
+  }
+
+  void control(int worldPeer, long word, long sequence) {
+    link(worldPeer).control(header, word, sequence, 0, 0, 0);
+  }
+
+  /// A payload that cost credit was consumed or dropped.
+  void owe(int worldPeer, long payloadBytes) {
+    link(worldPeer).owe(header, Frame.cost(payloadBytes));
+  }
+
+  /// Runs an action soon, on the progress thread, without the lock.
+  void later(Runnable action) {
+    later.add(action);
+    LockSupport.unpark(progress);
+  }
+
+  // --- the lock ---
+
+  void lock() {
+    lock.lock();
+  }
+
+  void unlock() {
+    lock.unlock();
+  }
+
+  /// The lock for a call of the user.
+  ///
+  /// @throws ConcurrentUseException if the caller is a user-defined operator
+  void enter() {
+    if (lock.isHeldByCurrentThread()) {
+      throw new ConcurrentUseException(
+          "a user-defined operator called into the library (expected: a pure function of its"
+              + " arguments)");
+    }
+    lock.lock();
+  }
+
+  // --- communicators ---
+
+  int nextContext() {
+    return nextContext;
+  }
+
+  int epoch() {
+    return epoch;
+  }
+
+  void epoch(int agreed) {
+    epoch = agreed;
+  }
+
+  /// Lanes that this rank could use, as bits.
+  long freeLanes() {
+    if (windows == null || !windows.layout().hasLanes()) {
+      return 0;
+    }
+    for (int i = 0; i < zombies.size(); i++) {
+      Context zombie = zombies.get(i);
+      if (isQuiet(zombie)) {
+        freeLanes |= 1L << zombie.lane().number();
+        zombies.remove(i--);
+      }
+    }
+    return freeLanes;
+  }
+
+  private boolean isQuiet(Context context) {
+    return context.lane().isQuiet(peer -> session.news().hasFailed(context.worldRank(peer)));
+  }
+
+  /// Makes a communicator that its ranks have agreed on.
+  ///
+  /// @param id greater than any that a member has used
+  /// @param members world ranks
+  /// @param lanes that all members can use, as bits
+  Context addContext(int id, String name, int[] members, long lanes) {
+    nextContext = id + 1;
+    Lane lane = null;
+    int own = -1;
+    for (int i = 0; i < members.length; i++) {
+      own = members[i] == worldRank() ? i : own;
+    }
+    if (lanes != 0 && windows != null && members.length > 1) {
+      int number = Long.numberOfTrailingZeros(lanes);
+      windows.reserveLane(number);
+      freeLanes &= ~(1L << number);
+      lane = new Lane(windows, number, members, own, id);
+    }
+    Context context = new Context(this, id, name, members, lane);
+    contexts.add(context);
+    context.take(session.news());
+    adopt(context);
+    return context;
+  }
+
+  /// The ids that this rank has no use for, because it is in none of the groups that were made.
+  void skipContext(int id) {
+    nextContext = Math.max(nextContext, id + 1);
+  }
+
+  private void adopt(Context context) {
+    List<Orphan> own =
+        orphans.stream()
+            .filter(orphan -> Frame.context(Frame.word(orphan.header())) == context.id())
+            .toList();
+    orphans.removeAll(own);
+    for (Orphan orphan : own) {
+      onPayload(orphan.peer(), orphan.header(), orphan.payload());
+    }
+    // an id that was skipped stays unused: its frames are for nobody
+    orphans.removeIf(orphan -> Frame.context(Frame.word(orphan.header())) < nextContext);
+  }
+
+  void remove(Context context) {
+    context.close();
+    if (contexts.remove(context) && context.hasLane()) {
+      zombies.add(context);
+      freeLanes();
+    }
+  }
+
+  private @Nullable Context find(int id) {
+    for (int i = 0; i < contexts.size(); i++) {
+      if (contexts.get(i).id() == id) {
+        return contexts.get(i);
+      }
+    }
+    return null;
+  }
+
+  // --- the loop ---
+
+  /// Moves everything along once; the caller holds the lock.
+  ///
+  /// @return whether something moved
+  boolean advance() {
+    boolean moved = takeNews();
+    try {
+      moved |= transport.poll(this::onPayload, POLL_LIMIT) > 0;
+      for (int i = 0; i < contexts.size(); i++) {
+        moved |= contexts.get(i).advance();
+      }
+      boolean[] flushed = {false};
+      links.forEach(link -> flushed[0] |= link.hasControls() && link.flush(header));
+      moved |= flushed[0];
+    } catch (TransportFailedException failure) {
+      breakAll(failure);
+      return true;
+    }
+    if (!moved) {
+      look();
+    }
+    return moved;
+  }
+
+  private void onPayload(int peer, MemorySegment frame, MemorySegment payload) {
+    long word = Frame.word(frame);
+    if (Frame.kind(word) == Frame.CREDIT) {
+      link(peer).refill(Frame.sequence(frame));
+      return;
+    }
+    Context context = find(Frame.context(word));
+    if (context == null && Frame.context(word) >= nextContext) {
+      orphans.add(new Orphan(peer, copy(frame), copy(payload)));
+      return;
+    }
+    boolean kept = context != null && context.deliver(peer, frame, payload);
+    if (!kept && Frame.isCredited(word)) {
+      owe(peer, payload.byteSize());
+    }
+  }
+
+  private static MemorySegment copy(MemorySegment segment) {
+    return MemorySegment.ofArray(segment.toArray(java.lang.foreign.ValueLayout.JAVA_BYTE));
+  }
+
+  /// Takes in what the session knows.
+  ///
+  /// @return whether there was anything new
+  boolean takeNews() {
+    Session.News now = session.news();
+    if (now == news) {
+      return false;
+    }
+    news = now;
+    for (Context context : List.copyOf(contexts)) {
+      context.take(now);
+    }
+    return true;
+  }
+
+  /// What is looked at only now and then, when nothing moves.
+  private void look() {
+    long now = nanoTime();
+    if (now - lookNs < 0) {
+      return;
+    }
+    lookNs = now + LOOK_NS;
+    for (int i = 0; i < contexts.size(); i++) {
+      Context context = contexts.get(i);
+      context.checkLeft();
+      for (Call call : context.calls()) {
+        look(context, call, now);
+      }
+    }
+  }
+
+  private void look(Context context, Call call, long now) {
+    String contradiction = call.contradiction();
+    if (contradiction != null) {
+      context.breakWith(new MismatchedCallException(contradiction), true);
+    } else if (now - call.deadlineNs() >= 0) {
+      List<Integer> missing = call.missing();
+      context.breakWith(
+          new CollectiveTimeoutException(
+              missing,
+              "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+                  .formatted(
+                      context.rank(),
+                      call.elapsedNs() / 1e9,
+                      call.describe(),
+                      context.name(),
+                      missing)),
+          true);
+    } else if (call.isStalled()) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "rank {0} has waited {1} s in {2} of ''{3}'' for rank(s) {4}",
+          context.rank(),
+          call.elapsedNs() / 1_000_000_000,
+          call.describe(),
+          context.name(),
+          call.missing());
+    }
+  }
+
+  private void breakAll(CommException failure) {
+    for (Context context : List.copyOf(contexts)) {
+      context.breakWith(failure, true);
+    }
+  }
+
+  /// Moves everything along if no other thread is at it.
+  boolean tryAdvance() {
+    if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
+      return false;
+    }
+    try {
+      return advance();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // --- waiting ---
+
+  /// Waits until a call has ended.
+  ///
+  /// @param nanos at most this long; `Long.MAX_VALUE` for as long as the call may take
+  /// @return false if the time is over first
+  boolean await(Call call, long nanos) {
+    if (lock.isHeldByCurrentThread()) {
+      throw new ConcurrentUseException(
+          "a user-defined operator called into the library (expected: a pure function of its"
+              + " arguments)");
+    }
+    if (Thread.currentThread().isVirtual() && !call.isBound()) {
+      return sleep(call, nanos);
+    }
+    long startNs = System.nanoTime();
+    int idle = 0;
+    while (true) {
+      boolean moved = tryAdvance();
+      if (call.hasEnded()) {
+        return true;
+      }
+      idle = moved ? 0 : idle + 1;
+      if (nanos != Long.MAX_VALUE && System.nanoTime() - startNs >= nanos) {
+        return false;
+      }
+      if (!moved) {
+        pause(call, idle);
+      }
+    }
+  }
+
+  private void pause(Call call, int idle) {
+    int spins = oversubscribed ? 0 : SPINS;
+    if (Thread.currentThread().isInterrupted()) {
+      interrupt(call);
+    } else if (Thread.currentThread().isVirtual()) {
+      LockSupport.parkNanos(50_000);
+    } else if (idle < spins) {
+      Thread.onSpinWait();
+    } else if (idle < spins + YIELDS) {
+      Thread.yield();
+    } else if (parked.compareAndSet(false, true)) {
+      try {
+        transport.park(PARK_NS);
+      } finally {
+        parked.set(false);
+      }
+    } else {
+      LockSupport.parkNanos(100_000);
+    }
+  }
+
+  /// Lets the progress thread do the work: a virtual thread never spins.
+  private boolean sleep(Call call, long nanos) {
+    startProgress();
+    call.waiter(Thread.currentThread());
+    long startNs = System.nanoTime();
+    while (!call.hasEnded()) {
+      long left = nanos == Long.MAX_VALUE ? nanos : nanos - (System.nanoTime() - startNs);
+      if (left <= 0) {
+        return false;
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        interrupt(call);
+      } else {
+        LockSupport.parkNanos(Math.min(left, 1_000_000_000L));
+      }
+    }
+    call.waiter(null);
+    return true;
+  }
+
+  private void interrupt(Call call) {
+    lock.lock();
+    try {
+      call.context.breakWith(
+          new InterruptedCallException(
+              "rank %d was interrupted in %s of '%s'"
+                  .formatted(call.context.rank(), call.describe(), call.context.name())),
+          true);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // --- the progress thread ---
+
+  void startProgress() {
+    Thread thread = progress;
+    if (thread != null) {
+      LockSupport.unpark(thread);
+      return;
+    }
+    lock.lock();
+    try {
+      if (progress == null && !closed) {
+        progress =
+            Thread.ofPlatform()
+                .daemon()
+                .name("comm4j-progress-" + worldRank())
+                .start(this::progress);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void progress() {
+    int idle = 0;
+    while (!closed) {
+      boolean moved = tryAdvance();
+      runLater();
+      idle = moved ? 0 : idle + 1;
+      if (isIdle()) {
+        LockSupport.parkNanos(this, 1_000_000_000L);
+      } else if (idle > SPINS / 10 && parked.compareAndSet(false, true)) {
+        try {
+          transport.park(PARK_NS);
+        } finally {
+          parked.set(false);
+        }
+      } else if (!moved) {
+        Thread.yield();
+      }
+    }
+    runLater();
+  }
+
+  private boolean isIdle() {
+    lock.lock();
+    try {
+      return later.isEmpty() && contexts.stream().allMatch(Context::isIdle);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void runLater() {
+    while (true) {
+      Runnable action;
+      lock.lock();
+      try {
+        action = later.poll();
+      } finally {
+        lock.unlock();
+      }
+      if (action == null) {
+        return;
+      }
+      try {
+        action.run();
+      } catch (RuntimeException thrown) {
+        LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
+      }
+    }
+  }
+
+  // --- the end ---
+
+  /// Ends everything; the world communicator was closed.
+  void close() {
+    Thread thread;
+    lock.lock();
+    try {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      for (Context context : List.copyOf(contexts)) {
+        context.close();
+      }
+      contexts.clear();
+      if (windows != null) {
+        windows.buffers().forEach(WindowBuffer::release);
+      }
+      thread = progress;
+    } finally {
+      lock.unlock();
+    }
+    if (thread != null) {
+      LockSupport.unpark(thread);
+      transport.wakeUp();
+      join(thread);
+    }
+    transport.close();
+  }
+
+  private static void join(Thread thread) {
+    if (thread == Thread.currentThread()) {
+      return;
+    }
+    try {
+      thread.join(1000);
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,577 @@
+package org.comm4j.core.engine;
+
+import static org.comm4j.core.engine.CallSignature.Purpose.DUPLICATE;
+import static org.comm4j.core.engine.CallSignature.Purpose.SPLIT;
+import static org.comm4j.core.engine.CallSignature.Purpose.USER;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
+import org.comm4j.api.Capabilities;
+import org.comm4j.api.Capability;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.Topology;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.HostIdentity;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.select.Choice;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// The communicator of every wire backend: turns calls into plans and lets the engine run them.
+public final class EngineCommunicator implements BackendCommunicator {
+  private static final Thread SOME_OTHER_THREAD = new Thread();
+  private static final long CLOSE_NS = 2_000_000_000L;
+
+  private final String backend;
+  private final Engine engine;
+  private final Context context;
+  private final boolean isWorld;
+  private @Nullable EngineSharedMemory sharedMemory;
+  private int shrinks;
+  private volatile boolean closed;
+
+  private EngineCommunicator(String backend, Engine engine, Context context, boolean isWorld) {
+    this.backend = backend;
+    this.engine = engine;
+    this.context = context;
+    this.isWorld = isWorld;
+  }
+
+  /// Opens this rank's communicator of all ranks of a session over a transport that connects them.
+  ///
+  /// @param backend the provider's name
+  /// @param session joined; its owner closes it, after the communicator
+  /// @param transport of the same ranks; closed with the communicator
+  /// @param memory windows of the same ranks, or null where memory can't be read
+  public static BackendCommunicator open(
+      String backend,
+      Session session,
+      Transport transport,
+      @Nullable PeerMemory memory,
+      CommConfig config) {
+    return open(backend, session, transport, memory, config, Selector.standard(), System::nanoTime);
+  }
+
+  /// The same, with what varies in tests and simulations.
+  ///
+  /// @param selector chooses the algorithms; must choose the same on all ranks
+  /// @param clock in nanoseconds; deadlines are counted on it
+  public static BackendCommunicator open(
+      String backend,
+      Session session,
+      Transport transport,
+      @Nullable PeerMemory memory,
+      CommConfig config,
+      Selector selector,
+      LongSupplier clock) {
+    Engine engine = new Engine(backend, session, transport, memory, config, selector, clock);
+    engine.lock();
+    try {
+      int[] members = IntStream.range(0, transport.size()).toArray();
+      Context world = engine.addContext(1, "world", members, engine.freeLanes());
+      return new EngineCommunicator(backend, engine, world, true);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  public int rank() {
+    return context.rank();
+  }
+
+  @Override
+  public int size() {
+    return context.size();
+  }
+
+  @Override
+  public String name() {
+    return context.name();
+  }
+
+  @Override
+  public String backend() {
+    return backend;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    EnumSet<Capability> supported =
+        EnumSet.of(
+            Capability.SPLIT,
+            Capability.SHRINK,
+            Capability.POINT_TO_POINT,
+            Capability.USER_DEFINED_OPERATORS,
+            Capability.ORDERED_REDUCTION,
+            Capability.HOST_MEMORY,
+            Capability.MISMATCH_DETECTION,
+            Capability.FAILURE_DETECTION);
+    if (engine.windows() != null) {
+      supported.add(Capability.SHARED_MEMORY);
+    }
+    return new Capabilities(supported, Map.of());
+  }
+
+  @Override
+  public Topology topology() {
+    Map<HostIdentity, List<Integer>> byHost = new LinkedHashMap<>();
+    for (int rank = 0; rank < size(); rank++) {
+      byHost.computeIfAbsent(host(rank), _ -> new ArrayList<>()).add(rank);
+    }
+    List<Topology.Host> hosts =
+        byHost.entrySet().stream()
+            .map(host ->
+                new Topology.Host(host.getKey().name(), host.getKey().id(), host.getValue()))
+            .toList();
+    String launcher = engine.config().launcher();
+    return new Topology(
+        hosts, launcher.isEmpty() ? Optional.empty() : Optional.of(launcher), Map.of(), List.of());
+  }
+
+  private HostIdentity host(int rank) {
+    return engine.session().member(context.worldRank(rank)).host();
+  }
+
+  /// Which algorithm a call would go by here, and why.
+  public Choice explain(Collective call) {
+    return engine.selector().choose(shape(call));
+  }
+
+  // --- operations ---
+
+  @Override
+  public Pending submit(Operation operation) {
+    return submit(operation, USER);
+  }
+
+  @Override
+  public @Nullable Received run(Operation operation) {
+    if (size() == 1 && operation instanceof Collective collective) {
+      checkUsable(operation.label());
+      Identity.run(collective);
+      return null;
+    }
+    return run(operation, USER);
+  }
+
+  private @Nullable Received run(Operation operation, CallSignature.Purpose purpose) {
+    Call call = submit(operation, purpose);
+    call.await(Long.MAX_VALUE);
+    return call.received();
+  }
+
+  private Call submit(Operation operation, CallSignature.Purpose purpose) {
+    engine.enter();
+    try {
+      checkUsable(operation.label());
+      engine.takeNews();
+      checkUsable(operation.label());
+      Call call =
+          switch (operation) {
+            case Collective collective -> start(collective, purpose);
+            case PointToPoint message -> start(message);
+          };
+      context.add(call);
+      context.advance(call);
+      return call;
+    } catch (MismatchedCallException mismatch) {
+      context.breakWith(mismatch, true);
+      throw mismatch;
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private void checkUsable(String label) {
+    CommException failure = context.failure();
+    if (failure != null) {
+      throw failure;
+    }
+    if (closed || context.isClosed()) {
+      throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
+    }
+  }
+
+  private Call start(Collective call, CallSignature.Purpose purpose) {
+    Buffers buffers = Buffers.of(call, rank());
+    Shape shape = shape(call);
+    Choice choice = engine.selector().choose(shape);
+    Schedule plan = choice.algorithm().plan(shape, rank());
+    CallSignature signature =
+        CallSignature.of(
+            shape,
+            call instanceof Collective.Barrier ? null : Buffers.type(call),
+            CallSignature.op(call),
+            purpose,
+            choice.algorithm().name());
+    return new CollectiveCall(
+        context,
+        call,
+        context.takeSequence(),
+        signature,
+        plan,
+        buffers,
+        context.takeStages(plan.stages()),
+        boundTo(buffers.input(), buffers.output()));
+  }
+
+  private Shape shape(Collective call) {
+    Windows windows = engine.windows();
+    long windowBytes = windows == null || !context.hasLane() ? 0 : windows.layout().stageBytes();
+    return Shapes.of(call, rank(), size(), engine.config().reduction(), windowBytes);
+  }
+
+  private Call start(PointToPoint operation) {
+    return switch (operation) {
+      case PointToPoint.Send send -> send(operation, send);
+      case PointToPoint.Receive receive -> receive(operation, receive);
+      case PointToPoint.SendReceive both -> {
+        ReceiveCall receive =
+            receive(
+                operation,
+                new PointToPoint.Receive(both.input(), both.source(), both.receiveTag()));
+        SendCall send =
+            send(
+                operation,
+                new PointToPoint.Send(both.output(), both.destination(), both.sendTag()));
+        for (Call part : List.of(receive, send)) {
+          context.add(part);
+          context.advance(part);
+        }
+        yield new ExchangeCall(context, both, send, receive);
+      }
+      case PointToPoint.Probe probe -> new ProbeCall(context, probe);
+    };
+  }
+
+  private SendCall send(Operation operation, PointToPoint.Send send) {
+    return context
+        .messages()
+        .send(operation, send, boundTo(Buffers.segment(send.data()), Buffers.NOTHING));
+  }
+
+  private ReceiveCall receive(Operation operation, PointToPoint.Receive receive) {
+    ReceiveCall call =
+        new ReceiveCall(
+            context, operation, receive, boundTo(Buffers.segment(receive.data()), Buffers.NOTHING));
+    context.messages().post(call);
+    return call;
+  }
+
+  private static @Nullable Thread boundTo(MemorySegment input, MemorySegment output) {
+    return input.isAccessibleBy(SOME_OTHER_THREAD) && output.isAccessibleBy(SOME_OTHER_THREAD)
+        ? null
+        : Thread.currentThread();
+  }
+
+  @Override
+  public void sync() {
+    for (Call call : callsInFlight()) {
+      call.await(Long.MAX_VALUE);
+    }
+    checkUsable("sync");
+  }
+
+  private List<Call> callsInFlight() {
+    engine.enter();
+    try {
+      return context.calls();
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  /// Sends a message of the library's own, with a tag above the user's.
+  Pending sendInternal(int destination, int tag) {
+    return submit(new PointToPoint.Send(CommData.of(new byte[0]), destination, tag));
+  }
+
+  /// Receives one.
+  Pending receiveInternal(int source, int tag) {
+    return submit(new PointToPoint.Receive(CommData.of(new byte[0]), source, tag));
+  }
+
+  /// All-gathers numbers for a purpose of the library's own.
+  long[][] gatherInternal(CallSignature.Purpose purpose, long... mine) {
+    long[] all = new long[mine.length * size()];
+    if (size() == 1) {
+      return new long[][] {mine};
+    }
+    run(new Collective.AllGather(CommData.of(mine), CommData.of(all)), purpose);
+    long[][] rows = new long[size()][];
+    for (int rank = 0; rank < rows.length; rank++) {
+      rows[rank] = Arrays.copyOfRange(all, rank * mine.length, (rank + 1) * mine.length);
+    }
+    return rows;
+  }
+
+  void barrierInternal(CallSignature.Purpose purpose) {
+    if (size() > 1) {
+      run(new Collective.Barrier(), purpose);
+    }
+  }
+
+  // --- groups ---
+
+  @Override
+  public Optional<BackendCommunicator> split(int color, int key) {
+    return Optional.ofNullable(split(SPLIT, "split", color, key));
+  }
+
+  @Override
+  public BackendCommunicator duplicate() {
+    BackendCommunicator copy = split(DUPLICATE, "copy", 0, 0);
+    if (copy == null) {
+      throw new IllegalStateException("a duplicate without this rank");
+    }
+    return copy;
+  }
+
+  @Override
+  public BackendCommunicator splitLocal() {
+    HostIdentity here = host(rank());
+    int leader = IntStream.range(0, size()).filter(rank -> host(rank).equals(here)).min().orElse(0);
+    BackendCommunicator local = split(SPLIT, "host", leader, 0);
+    if (local == null) {
+      throw new IllegalStateException("a host without this rank");
+    }
+    return local;
+  }
+
+  private @Nullable BackendCommunicator split(
+      CallSignature.Purpose purpose, String label, int color, int key) {
+    long[] mine;
+    engine.enter();
+    try {
+      checkUsable(label);
+      mine = new long[] {color, key, engine.nextContext(), engine.freeLanes()};
+    } finally {
+      engine.unlock();
+    }
+    long[][] all = gatherInternal(purpose, mine);
+    int id = (int) Arrays.stream(all).mapToLong(row -> row[2]).max().orElseThrow();
+    if (color == Communicator.NO_COLOR) {
+      engine.enter();
+      try {
+        engine.skipContext(id);
+        return null;
+      } finally {
+        engine.unlock();
+      }
+    }
+    List<Integer> group =
+        IntStream.range(0, size())
+            .filter(rank -> all[rank][0] == color)
+            .boxed()
+            .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][1]).thenComparing(r -> r))
+            .toList();
+    long lanes = group.stream().mapToLong(rank -> all[rank][3]).reduce(-1, (a, b) -> a & b);
+    return child(id, label, group.stream().mapToInt(context::worldRank).toArray(), lanes);
+  }
+
+  private EngineCommunicator child(int id, String label, int[] members, long lanes) {
+    engine.enter();
+    try {
+      String name = name() + "/" + label + "-" + id;
+      return new EngineCommunicator(
+          backend, engine, engine.addContext(id, name, members, lanes), false);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  public Shrink shrink() {
+    List<Integer> members = Arrays.stream(context.members()).boxed().toList();
+    Map<Integer, long[]> living =
+        agree("shrink/" + Long.toHexString(context.scope()) + "/" + shrinks++, members);
+    int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
+    int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[2]).max().orElseThrow();
+    EngineCommunicator made = group("shrunk", survivors, living);
+    engine.enter();
+    try {
+      engine.epoch(epoch);
+    } finally {
+      engine.unlock();
+    }
+    List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
+    return new Shrink(made, oldRanks, epoch);
+  }
+
+  /// Makes a communicator for some ranks without the others, over the session.
+  EngineCommunicator hostGroup(String key) {
+    HostIdentity here = host(rank());
+    int[] members =
+        IntStream.range(0, size())
+            .filter(rank -> host(rank).equals(here))
+            .map(context::worldRank)
+            .toArray();
+    Map<Integer, long[]> living =
+        members.length == 1
+            ? Map.of(members[0], proposal())
+            : agree(key, Arrays.stream(members).boxed().toList());
+    return group("node", members, living);
+  }
+
+  private EngineCommunicator group(String label, int[] members, Map<Integer, long[]> rows) {
+    int id = (int) rows.values().stream().mapToLong(row -> row[0]).max().orElseThrow();
+    long lanes = rows.values().stream().mapToLong(row -> row[1]).reduce(-1, (a, b) -> a & b);
+    return child(id, label, members, lanes);
+  }
+
+  private long[] proposal() {
+    engine.enter();
+    try {
+      return new long[] {engine.nextContext(), engine.freeLanes(), engine.epoch()};
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private Map<Integer, long[]> agree(String key, List<Integer> members) {
+    long[] mine = proposal();
+    ByteBuffer bytes = ByteBuffer.allocate(8 * mine.length);
+    bytes.asLongBuffer().put(mine);
+    List<byte @Nullable []> answers =
+        engine.session().agree(key, members, bytes.array(), engine.config().timeout());
+    Map<Integer, long[]> rows = new HashMap<>();
+    for (int i = 0; i < answers.size(); i++) {
+      byte[] answer = answers.get(i);
+      if (answer != null) {
+        long[] row = new long[mine.length];
+        ByteBuffer.wrap(answer).asLongBuffer().get(row);
+        rows.put(members.get(i), row);
+      }
+    }
+    return rows;
+  }
+
+  // --- memory ---
+
+  @Override
+  public CommBuffer allocate(DataType type, long count) {
+    long bytes = type.bytes(count);
+    engine.enter();
+    try {
+      checkUsable("allocate");
+      Windows windows = engine.windows();
+      if (windows == null || bytes == 0) {
+        return new PlainBuffer(engine, type, count);
+      }
+      Windows.Range range = windows.take(bytes);
+      WindowBuffer buffer =
+          new WindowBuffer(engine, windows, range, windows.map(range), type, count);
+      windows.add(buffer);
+      return buffer;
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  public SharedMemoryProvider sharedMemory() {
+    EngineSharedMemory provider = sharedMemory;
+    if (provider == null) {
+      provider = new EngineSharedMemory(this, engine);
+      sharedMemory = provider;
+    }
+    return provider;
+  }
+
+  // --- the end ---
+
+  @Override
+  public void abort(CommException failure) {
+    engine.enter();
+    try {
+      context.breakWith(failure, true);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  public void abortProcess(int code) {
+    engine.session().abortProcesses(code);
+  }
+
+  @Override
+  public @Nullable CommException failure() {
+    if (engine.session().news() != Session.News.NONE) {
+      engine.enter();
+      try {
+        engine.takeNews();
+      } finally {
+        engine.unlock();
+      }
+    }
+    return context.failure();
+  }
+
+  long scope() {
+    return context.scope();
+  }
+
+  int worldRank(int rank) {
+    return context.worldRank(rank);
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    long endNs = System.nanoTime() + CLOSE_NS;
+    try {
+      for (Call call : callsInFlight()) {
+        call.await(Math.max(0, endNs - System.nanoTime()));
+      }
+    } catch (RuntimeException _) {
+      // why it failed was, or will be, thrown to whoever awaits it
+    }
+    closed = true;
+    EngineSharedMemory provider = sharedMemory;
+    if (provider != null) {
+      provider.close();
+    }
+    if (isWorld) {
+      engine.close();
+      return;
+    }
+    engine.lock();
+    try {
+      engine.remove(context);
+    } finally {
+      engine.unlock();
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.core.transport.PeerMemory;
+import org.jspecify.annotations.Nullable;
+
+/// A region and its life. On a group of one its memory is plain.
+final class EngineRegion implements SharedRegion {
+  private final EngineSharedMemory owner;
+  private final DataType type;
+  private final long count;
+  private final boolean leader;
+  private final MemorySegment memory;
+  private final @Nullable Home home;
+  private Phase phase = Phase.ALLOCATED;
+
+  /// Where a region that is shared lives.
+  ///
+  /// @param tag of the messages that say it was closed
+  /// @param range on the leader, its place in the window
+  /// @param extent on the leader, its mapping
+  record Home(int tag, Windows.@Nullable Range range, PeerMemory.@Nullable Extent extent) {}
+
+  EngineRegion(
+      EngineSharedMemory owner,
+      DataType type,
+      long count,
+      boolean leader,
+      @Nullable MemorySegment memory,
+      @Nullable Home home) {
+    this.owner = owner;
+    this.type = type;
+    this.count = count;
+    this.leader = leader;
+    this.memory = memory == null ? Arena.ofAuto().allocate(type.bytes(count), 64) : memory;
+    this.home = home;
+  }
+
+  @Override
+  public DataType type() {
+    return type;
+  }
+
+  @Override
+  public long count() {
+    return count;
+  }
+
+  @Override
+  public synchronized Phase phase() {
+    return phase;
+  }
+
+  @Override
+  public synchronized void populate(Consumer<HostData> writer) {
+    if (!leader) {
+      throw new IllegalStateException(
+          "populate: only the leader, the host's rank 0, writes a region; ask isLeader()");
+    }
+    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+      throw wrong("populate", "before the fence");
+    }
+    writer.accept(CommData.of(type, memory));
+    phase = Phase.POPULATED;
+  }
+
+  @Override
+  public synchronized void fence() {
+    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+      throw wrong("fence", "once, before the close");
+    }
+    if (home != null) {
+      owner.fence();
+    }
+    phase = Phase.FENCED;
+  }
+
+  @Override
+  public synchronized HostData data() {
+    if (phase != Phase.FENCED) {
+      throw wrong("data", "between fence and close");
+    }
+    return CommData.of(type, memory.asReadOnly());
+  }
+
+  @Override
+  public synchronized void close() {
+    if (phase == Phase.CLOSED) {
+      return;
+    }
+    phase = Phase.CLOSED;
+    if (home != null) {
+      try {
+        owner.closed(home);
+      } catch (CommException | IllegalStateException _) {
+        // the communicator is broken or closed: the memory goes with the window
+      }
+    }
+  }
+
+  private IllegalStateException wrong(String what, String when) {
+    return new IllegalStateException(
+        "%s: the region is %s (expected: called %s)".formatted(what, phase, when));
+  }
+}

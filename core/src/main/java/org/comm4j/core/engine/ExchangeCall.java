@@ -1,0 +1,54 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.BitSet;
+import org.comm4j.api.PointToPoint.SendReceive;
+
+/// A send and a receive that end together.
+final class ExchangeCall extends Call {
+  private final SendCall send;
+  private final ReceiveCall receive;
+
+  ExchangeCall(Context context, SendReceive operation, SendCall send, ReceiveCall receive) {
+    super(context, operation, null);
+    this.send = send;
+    this.receive = receive;
+  }
+
+  @Override
+  boolean advance() {
+    if (!send.hasEnded() || !receive.hasEnded()) {
+      return false;
+    }
+    RuntimeException failure = send.failure() != null ? send.failure() : receive.failure();
+    if (failure != null) {
+      fail(failure);
+    } else {
+      complete(receive.received());
+    }
+    return true;
+  }
+
+  @Override
+  void missing(BitSet ranks) {
+    if (!send.hasEnded()) {
+      send.missing(ranks);
+    }
+    if (!receive.hasEnded()) {
+      receive.missing(ranks);
+    }
+  }
+
+  @Override
+  boolean touches(MemorySegment memory) {
+    return false;
+  }
+
+  @Override
+  void release() {}
+
+  @Override
+  String describe() {
+    return "sendReceive: " + send.describe() + " and " + receive.describe();
+  }
+}

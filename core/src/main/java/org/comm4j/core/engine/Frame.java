@@ -1,0 +1,97 @@
+package org.comm4j.core.engine;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
+import java.lang.foreign.MemorySegment;
+import org.comm4j.core.transport.Transport;
+
+/// The header of a payload on the wire: five longs.
+///
+///     0  kind (8 bits), flags (4), aux (20), context (32)
+///     1  sequence: of a collective its number in the context, of a message its number from this
+///        sender to this receiver; of CREDIT the bytes given back
+///     2  what is called (CallSignature#what); of a message its type
+///     3  how many elements: of the call, or where ranks may differ of this message
+///     4  details that must agree (CallSignature#detail)
+///
+/// `aux` is the number of a message within its collective (per sender and receiver), or a tag.
+///
+/// A payload may come before its receiver is ready. How much of that there can be is bounded: each
+/// sender has a credit of bytes per receiver, spent by payloads that are sent unasked and given back
+/// by CREDIT when they are consumed. Who runs out of it sends a REQUEST for its message, which costs
+/// nothing, and goes on when GRANTed, that is when the receiver has a place for the rest of it. So no
+/// receiver ever has to leave a payload in the transport, and none can block another behind it.
+final class Frame {
+  static final int COLLECTIVE = 1;
+  static final int MESSAGE = 2;
+  static final int REQUEST_COLLECTIVE = 3;
+  static final int REQUEST_MESSAGE = 4;
+  static final int GRANT_COLLECTIVE = 5;
+  static final int GRANT_MESSAGE = 6;
+  static final int CREDIT = 7;
+
+  /// The sender spent credit on this payload.
+  static final int CREDITED = 1;
+
+  private static final int AUX_BITS = 20;
+  private static final long AUX_MASK = (1L << AUX_BITS) - 1;
+
+  private Frame() {}
+
+  static long word(int kind, int flags, long aux, int context) {
+    return (long) kind << 56
+        | (long) flags << 52
+        | (aux & AUX_MASK) << 32
+        | Integer.toUnsignedLong(context);
+  }
+
+  static int kind(long word) {
+    return (int) (word >>> 56);
+  }
+
+  static boolean isCredited(long word) {
+    return (word >>> 52 & CREDITED) != 0;
+  }
+
+  static int aux(long word) {
+    return (int) (word >>> 32 & AUX_MASK);
+  }
+
+  static int context(long word) {
+    return (int) word;
+  }
+
+  static void write(
+      MemorySegment header, long word, long sequence, long what, long count, long detail) {
+    header.set(JAVA_LONG_UNALIGNED, 0, word);
+    header.set(JAVA_LONG_UNALIGNED, 8, sequence);
+    header.set(JAVA_LONG_UNALIGNED, 16, what);
+    header.set(JAVA_LONG_UNALIGNED, 24, count);
+    header.set(JAVA_LONG_UNALIGNED, 32, detail);
+  }
+
+  static long word(MemorySegment header) {
+    return header.get(JAVA_LONG_UNALIGNED, 0);
+  }
+
+  static long sequence(MemorySegment header) {
+    return header.get(JAVA_LONG_UNALIGNED, 8);
+  }
+
+  static long what(MemorySegment header) {
+    return header.get(JAVA_LONG_UNALIGNED, 16);
+  }
+
+  static long count(MemorySegment header) {
+    return header.get(JAVA_LONG_UNALIGNED, 24);
+  }
+
+  static long detail(MemorySegment header) {
+    return header.get(JAVA_LONG_UNALIGNED, 32);
+  }
+
+  /// What a payload costs: empty ones are bounded too.
+  static long cost(long payloadBytes) {
+    return Transport.HEADER_BYTES + payloadBytes;
+  }
+}

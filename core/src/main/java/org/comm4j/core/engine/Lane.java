@@ -1,0 +1,194 @@
+package org.comm4j.core.engine;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+import java.util.function.IntPredicate;
+import org.comm4j.core.transport.PeerMemory;
+
+/// One communicator's flags and staging areas in the windows of its ranks.
+///
+/// What ranks publish is numbered through: every peer-memory plan takes as many indexes as it has
+/// stages, on all ranks. A flag holds the communicator's number above the index, so flags of a former
+/// user of the lane are always smaller. A line of index i is written again for i + 2 once every rank
+/// is done with i: that is also what makes a staging area free.
+///
+///     line: flag (release) │ sequence │ what │ count │ detail │ where in the window
+final class Lane {
+  private static final VarHandle FLAG = JAVA_LONG.varHandle();
+  private static final int INDEX_BITS = 40;
+  private static final long SEQUENCE = 8;
+  private static final long WHAT = 16;
+  private static final long COUNT = 24;
+  private static final long DETAIL = 32;
+  private static final long WHERE = 40;
+  private static final long REVOKED = 8; // in the line that says done
+
+  private final PeerMemory memory;
+  private final WindowLayout layout;
+  private final int number;
+  private final int[] members;
+  private final int rank;
+  private final long base;
+  private final MemorySegment own;
+  private long lastPublished = -1;
+
+  /// @param members world ranks
+  /// @param rank this one, in the communicator
+  /// @param context the communicator's number, greater than that of any former user of the lane
+  Lane(Windows windows, int number, int[] members, int rank, int context) {
+    this.memory = windows.memory();
+    this.layout = windows.layout();
+    this.number = number;
+    this.members = members;
+    this.rank = rank;
+    this.base = (long) context << INDEX_BITS;
+    this.own = memory.window(members[rank]);
+  }
+
+  int number() {
+    return number;
+  }
+
+  /// Whether every rank is done with what stands in the line that `index` will use.
+  boolean isFree(long index) {
+    return index < 2 || areDone(index - 2);
+  }
+
+  /// Whether every peer is done with everything up to `index`.
+  boolean areDone(long index) {
+    for (int peer = 0; peer < members.length; peer++) {
+      if (!isDone(peer, index)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  boolean isDone(int peer, long index) {
+    return peer == rank || flag(peer, layout.done(number)) >= base + index + 1;
+  }
+
+  MemorySegment staging(long index) {
+    return own.asSlice(layout.staging(number, index), layout.stageBytes());
+  }
+
+  long stagingOffset(long index) {
+    return layout.staging(number, index);
+  }
+
+  void publish(long index, long sequence, CallSignature call, long where) {
+    long line = layout.published(number, index);
+    own.set(JAVA_LONG, line + SEQUENCE, sequence);
+    own.set(JAVA_LONG, line + WHAT, call.what());
+    own.set(JAVA_LONG, line + COUNT, call.count());
+    own.set(JAVA_LONG, line + DETAIL, call.detail());
+    own.set(JAVA_LONG, line + WHERE, where);
+    FLAG.setRelease(own, line, base + index + 1);
+    lastPublished = index;
+    wakePeers();
+  }
+
+  boolean isPublished(int peer, long index) {
+    return flag(peer, layout.published(number, index)) >= base + index + 1;
+  }
+
+  /// What a peer has published, after [#isPublished].
+  MemorySegment window(int peer) {
+    return memory.window(members[peer]);
+  }
+
+  long where(int peer, long index) {
+    return window(peer).get(JAVA_LONG, layout.published(number, index) + WHERE);
+  }
+
+  boolean agrees(int peer, long index, CallSignature call) {
+    MemorySegment window = window(peer);
+    long line = layout.published(number, index);
+    return window.get(JAVA_LONG, line + WHAT) == call.what()
+        && window.get(JAVA_LONG, line + COUNT) == call.count()
+        && window.get(JAVA_LONG, line + DETAIL) == call.detail();
+  }
+
+  String difference(int peer, long index, CallSignature call) {
+    MemorySegment window = window(peer);
+    long line = layout.published(number, index);
+    return call.difference(
+        rank,
+        peer,
+        window.get(JAVA_LONG, line + SEQUENCE),
+        window.get(JAVA_LONG, line + WHAT),
+        window.get(JAVA_LONG, line + COUNT));
+  }
+
+  /// Looks whether a peer has published something else as its collective number `sequence`, for
+  /// calls that wait for messages it will never send. Reads two lines that may be written at the
+  /// same time, so what it finds only counts when it is found unchanged.
+  ///
+  /// @return a sentence, or null
+  @org.jspecify.annotations.Nullable
+  String contradiction(int peer, long sequence, CallSignature call) {
+    for (long index = 0; index < 2; index++) {
+      long line = layout.published(number, index);
+      long before = flag(peer, line);
+      if (before <= base || before >>> INDEX_BITS != base >>> INDEX_BITS) {
+        continue;
+      }
+      boolean differs =
+          window(peer).get(JAVA_LONG, line + SEQUENCE) == sequence && !agrees(peer, index, call);
+      String words = differs ? difference(peer, index, call) : null;
+      VarHandle.acquireFence();
+      if (differs && flag(peer, line) == before) {
+        return words;
+      }
+    }
+    return null;
+  }
+
+  void done(long index) {
+    FLAG.setRelease(own, layout.done(number), base + index + 1);
+    wakePeers();
+  }
+
+  /// Says that this rank's published memory may change from now on: the communicator is broken
+  /// here.
+  void revoke() {
+    FLAG.setRelease(own, layout.done(number) + REVOKED, base + 1);
+  }
+
+  /// Whether any peer may have changed what this rank has just read.
+  boolean isRevoked() {
+    VarHandle.acquireFence();
+    for (int peer = 0; peer < members.length; peer++) {
+      if (flag(peer, layout.done(number) + REVOKED) == base + 1) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether another communicator may use the lane: nobody will read what this rank published.
+  ///
+  /// @param isGone whether a rank, by its number in the communicator, has failed or left
+  boolean isQuiet(IntPredicate isGone) {
+    for (int peer = 0; lastPublished >= 0 && peer < members.length; peer++) {
+      if (!isDone(peer, lastPublished) && !isGone.test(peer)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void wakePeers() {
+    for (int peer = 0; peer < members.length; peer++) {
+      if (peer != rank) {
+        memory.wake(members[peer]);
+      }
+    }
+  }
+
+  private long flag(int peer, long line) {
+    return (long) FLAG.getAcquire(memory.window(members[peer]), line);
+  }
+}

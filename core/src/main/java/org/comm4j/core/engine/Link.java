@@ -1,0 +1,85 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import org.comm4j.core.transport.Transport;
+
+/// The two directions between this rank and one peer: what may still be sent unasked, what is owed
+/// back, and control frames that found no room.
+final class Link {
+  private static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
+
+  private final Transport transport;
+  private final int peer;
+  private final long fullCredit;
+  private final ArrayDeque<long[]> controls = new ArrayDeque<>();
+  private long credit;
+  private long owed;
+
+  Link(Transport transport, int peer, long fullCredit) {
+    this.transport = transport;
+    this.peer = peer;
+    this.fullCredit = fullCredit;
+    this.credit = fullCredit;
+  }
+
+  int peer() {
+    return peer;
+  }
+
+  int maxPayloadBytes() {
+    return transport.maxPayloadBytes(peer) & -16; // whole elements of every type
+  }
+
+  boolean hasCredit(long cost) {
+    return credit >= cost;
+  }
+
+  void spend(long cost) {
+    credit -= cost;
+  }
+
+  void refill(long cost) {
+    credit = Math.min(fullCredit, credit + cost);
+  }
+
+  /// A payload that cost credit was consumed. Given back in portions, so that a stream of small
+  /// payloads has few credit frames.
+  void owe(MemorySegment header, long cost) {
+    owed += cost;
+    if (owed >= fullCredit / 4) {
+      control(header, Frame.word(Frame.CREDIT, 0, 0, 0), owed, 0, 0, 0);
+      owed = 0;
+    }
+  }
+
+  /// Sends a control frame, now or as soon as there is room.
+  void control(MemorySegment header, long word, long sequence, long what, long count, long detail) {
+    controls.add(new long[] {word, sequence, what, count, detail});
+    flush(header);
+  }
+
+  /// Whether something moved.
+  boolean flush(MemorySegment header) {
+    boolean moved = false;
+    while (!controls.isEmpty()) {
+      long[] frame = controls.peekFirst();
+      Frame.write(header, frame[0], frame[1], frame[2], frame[3], frame[4]);
+      if (!transport.offer(peer, header, NOTHING)) {
+        break;
+      }
+      controls.removeFirst();
+      moved = true;
+    }
+    return moved;
+  }
+
+  boolean hasControls() {
+    return !controls.isEmpty();
+  }
+
+  /// Offers a payload, behind all control frames.
+  boolean offer(MemorySegment header, MemorySegment payload) {
+    return controls.isEmpty() && transport.offer(peer, header, payload);
+  }
+}

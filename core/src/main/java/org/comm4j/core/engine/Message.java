@@ -1,0 +1,104 @@
+package org.comm4j.core.engine;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import org.comm4j.api.DataType;
+import org.jspecify.annotations.Nullable;
+
+/// A message between two ranks as its receiver sees it: announced, perhaps partly here, perhaps
+/// matched.
+final class Message {
+  private final int source;
+  private final long number;
+  private final int tag;
+  private final DataType type;
+  private final long count;
+  private final ArrayDeque<Early.Payload> payloads = new ArrayDeque<>(1);
+  private boolean requested;
+  private @Nullable ReceiveCall receiver;
+  private @Nullable SendCall local;
+  private long arrivedBytes;
+
+  /// Names a message of a communicator.
+  record Key(int source, long number) {}
+
+  Message(int source, long number, int tag, DataType type, long count) {
+    this.source = source;
+    this.number = number;
+    this.tag = tag;
+    this.type = type;
+    this.count = count;
+  }
+
+  int source() {
+    return source;
+  }
+
+  long number() {
+    return number;
+  }
+
+  int tag() {
+    return tag;
+  }
+
+  DataType type() {
+    return type;
+  }
+
+  long count() {
+    return count;
+  }
+
+  /// Whether all of it has come, though perhaps not been taken.
+  boolean hasArrived() {
+    return arrivedBytes == type.bytes(count);
+  }
+
+  void arrived(long bytes) {
+    arrivedBytes += bytes;
+  }
+
+  void keep(MemorySegment payload, boolean credited) {
+    payloads.add(new Early.Payload(payload.toArray(JAVA_BYTE), credited));
+  }
+
+  ArrayDeque<Early.Payload> payloads() {
+    return payloads;
+  }
+
+  void request() {
+    requested = true;
+  }
+
+  /// Whether the sender waits to be asked; asking once is enough.
+  boolean takeRequest() {
+    boolean was = requested;
+    requested = false;
+    return was;
+  }
+
+  @Nullable ReceiveCall receiver() {
+    return receiver;
+  }
+
+  void receiver(ReceiveCall call) {
+    receiver = call;
+  }
+
+  /// The send that waits on this very rank, for a large message to itself.
+  @Nullable SendCall local() {
+    return local;
+  }
+
+  void local(SendCall call) {
+    local = call;
+  }
+
+  @Override
+  public String toString() {
+    return "message %s × %d with tag %d from rank %d".formatted(type, count, tag, source);
+  }
+}

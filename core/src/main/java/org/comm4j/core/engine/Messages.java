@@ -1,0 +1,189 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint.Send;
+import org.jspecify.annotations.Nullable;
+
+/// The messages between two ranks of one communicator: matches those that come with receives, in
+/// the order in which both were started. Guarded by the engine's lock.
+///
+/// Messages of one sender are numbered. A large one that waits for room may be overtaken on the
+/// wire by a small one, so they are announced here in the order of their numbers.
+final class Messages {
+  // A message to oneself up to this size is buffered; a larger send waits for its receive.
+  private static final long MOST_BUFFERED_BYTES = 64 << 10;
+
+  private final Context context;
+  private final PeerTable<long[]> numbers; // {next to send, next to announce} per peer
+  private final List<ReceiveCall> posted = new ArrayList<>();
+  private final List<Message> unexpected = new ArrayList<>();
+  private final Map<Message.Key, Message> arriving = new HashMap<>();
+
+  Messages(Context context) {
+    this.context = context;
+    this.numbers = new PeerTable<>(context.size(), _ -> new long[2]);
+  }
+
+  static boolean accepts(int source, int tag, Message message) {
+    // the library's own messages have tags above the user's
+    return (source == Communicator.ANY_SOURCE || source == message.source())
+        && (tag == message.tag()
+            || (tag == Communicator.ANY_TAG && message.tag() <= Communicator.MAX_TAG));
+  }
+
+  static String any(int number) {
+    return number < 0 ? "any" : Integer.toString(number);
+  }
+
+  SendCall send(Operation operation, Send send, @Nullable Thread boundTo) {
+    long number = numbers.get(send.destination())[0]++;
+    SendCall call = new SendCall(context, operation, send, number, boundTo);
+    if (send.destination() == context.rank()) {
+      toMyself(call, send, number);
+    }
+    return call;
+  }
+
+  private void toMyself(SendCall call, Send send, long number) {
+    Message message =
+        new Message(context.rank(), number, send.tag(), send.data().type(), send.data().count());
+    message.arrived(call.data().byteSize());
+    if (call.data().byteSize() <= MOST_BUFFERED_BYTES && !context.engine().sendsSynchronously()) {
+      message.keep(call.data(), false);
+      call.complete(null);
+    } else {
+      message.local(call);
+    }
+    announce(message);
+  }
+
+  void post(ReceiveCall call) {
+    for (Message message : unexpected) {
+      if (call.accepts(message)) {
+        unexpected.remove(message);
+        call.match(message);
+        call.advance();
+        return;
+      }
+    }
+    posted.add(call);
+  }
+
+  void forget(ReceiveCall call) {
+    posted.remove(call);
+  }
+
+  /// The first message that nobody has received and that a probe with these accepts.
+  @Nullable Message find(int source, int tag) {
+    for (Message message : unexpected) {
+      if (accepts(source, tag, message)) {
+        return message;
+      }
+    }
+    return null;
+  }
+
+  /// A payload, or with `request` the announcement of a message that waits to be asked for.
+  ///
+  /// @return whether the payload was kept
+  boolean deliver(
+      int source,
+      int tag,
+      long number,
+      int typeId,
+      long count,
+      MemorySegment payload,
+      boolean request,
+      boolean credited) {
+    Message.Key key = new Message.Key(source, number);
+    Message message = arriving.get(key);
+    boolean fresh = message == null;
+    if (message == null) {
+      message = new Message(source, number, tag, DataType.ofId(typeId), count);
+      arriving.put(key, message);
+    }
+    if (fresh) {
+      announceInOrder(source);
+    }
+    boolean kept = false;
+    if (request) {
+      message.request();
+    } else {
+      message.arrived(payload.byteSize());
+      kept = !take(message, payload, credited);
+    }
+    if (message.hasArrived() && number < numbers.get(source)[1]) {
+      arriving.remove(key);
+    }
+    if (request && message.receiver() != null) {
+      message.receiver().advance();
+    }
+    return kept;
+  }
+
+  private boolean take(Message message, MemorySegment payload, boolean credited) {
+    ReceiveCall receiver = message.receiver();
+    if (receiver != null && receiver.isHere() && message.payloads().isEmpty()) {
+      receiver.take(message, payload);
+      return true;
+    }
+    message.keep(payload, credited);
+    return false;
+  }
+
+  private void announceInOrder(int source) {
+    long[] next = numbers.get(source);
+    for (Message message = arriving.get(new Message.Key(source, next[1]));
+        message != null;
+        message = arriving.get(new Message.Key(source, next[1]))) {
+      next[1]++;
+      announce(message);
+      if (message.hasArrived()) {
+        arriving.remove(new Message.Key(source, message.number()));
+      }
+    }
+  }
+
+  private void announce(Message message) {
+    for (ReceiveCall call : posted) {
+      if (call.accepts(message)) {
+        posted.remove(call);
+        call.match(message);
+        call.advance();
+        return;
+      }
+    }
+    unexpected.add(message);
+  }
+
+  /// Credit for everything that was kept and will not be received.
+  void drop() {
+    unexpected.forEach(this::giveBack);
+    arriving.values().forEach(this::giveBack);
+    unexpected.clear();
+    arriving.clear();
+    posted.clear();
+  }
+
+  private void giveBack(Message message) {
+    for (Early.Payload payload = message.payloads().poll();
+        payload != null;
+        payload = message.payloads().poll()) {
+      if (payload.credited()) {
+        context.engine().owe(context.worldRank(message.source()), payload.bytes().length);
+      }
+    }
+  }
+
+  /// For tests and reports: how many messages nobody has received yet.
+  int waiting() {
+    return unexpected.size();
+  }
+}

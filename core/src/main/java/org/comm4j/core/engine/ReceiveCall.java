@@ -1,0 +1,135 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.BitSet;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint.Receive;
+import org.comm4j.api.Received;
+import org.jspecify.annotations.Nullable;
+
+/// A receive that waits for its message, then for the message's bytes.
+final class ReceiveCall extends Call {
+  private final Receive receive;
+  private final MemorySegment data;
+  private @Nullable Message message;
+  private long got; // bytes
+
+  ReceiveCall(Context context, Operation operation, Receive receive, @Nullable Thread boundTo) {
+    super(context, operation, boundTo);
+    this.receive = receive;
+    this.data = Buffers.segment(receive.data());
+  }
+
+  boolean accepts(Message candidate) {
+    return Messages.accepts(receive.source(), receive.tag(), candidate);
+  }
+
+  boolean isMatched() {
+    return message != null;
+  }
+
+  /// Takes a message that it accepts.
+  void match(Message matched) {
+    message = matched;
+    matched.receiver(this);
+    if (matched.type() != receive.data().type() || matched.count() > receive.data().count()) {
+      throw new MismatchedCallException(
+          "%s came to rank %d's receive of %s (expected: the same type and at most as many elements)"
+              .formatted(matched, context.rank(), receive.data()));
+    }
+  }
+
+  /// Takes what has come of its message; may be called on any thread.
+  @Override
+  boolean advance() {
+    Message from = message;
+    if (from == null || hasEnded() || !isHere()) {
+      return false;
+    }
+    boolean moved = false;
+    for (Early.Payload payload = from.payloads().poll();
+        payload != null;
+        payload = from.payloads().poll()) {
+      take(MemorySegment.ofArray(payload.bytes()));
+      if (payload.credited()) {
+        engine.owe(context.worldRank(from.source()), payload.bytes().length);
+      }
+      moved = true;
+    }
+    SendCall local = from.local();
+    if (local != null) {
+      take(local.data());
+      local.complete(null);
+      moved = true;
+    }
+    if (from.takeRequest()) {
+      engine.control(
+          context.worldRank(from.source()),
+          Frame.word(Frame.GRANT_MESSAGE, 0, from.tag(), context.id()),
+          from.number());
+      moved = true;
+    }
+    finishIfWhole(from);
+    return moved;
+  }
+
+  /// Takes a payload straight from the wire.
+  void take(Message from, MemorySegment payload) {
+    take(payload);
+    finishIfWhole(from);
+  }
+
+  private void take(MemorySegment payload) {
+    MemorySegment.copy(payload, 0, data, got, payload.byteSize());
+    got += payload.byteSize();
+  }
+
+  private void finishIfWhole(Message from) {
+    if (from.hasArrived() && got == from.type().bytes(from.count())) {
+      complete(new Received(from.source(), from.tag(), from.count()));
+    }
+  }
+
+  @Override
+  public boolean cancel() {
+    engine.lock();
+    try {
+      if (message != null || hasEnded()) {
+        return false;
+      }
+      fail(new java.util.concurrent.CancellationException(describe() + " was cancelled"));
+      return true;
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  void missing(BitSet ranks) {
+    if (message != null) {
+      ranks.set(message.source());
+    } else if (receive.source() != Communicator.ANY_SOURCE) {
+      ranks.set(receive.source());
+    } else {
+      ranks.set(0, context.size());
+    }
+  }
+
+  @Override
+  boolean touches(MemorySegment memory) {
+    return Buffers.overlap(memory, data);
+  }
+
+  @Override
+  void release() {
+    context.messages().forget(this);
+  }
+
+  @Override
+  String describe() {
+    return "receive(%s from rank %s, tag %s)"
+        .formatted(receive.data(), Messages.any(receive.source()), Messages.any(receive.tag()));
+  }
+}

@@ -1,0 +1,77 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.BitSet;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint.Send;
+import org.jspecify.annotations.Nullable;
+
+/// A message on its way out. One to this rank itself is handed over in memory.
+final class SendCall extends Call {
+  private final Send send;
+  private final MemorySegment data;
+  private final @Nullable Outgoing outgoing;
+
+  /// @param operation what the user called: the send or what contains it
+  SendCall(Context context, Operation operation, Send send, long number, @Nullable Thread boundTo) {
+    super(context, operation, boundTo);
+    this.send = send;
+    this.data = Buffers.segment(send.data());
+    this.outgoing =
+        send.destination() == context.rank()
+            ? null
+            : new Outgoing(
+                context.link(send.destination()),
+                Frame.MESSAGE,
+                context.id(),
+                send.tag(),
+                number,
+                send.data().type().id(),
+                send.data().count(),
+                0,
+                data,
+                engine.sendsSynchronously());
+  }
+
+  MemorySegment data() {
+    return data;
+  }
+
+  @Override
+  boolean advance() {
+    if (outgoing == null) {
+      return false;
+    }
+    boolean moved = outgoing.advance(engine.header());
+    if (outgoing.isDone()) {
+      complete(null);
+    }
+    return moved;
+  }
+
+  boolean granted(int worldPeer, int tag, long number) {
+    if (outgoing == null || !outgoing.matches(worldPeer, tag, number)) {
+      return false;
+    }
+    outgoing.grant();
+    return true;
+  }
+
+  @Override
+  void missing(BitSet ranks) {
+    ranks.set(send.destination());
+  }
+
+  @Override
+  boolean touches(MemorySegment memory) {
+    return Buffers.overlap(memory, data);
+  }
+
+  @Override
+  void release() {}
+
+  @Override
+  String describe() {
+    return "send(%s to rank %d, tag %d)".formatted(send.data(), send.destination(), send.tag());
+  }
+}

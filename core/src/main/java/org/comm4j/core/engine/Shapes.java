@@ -1,0 +1,74 @@
+package org.comm4j.core.engine;
+
+import org.comm4j.api.Collective;
+import org.comm4j.api.DataType;
+import org.comm4j.api.Partition;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Reduction;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Shape;
+import org.jspecify.annotations.Nullable;
+
+/// The shape of a call: what is left of it without its memory.
+public final class Shapes {
+  private Shapes() {}
+
+  /// The shape that this rank's call has in a group.
+  ///
+  /// @param rank the caller's
+  /// @param size the group's
+  /// @param windowBytes what one rank can publish at once; 0 where memory can't be read
+  public static Shape of(
+      Collective call, int rank, int size, Reduction reduction, long windowBytes) {
+    DataType type = Buffers.type(call);
+    ReduceOp op = CallSignature.op(call);
+    DataType accumulator = op == null ? type : op.accumulationType(type);
+    boolean ordered =
+        op != null && (reduction == Reduction.ORDERED || op instanceof ReduceOp.UserDefined);
+    return new Shape(
+        CollectiveKind.of(call),
+        size,
+        count(call, size),
+        call instanceof Collective.Rooted rooted ? rooted.root() : 0,
+        parts(call, rank),
+        call instanceof Collective.AllToAllV c ? c.receiveParts() : null,
+        type.bytes(),
+        accumulator.bytes(),
+        accumulator != type,
+        ordered,
+        windowBytes);
+  }
+
+  private static long count(Collective call, int size) {
+    return switch (call) {
+      case Collective.AllReduce c -> c.input().count();
+      case Collective.Reduce c -> c.input().count();
+      case Collective.Broadcast c -> c.data().count();
+      case Collective.AllGather c -> c.input().count();
+      case Collective.Gather c -> c.input().count();
+      case Collective.GatherV c -> c.input().count();
+      case Collective.Scatter c -> c.output().count();
+      case Collective.ScatterV c -> c.output().count();
+      case Collective.ReduceScatter c -> c.output().count();
+      case Collective.AllToAll c -> c.input().count() / size;
+      case Collective.Scan c -> c.input().count();
+      case Collective.ExclusiveScan c -> c.input().count();
+      case Collective.AllGatherV _,
+          Collective.ReduceScatterV _,
+          Collective.AllToAllV _,
+          Collective.Barrier _ ->
+          0;
+    };
+  }
+
+  private static @Nullable Partition parts(Collective call, int rank) {
+    return switch (call) {
+      case Collective.AllGatherV c -> c.parts();
+      case Collective.ReduceScatterV c -> c.parts();
+      case Collective.AllToAllV c -> c.sendParts();
+      case Collective.GatherV c -> rank == c.root() ? c.parts() : null;
+      case Collective.ScatterV c -> rank == c.root() ? c.parts() : null;
+      default -> null;
+    };
+  }
+}

@@ -1,0 +1,62 @@
+package org.comm4j.core.engine;
+
+/// How every rank's window is laid out: flags of all lanes, then the lanes' staging areas, then room
+/// for allocated buffers.
+///
+///     ┌ flags ─────────────┬ staging ──────────────────┬ buffers ───────────────┐
+///     │ lane 0 │ lane 1 │ … │ lane 0: A, B │ lane 1: … │ extents of allocate()  │
+///     └────────────────────┴───────────────────────────┴────────────────────────┘
+///
+/// A *lane* serves one communicator at a time. Its flags are three lines of 128 bytes (two cache
+/// lines, since the hardware fetches pairs): what was published at an even index, at an odd one, and
+/// up to where this rank is done with what others published. The staging areas A and B take turns in
+/// the same way.
+///
+/// @param windowBytes of each window
+/// @param stageBytes of one staging area; 0 if the window is too small for lanes
+record WindowLayout(long windowBytes, long stageBytes) {
+  static final int LANES = 64;
+  static final int LINE_BYTES = 128;
+  static final int LANE_FLAG_BYTES = 3 * LINE_BYTES;
+  static final long FLAG_BYTES = (long) LANES * LANE_FLAG_BYTES;
+  static final long PAGE_BYTES = 4096;
+
+  // The largest stage: more would not be faster, since two of them should stay in a core's cache.
+  private static final long MOST_STAGE_BYTES = 1L << 20;
+  private static final long LEAST_STAGE_BYTES = PAGE_BYTES;
+
+  static WindowLayout of(long windowBytes) {
+    // staging gets at most half of the window
+    long share = windowBytes / 2 / LANES / 2;
+    long stage = Math.min(MOST_STAGE_BYTES, share / PAGE_BYTES * PAGE_BYTES);
+    return new WindowLayout(windowBytes, stage < LEAST_STAGE_BYTES ? 0 : stage);
+  }
+
+  boolean hasLanes() {
+    return stageBytes > 0;
+  }
+
+  long flags(int lane) {
+    return (long) lane * LANE_FLAG_BYTES;
+  }
+
+  long published(int lane, long index) {
+    return flags(lane) + (index & 1) * LINE_BYTES;
+  }
+
+  long done(int lane) {
+    return flags(lane) + 2 * LINE_BYTES;
+  }
+
+  long staging(int lane, long index) {
+    return stagingStart() + (2L * lane + (index & 1)) * stageBytes;
+  }
+
+  long buffersStart() {
+    return stagingStart() + 2L * LANES * stageBytes;
+  }
+
+  private static long stagingStart() {
+    return (FLAG_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+  }
+}

@@ -1,0 +1,126 @@
+package org.comm4j.core.engine;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.PeerMemory;
+
+/// This rank's window, as memory: who has which part of it. Guarded by the engine's lock.
+final class Windows {
+  private final PeerMemory memory;
+  private final WindowLayout layout;
+  private final String backend;
+  private final TreeMap<Long, Long> freeExtents = new TreeMap<>(); // start → bytes
+  private final List<WindowBuffer> buffers = new ArrayList<>();
+  private long neverUsed; // buffers from here on have never been touched, so they are zero
+
+  Windows(PeerMemory memory, String backend) {
+    this.memory = memory;
+    this.backend = backend;
+    this.layout = WindowLayout.of(memory.windowBytes());
+    this.neverUsed = layout.buffersStart();
+    if (layout.hasLanes()) {
+      memory.reserve(0, WindowLayout.FLAG_BYTES);
+    }
+  }
+
+  PeerMemory memory() {
+    return memory;
+  }
+
+  WindowLayout layout() {
+    return layout;
+  }
+
+  /// Puts memory behind a lane's staging areas, before the lane's first use.
+  void reserveLane(int lane) {
+    memory.reserve(layout.staging(lane, 0), 2 * layout.stageBytes());
+  }
+
+  /// Maps a part of the window that was taken, zeroed.
+  PeerMemory.Extent map(Range range) {
+    PeerMemory.Extent extent = memory.map(range.start(), range.bytes());
+    if (range.used()) {
+      extent.segment().fill((byte) 0);
+    }
+    return extent;
+  }
+
+  /// Takes a part of the window.
+  ///
+  /// @param bytes 1 or more
+  /// @throws TransportFailedException if there is no room
+  Range take(long bytes) {
+    long rounded = (bytes + WindowLayout.PAGE_BYTES - 1) & -WindowLayout.PAGE_BYTES;
+    for (Map.Entry<Long, Long> free : List.copyOf(freeExtents.entrySet())) {
+      if (free.getValue() >= rounded) {
+        long start = free.getKey();
+        freeExtents.remove(start);
+        if (free.getValue() > rounded) {
+          freeExtents.put(start + rounded, free.getValue() - rounded);
+        }
+        return new Range(start, rounded, true);
+      }
+    }
+    if (rounded < bytes || rounded > layout.windowBytes() - neverUsed) {
+      throw new TransportFailedException(
+          "allocate: %d bytes do not fit in this rank's window of backend '%s' (%d bytes of %d are free);"
+                  .formatted(bytes, backend, layout.windowBytes() - neverUsed, layout.windowBytes())
+              + " close buffers, or raise COMM_"
+              + backend.toUpperCase(java.util.Locale.ROOT)
+              + "_WINDOW",
+          null);
+    }
+    Range range = new Range(neverUsed, rounded, false);
+    memory.reserve(range.start(), range.bytes());
+    neverUsed += rounded;
+    return range;
+  }
+
+  void giveBack(Range range) {
+    long start = range.start();
+    long bytes = range.bytes();
+    Map.Entry<Long, Long> before = freeExtents.lowerEntry(start);
+    if (before != null && before.getKey() + before.getValue() == start) {
+      start = before.getKey();
+      bytes += before.getValue();
+      freeExtents.remove(start);
+    }
+    Long behind = freeExtents.remove(range.start() + range.bytes());
+    freeExtents.put(start, behind == null ? bytes : bytes + behind);
+  }
+
+  void add(WindowBuffer buffer) {
+    buffers.add(buffer);
+  }
+
+  void remove(WindowBuffer buffer) {
+    buffers.remove(buffer);
+  }
+
+  List<WindowBuffer> buffers() {
+    return List.copyOf(buffers);
+  }
+
+  /// The buffer that a segment is inside of, or null.
+  @org.jspecify.annotations.Nullable
+  WindowBuffer bufferOf(MemorySegment segment) {
+    if (!segment.isNative()) {
+      return null;
+    }
+    for (int i = 0; i < buffers.size(); i++) {
+      if (buffers.get(i).contains(segment)) {
+        return buffers.get(i);
+      }
+    }
+    return null;
+  }
+
+  /// A part of the window.
+  ///
+  /// @param used whether it may hold old data
+  record Range(long start, long bytes, boolean used) {}
+}
