@@ -16,9 +16,11 @@ import org.jspecify.annotations.Nullable;
 /// One rank's end of a communicator, as a backend implements it.
 ///
 /// The API calls it from one thread at a time, with operations that are legal for the rank and
-/// group, and not after [#close()]. Exceptions are those of the public methods of the same names in
-/// [org.comm4j.api.Communicator]. After a failure the backend breaks the communicator on every rank
-/// and keeps its reason ([#failure()]): first writer wins.
+/// group, and not after [#close()]. Only [#failure()], [#abort] and [#abortProcess] may come from
+/// any thread while another one is in a call; an abort makes that call end. Exceptions are those of
+/// the public methods of the same names in [org.comm4j.api.Communicator]. After a failure the
+/// backend breaks the communicator on every rank and keeps its reason ([#failure()]): first writer
+/// wins.
 public interface BackendCommunicator {
   /// {@return this rank}
   int rank();
@@ -111,7 +113,8 @@ public interface BackendCommunicator {
   /// failed peers.
   @Nullable CommException failure();
 
-  /// Ends this rank's part within 2 s. Idempotent, never throws because of a peer.
+  /// Ends this rank's part. Idempotent, never throws because of a peer. The API has let what was
+  /// started go on for up to 1 s; what is pending still, nobody will ask for. Together at most 2 s.
   void close();
 
   /// What [#shrink()] made.

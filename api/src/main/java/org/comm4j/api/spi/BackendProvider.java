@@ -41,6 +41,16 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   Availability availability(CommConfig config);
 
+  /// Whether it reaches all ranks of a session; asked after they have joined, before [#open]. A
+  /// backend for one host refuses several. Decided from [Session#member] alone, so that every rank
+  /// gets the same answer; looks only, as the listing methods.
+  ///
+  /// @param session joined
+  /// @return that it does, or why not and what to do about it
+  default Availability connects(Session session) {
+    return Availability.ready();
+  }
+
   /// Opens this rank's communicator of all ranks of a session. All ranks call it at once.
   ///
   /// @param session joined; the caller closes it, after the communicator

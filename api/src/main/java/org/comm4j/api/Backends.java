@@ -1,0 +1,52 @@
+package org.comm4j.api;
+
+import java.util.List;
+
+/// The backends on the class path.
+///
+/// They are found by [java.util.ServiceLoader] with one class loader: the thread's context class
+/// loader if it sees this API, else the API's own; `COMM_PLUGIN_PATH` adds a child of it.
+public final class Backends {
+  private Backends() {}
+
+  /// Lists every backend that is found. Listing loads no native code, opens no socket and never
+  /// throws: a backend that is broken is a row that says why.
+  ///
+  /// @return the most preferred first
+  public static List<BackendInfo> availableBackends() {
+    return availableBackends(environment());
+  }
+
+  /// The environment, or the defaults where that contradicts itself: a listing never fails.
+  private static CommConfig environment() {
+    try {
+      return CommConfig.fromEnvironment(System.getenv());
+    } catch (IllegalArgumentException _) {
+      return CommConfig.builder().build();
+    }
+  }
+
+  /// Lists every backend that is found.
+  ///
+  /// @param config what the backends are judged by, and where to look for more
+  /// @return the most preferred first
+  public static List<BackendInfo> availableBackends(CommConfig config) {
+    return Discovery.find(config).stream().map(Discovery.Found::info).toList();
+  }
+
+  /// Tells which backend [Communicators#open(CommConfig)] takes and why, as far as this host alone
+  /// decides; the other ranks of a launch may know reasons against it.
+  ///
+  /// @param config what is asked for
+  /// @return the choice
+  /// @throws BackendUnavailableException if there is none, with the reason and remedy
+  public static Selection select(CommConfig config) {
+    return Choice.of(Discovery.find(config), config).selection();
+  }
+
+  /// Which backend is used and why.
+  ///
+  /// @param backend its name
+  /// @param why a sentence without a full stop
+  public record Selection(String backend, String why) {}
+}

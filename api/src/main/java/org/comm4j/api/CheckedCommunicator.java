@@ -1,0 +1,554 @@
+package org.comm4j.api;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Pending;
+import org.jspecify.annotations.Nullable;
+
+/// The one [Communicator]: checks a call, then hands it to a backend.
+///
+/// A call takes the owner word ([Gate]), looks whether the communicator is closed or broken, checks
+/// the operation ([OperationChecks]), and only then reaches the backend; so a backend checks
+/// nothing twice and a caller's mistake never leaves the process. On the blocking path nothing of
+/// this allocates.
+///
+/// `close()` may come from any thread. While another one waits in a call, it aborts the
+/// communicator, for a collective that one rank leaves half-way can't succeed; that call ends with
+/// a [ClosedException].
+final class CheckedCommunicator implements Communicator {
+  /// How long close() lets what was started go on; what a backend's own close takes comes on top,
+  /// and 2 s are promised for both.
+  private static final long FINISH_NANOS = TimeUnit.MILLISECONDS.toNanos(1000);
+
+  /// How long close() waits for calls of other threads to notice it.
+  private static final long LEAVE_NANOS = TimeUnit.MILLISECONDS.toNanos(400);
+
+  /// From so many forgotten requests on, a start looks for those that have ended.
+  private static final int MANY_IN_FLIGHT = 64;
+
+  private static final Operation BARRIER = new Collective.Barrier();
+
+  private final BackendCommunicator backend;
+  private final LaunchScope scope;
+  private final CallListeners listeners;
+  private final Gate gate;
+  private final Cleaner.Cleanable cleanable;
+  private final OperationChecks checks;
+
+  /// Keeps the memory of what is in flight reachable, whatever becomes of the requests.
+  private final Set<CheckedRequest> inFlight = ConcurrentHashMap.newKeySet();
+
+  private final int rank;
+  private final int size;
+  private final String name;
+  private final String backendName;
+  private final Capabilities capabilities;
+  private int sweepAt = MANY_IN_FLIGHT;
+  private volatile @Nullable CommException lastFailure;
+
+  CheckedCommunicator(BackendCommunicator backend, LaunchScope scope, CallListeners listeners) {
+    this.backend = backend;
+    this.scope = scope;
+    this.listeners = listeners;
+    this.rank = backend.rank();
+    this.size = backend.size();
+    this.name = backend.name();
+    this.backendName = backend.backend();
+    this.capabilities = backend.capabilities();
+    this.checks = new OperationChecks(rank, size, backendName, capabilities);
+    this.gate = new Gate(backend, scope, describe());
+    this.cleanable = Leaks.CLEANER.register(this, gate::collected);
+  }
+
+  /// Only there once a communicator is made.
+  private static final class Leaks {
+    static final Cleaner CLEANER =
+        Cleaner.create(task -> Thread.ofPlatform().daemon().name("comm4j-leaks").unstarted(task));
+  }
+
+  // --- who and what ---
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return size;
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String backend() {
+    return backendName;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return capabilities;
+  }
+
+  @Override
+  public Topology topology() {
+    gate.enter("topology");
+    try {
+      return backend.topology();
+    } finally {
+      leave();
+    }
+  }
+
+  // --- any operation ---
+
+  @Override
+  public @Nullable Received run(Operation operation) {
+    String call = operation.label();
+    enter(call);
+    try {
+      checks.blocking(operation);
+      return call(operation);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public Request start(Operation operation) {
+    String call = operation.label();
+    enter(call);
+    try {
+      checks.asynchronous(operation);
+      return submit(operation);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public PersistentRequest prepare(Operation operation) {
+    enter("prepare");
+    try {
+      checks.group(operation);
+      checks.memory(operation, false);
+      return new PreparedRequest(this, operation);
+    } finally {
+      leave();
+    }
+  }
+
+  /// Runs what was checked when it was prepared; memory may have been closed since.
+  void runPrepared(Operation operation) {
+    enter(operation.label());
+    try {
+      checks.memory(operation, false);
+      call(operation);
+    } finally {
+      leave();
+    }
+  }
+
+  CheckedRequest startPrepared(Operation operation) {
+    enter(operation.label());
+    try {
+      checks.memory(operation, true);
+      return submit(operation);
+    } finally {
+      leave();
+    }
+  }
+
+  private @Nullable Received call(Operation operation) {
+    if (listeners.enabled()) {
+      return heardCall(operation);
+    }
+    try {
+      return backend.run(operation);
+    } catch (RuntimeException | Error e) {
+      throw failed(operation.label(), e);
+    }
+  }
+
+  private @Nullable Received heardCall(Operation operation) {
+    long startNanos = System.nanoTime();
+    Throwable failure = null;
+    try {
+      return backend.run(operation);
+    } catch (RuntimeException | Error e) {
+      failure = e;
+      throw failed(operation.label(), e);
+    } finally {
+      listeners.ended(name, rank, operation, startNanos, failure);
+    }
+  }
+
+  private CheckedRequest submit(Operation operation) {
+    long startNanos = listeners.any() ? System.nanoTime() : 0;
+    Pending pending;
+    try {
+      pending = backend.submit(operation);
+    } catch (RuntimeException | Error e) {
+      throw failed(operation.label(), e);
+    }
+    CheckedRequest request = new CheckedRequest(this, operation, pending, startNanos);
+    inFlight.add(request);
+    sweep();
+    return request;
+  }
+
+  /// Forgets requests that have ended without anybody looking; seldom enough to cost nothing.
+  private void sweep() {
+    if (inFlight.size() >= sweepAt) {
+      settleEnded();
+      sweepAt = Math.max(MANY_IN_FLIGHT, 2 * inFlight.size());
+    }
+  }
+
+  private void settleEnded() {
+    for (CheckedRequest request : inFlight) {
+      request.settleIfEnded();
+    }
+  }
+
+  // --- blocking forms with a result of their own ---
+
+  @Override
+  public void barrier() {
+    enter("barrier");
+    try {
+      complete("barrier");
+      call(BARRIER);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public Received receive(CommData data, int source, int tag) {
+    return received(run(new PointToPoint.Receive(data, source, tag)));
+  }
+
+  @Override
+  public Received sendReceive(
+      CommData output, int destination, CommData input, int source, int tag) {
+    return received(
+        run(new PointToPoint.SendReceive(output, destination, tag, input, source, tag)));
+  }
+
+  @Override
+  public Received probe(int source, int tag) {
+    return received(run(new PointToPoint.Probe(source, tag)));
+  }
+
+  private Received received(@Nullable Received received) {
+    return Objects.requireNonNull(received, () -> "backend '" + backendName + "' gave no result");
+  }
+
+  @Override
+  public void sync() {
+    enter("sync");
+    try {
+      complete("sync");
+    } finally {
+      leave();
+    }
+  }
+
+  private void complete(String call) {
+    try {
+      backend.sync();
+    } catch (RuntimeException | Error e) {
+      throw failed(call, e);
+    } finally {
+      settleEnded();
+    }
+  }
+
+  // --- groups ---
+
+  @Override
+  public Optional<Communicator> split(int color, int key) {
+    if (color < 0 && color != NO_COLOR) {
+      throw new IllegalArgumentException(
+          "color: %d (expected: 0 or more, or NO_COLOR)".formatted(color));
+    }
+    enter("split");
+    try {
+      return backend.split(color, key).map(this::child);
+    } catch (RuntimeException | Error e) {
+      throw failed("split", e);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public Communicator duplicate() {
+    enter("duplicate");
+    try {
+      return child(backend.duplicate());
+    } catch (RuntimeException | Error e) {
+      throw failed("duplicate", e);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public Communicator splitLocal() {
+    enter("splitLocal");
+    try {
+      return child(backend.splitLocal());
+    } catch (RuntimeException | Error e) {
+      throw failed("splitLocal", e);
+    } finally {
+      leave();
+    }
+  }
+
+  /// Works on a broken communicator too.
+  @Override
+  public Shrunk shrink() {
+    gate.enter("shrink");
+    try {
+      BackendCommunicator.Shrink made = backend.shrink();
+      return new Shrunk(child(made.communicator()), made.oldRanks(), made.epoch());
+    } catch (RuntimeException | Error e) {
+      throw failed("shrink", e);
+    } finally {
+      leave();
+    }
+  }
+
+  private Communicator child(BackendCommunicator child) {
+    return new CheckedCommunicator(child, scope, listeners);
+  }
+
+  // --- memory ---
+
+  @Override
+  public CommBuffer allocate(DataType type, long count) {
+    type.bytes(count);
+    enter("allocate");
+    try {
+      return backend.allocate(type, count);
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public SharedMemoryProvider sharedMemory() {
+    enter("sharedMemory");
+    try {
+      return backend.sharedMemory();
+    } finally {
+      leave();
+    }
+  }
+
+  @Override
+  public Optional<StreamSync> streamSync() {
+    enter("streamSync");
+    try {
+      return backend.streamSync();
+    } finally {
+      leave();
+    }
+  }
+
+  // --- entering and leaving ---
+
+  private void enter(String call) {
+    gate.enter(call);
+    CommException failure = backend.failure();
+    if (failure != null) {
+      gate.leave();
+      throw failure;
+    }
+  }
+
+  private void leave() {
+    try {
+      gate.leave();
+    } finally {
+      Reference.reachabilityFence(this); // collected inside a call, it would be released
+    }
+  }
+
+  /// What a call throws when the backend has thrown. An error that is neither the backend's report
+  /// nor a refusal (memory ran out, a library is broken) leaves the other ranks waiting, so it
+  /// breaks the communicator.
+  @SuppressWarnings("ReferenceEquality") // no exception is suppressed by itself
+  RuntimeException failed(String call, Throwable failure) {
+    if (failure instanceof CommException && !gate.isOpen()) {
+      ClosedException closed = gate.closed(call);
+      closed.initCause(failure);
+      return closed;
+    }
+    if (!isReportOrRefusal(failure)) {
+      try {
+        if (backend.failure() == null) {
+          backend.abort(new AbortedException(rank, call + " failed: " + failure, failure));
+        }
+      } catch (RuntimeException | Error e) {
+        if (e != failure) {
+          failure.addSuppressed(e);
+        }
+      }
+    }
+    return rethrow(failure);
+  }
+
+  private static boolean isReportOrRefusal(Throwable failure) {
+    return failure instanceof CommException
+        || failure instanceof IllegalArgumentException
+        || failure instanceof IllegalStateException;
+  }
+
+  /// Returns an exception, throws an error.
+  static RuntimeException rethrow(Throwable failure) {
+    return switch (failure) {
+      case RuntimeException e -> e;
+      case Error e -> throw e;
+      default -> throw new AssertionError(failure);
+    };
+  }
+
+  // --- for requests ---
+
+  Gate gate() {
+    return gate;
+  }
+
+  void ended(CheckedRequest request, long startNanos, @Nullable Throwable failure) {
+    inFlight.remove(request);
+    if (listeners.enabled()) {
+      listeners.ended(name, rank, request.operation(), startNanos, failure);
+    }
+  }
+
+  // --- the end ---
+
+  @Override
+  public void abort(String reason) {
+    Objects.requireNonNull(reason, "reason");
+    if (gate.enterBeside()) {
+      try {
+        backend.abort(new AbortedException(rank, reason, null));
+      } finally {
+        gate.leaveBeside();
+        Reference.reachabilityFence(this);
+      }
+    }
+  }
+
+  @Override
+  public void abortProcess(int code) {
+    if (code < 1 || code > 255) {
+      throw new IllegalArgumentException("code: %d (expected: 1..255)".formatted(code));
+    }
+    if (!gate.enterBeside()) {
+      throw gate.closed("abortProcess");
+    }
+    try {
+      backend.abortProcess(code);
+    } finally {
+      gate.leaveBeside();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  @Override
+  public boolean isClosed() {
+    return !gate.isOpen();
+  }
+
+  @Override
+  public Optional<CommException> failure() {
+    if (!gate.enterBeside()) {
+      return Optional.ofNullable(lastFailure);
+    }
+    try {
+      return Optional.ofNullable(backend.failure());
+    } finally {
+      gate.leaveBeside();
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      if (gate.beginClose()) {
+        end();
+      }
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  private void end() {
+    boolean alone = stopOthers();
+    if (alone && backend.failure() == null) {
+      finishPending();
+    }
+    lastFailure = backend.failure();
+    gate.close();
+    for (CheckedRequest request : inFlight) {
+      request.settleIfEnded();
+    }
+    if (alone) {
+      gate.leave();
+    }
+    if (gate.releaseWhenEmpty(LEAVE_NANOS)) {
+      cleanable.clean();
+    }
+  }
+
+  /// Becomes the owner; a call in progress on another thread is made to end.
+  private boolean stopOthers() {
+    Thread inside = gate.ownToClose(0);
+    if (inside == null) {
+      return true;
+    }
+    String reason =
+        "closed by thread '%s' while thread '%s' was in a call"
+            .formatted(Thread.currentThread().getName(), inside.getName());
+    try {
+      backend.abort(new AbortedException(rank, reason, null));
+    } catch (CommException _) {
+      // It is closed all the same.
+    }
+    return gate.ownToClose(LEAVE_NANOS) == null;
+  }
+
+  private void finishPending() {
+    long start = System.nanoTime();
+    for (CheckedRequest request : inFlight) {
+      long left = FINISH_NANOS - (System.nanoTime() - start);
+      request.finish(Math.max(0, left));
+    }
+  }
+
+  private String describe() {
+    return "communicator '%s' (rank %d of %d, backend '%s')"
+        .formatted(name, rank, size, backendName);
+  }
+
+  /// For example `communicator 'world' (rank 0 of 4, backend 'shm')`.
+  @Override
+  public String toString() {
+    return gate.toString();
+  }
+}

@@ -1,0 +1,344 @@
+package org.comm4j.api;
+
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import org.comm4j.api.PointToPoint.Probe;
+import org.comm4j.api.PointToPoint.Receive;
+import org.comm4j.api.spi.Pending;
+import org.jspecify.annotations.Nullable;
+
+/// The one [Request]. It has an owner word of its own, so it may be awaited beside calls on the
+/// communicator; whoever holds the word and sees the end *settles* the request, once.
+///
+/// Waiting is cut into slices, between which it looks whether the communicator has been closed, so
+/// that a backend's close need not wake anybody.
+final class CheckedRequest implements Request {
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  /// How it ended.
+  private record Outcome(@Nullable Received received, @Nullable Throwable failure) {}
+
+  private final CheckedCommunicator communicator;
+  private final Gate gate;
+  private final Operation operation;
+  private final Pending pending;
+  private final long startNanos;
+  private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
+  private volatile @Nullable Outcome outcome;
+  private volatile @Nullable CompletableFuture<Received> future;
+
+  /// Whether the backend has called back; the next one to hold the word settles.
+  private volatile boolean calledBack;
+
+  CheckedRequest(
+      CheckedCommunicator communicator, Operation operation, Pending pending, long startNanos) {
+    this.communicator = communicator;
+    this.gate = communicator.gate();
+    this.operation = operation;
+    this.pending = pending;
+    this.startNanos = startNanos;
+  }
+
+  Operation operation() {
+    return operation;
+  }
+
+  @Override
+  public void await() {
+    awaitNanos(Long.MAX_VALUE);
+  }
+
+  @Override
+  public void await(Duration timeout) throws TimeoutException {
+    if (timeout.isNegative()) {
+      throw new IllegalArgumentException("timeout: " + timeout + " (expected: zero or more)");
+    }
+    if (!awaitNanos(saturatedNanos(timeout))) {
+      throw new TimeoutException(
+          "%s on %s has not ended within %s; it goes on and may be awaited again"
+              .formatted(operation.label(), gate, timeout));
+    }
+  }
+
+  private static long saturatedNanos(Duration timeout) {
+    try {
+      return timeout.toNanos();
+    } catch (ArithmeticException _) {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  private boolean awaitNanos(long nanos) {
+    if (outcome == null) {
+      acquire();
+      try {
+        waitUntilSettled(nanos);
+      } finally {
+        release();
+      }
+    }
+    Outcome ended = outcome;
+    if (ended != null && ended.failure() != null) {
+      throw CheckedCommunicator.rethrow(ended.failure());
+    }
+    return ended != null;
+  }
+
+  /// Holding the word.
+  private void waitUntilSettled(long nanos) {
+    long start = nanos == Long.MAX_VALUE ? 0 : System.nanoTime();
+    long left = nanos;
+    do {
+      advance(Math.min(left, SLICE_NANOS));
+      if (nanos != Long.MAX_VALUE) {
+        left = nanos - (System.nanoTime() - start);
+      }
+    } while (outcome == null && left > 0);
+  }
+
+  /// Waits for a slice and settles when the operation has ended. Holding the word.
+  private void advance(long nanos) {
+    if (outcome != null) {
+      return;
+    }
+    if (!gate.enterBeside()) {
+      settle(new Outcome(null, gate.closed(operation.label())));
+      return;
+    }
+    Outcome ended = null;
+    try {
+      if (pending.await(nanos)) {
+        ended = new Outcome(pending.received(), null);
+      }
+    } catch (RuntimeException | Error e) {
+      ended = new Outcome(null, failure(e));
+    } finally {
+      gate.leaveBeside();
+    }
+    if (ended != null) {
+      settle(ended);
+    }
+  }
+
+  private Throwable failure(Throwable thrown) {
+    try {
+      return communicator.failed(operation.label(), thrown);
+    } catch (Error e) {
+      return e;
+    }
+  }
+
+  private void settle(Outcome ended) {
+    outcome = ended;
+    communicator.ended(this, startNanos, ended.failure());
+    CompletableFuture<Received> waiting = future;
+    if (waiting != null) {
+      complete(waiting, ended);
+    }
+  }
+
+  @Override
+  public boolean isDone() {
+    // From inside a call, that is from an operator, the engine is not to be moved along.
+    if (outcome == null && !gate.isOwner(Thread.currentThread())) {
+      settleIfEnded();
+    }
+    return outcome != null;
+  }
+
+  /// Looks whether the operation has ended, unless a thread is in it already: that one settles.
+  void settleIfEnded() {
+    if (tryAcquire()) {
+      try {
+        look();
+      } finally {
+        release();
+      }
+    }
+  }
+
+  private void look() {
+    if (outcome != null) {
+      return;
+    }
+    boolean ended;
+    if (gate.enterBeside()) {
+      try {
+        ended = pending.isDone();
+      } finally {
+        gate.leaveBeside();
+      }
+    } else {
+      ended = true;
+    }
+    if (ended) {
+      advance(0);
+    }
+  }
+
+  @Override
+  public Received result() {
+    Outcome ended = isDone() ? outcome : null;
+    if (ended == null) {
+      throw new IllegalStateException(operation.label() + " has not ended; await it first");
+    }
+    if (ended.failure() != null) {
+      throw new IllegalStateException(
+          operation.label() + " has not ended well: " + ended.failure().getMessage(),
+          ended.failure());
+    }
+    if (ended.received() == null) {
+      throw new IllegalStateException(
+          operation.label() + " has no result (expected: a receive or a probe)");
+    }
+    return ended.received();
+  }
+
+  @Override
+  public boolean cancel() {
+    if (!(operation instanceof Receive || operation instanceof Probe)) {
+      throw new IllegalStateException(
+          operation.label()
+              + " can't be taken back: peers may already be part of it (expected: a receive or a"
+              + " probe)");
+    }
+    if (outcome != null) {
+      return false;
+    }
+    acquire();
+    try {
+      return takeBack();
+    } finally {
+      release();
+    }
+  }
+
+  private boolean takeBack() {
+    if (outcome != null || !gate.enterBeside()) {
+      return false;
+    }
+    boolean taken;
+    try {
+      taken = pending.cancel();
+    } finally {
+      gate.leaveBeside();
+    }
+    if (taken) {
+      settle(new Outcome(null, new CancellationException(operation.label() + " was taken back")));
+    }
+    return taken;
+  }
+
+  @Override
+  public CompletableFuture<Received> toCompletableFuture() {
+    CompletableFuture<Received> known = future;
+    return (known == null ? makeFuture() : known).copy();
+  }
+
+  private CompletableFuture<Received> makeFuture() {
+    acquire();
+    try {
+      CompletableFuture<Received> made = new CompletableFuture<>();
+      future = made;
+      Outcome ended = outcome;
+      if (ended != null) {
+        complete(made, ended);
+      } else if (gate.enterBeside()) {
+        try {
+          pending.onEnd(this::calledBack);
+        } finally {
+          gate.leaveBeside();
+        }
+      } else {
+        advance(0);
+      }
+      return made;
+    } finally {
+      release();
+    }
+  }
+
+  @SuppressWarnings("NullAway") // documented: null for operations without a result
+  private void complete(CompletableFuture<Received> waiting, Outcome ended) {
+    gate.setCompleting(Thread.currentThread());
+    try {
+      if (ended.failure() == null) {
+        waiting.complete(ended.received());
+      } else {
+        waiting.completeExceptionally(ended.failure());
+      }
+    } finally {
+      gate.setCompleting(null);
+    }
+  }
+
+  /// The backend has ended the operation. Where a thread holds the word, that one settles it.
+  private void calledBack() {
+    calledBack = true;
+    settleIfEnded();
+  }
+
+  /// Lets the operation go on for a while because its communicator is closing; waits with whoever
+  /// waits already.
+  void finish(long nanos) {
+    long start = System.nanoTime();
+    long left = nanos;
+    do {
+      if (tryAcquire()) {
+        try {
+          waitUntilSettled(left);
+        } finally {
+          release();
+        }
+        return;
+      }
+      LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
+      left = nanos - (System.nanoTime() - start);
+    } while (outcome == null && left > 0);
+  }
+
+  // --- the word ---
+
+  private void acquire() {
+    Thread me = Thread.currentThread();
+    if (gate.isOwner(me)) {
+      throw new ConcurrentUseException(
+          "%s awaited from inside a call on %s, on thread '%s': a user-defined operator must not use its communicator"
+              .formatted(operation.label(), gate, me.getName()));
+    }
+    Thread holder = owner.compareAndExchange(null, me);
+    if (holder != null) {
+      throw new ConcurrentUseException(
+          "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
+              .formatted(operation.label(), gate, me.getName(), holder.getName()));
+    }
+  }
+
+  private boolean tryAcquire() {
+    return owner.compareAndSet(null, Thread.currentThread());
+  }
+
+  private void release() {
+    try {
+      owner.set(null);
+      if (calledBack && outcome == null && tryAcquire()) {
+        advance(0);
+        owner.set(null);
+      }
+    } finally {
+      Reference.reachabilityFence(communicator); // collected inside a call, it would be released
+    }
+  }
+
+  /// For example `allReduce on communicator 'world' (rank 0 of 4, backend 'shm')`.
+  @Override
+  public String toString() {
+    return operation.label() + " on " + gate;
+  }
+}

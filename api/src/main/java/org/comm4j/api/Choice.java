@@ -1,0 +1,270 @@
+package org.comm4j.api;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.comm4j.api.Backends.Selection;
+import org.comm4j.api.Discovery.Found;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+
+/// Which of the backends that were found is used. What was asked for by name is used or refused,
+/// never replaced; `auto` takes the best that is usable for the launch, on every rank the same.
+@SuppressWarnings("ReferenceEquality") // rows of one list
+final class Choice {
+  private final CommConfig config;
+  private final List<Found> found;
+  private final List<Found> candidates;
+
+  private Choice(CommConfig config, List<Found> found, List<Found> candidates) {
+    this.config = config;
+    this.found = found;
+    this.candidates = candidates;
+  }
+
+  /// Chooses for the launch that the configuration describes.
+  ///
+  /// @throws BackendUnavailableException if this rank can use none
+  static Choice of(List<Found> found, CommConfig config) {
+    return new Choice(
+        config, found, isExplicit(config) ? asked(found, config) : auto(found, config));
+  }
+
+  static boolean isExplicit(CommConfig config) {
+    return !config.backend().equals(CommConfig.AUTO);
+  }
+
+  /// Whether the ranks are several processes.
+  static boolean isProcessLaunch(CommConfig config) {
+    return config.rank().isPresent() && config.worldSize().orElse(1) > 1;
+  }
+
+  private static List<Found> asked(List<Found> found, CommConfig config) {
+    Found backend = ready(found, config.backend());
+    if (isProcessLaunch(config) && backend.hasKind(RankKind.THREADS)) {
+      throw new BackendUnavailableException(
+          backend.name(),
+          "its ranks are threads of one JVM, and this is rank %d of a launch of %d processes"
+              .formatted(config.rank().orElseThrow(), config.worldSize().orElseThrow()),
+          "use a backend whose ranks are processes (%s), or comm-cli run --backend %s"
+              .formatted(namesOrNone(found, RankKind.PROCESSES), backend.name()));
+    }
+    return List.of(backend);
+  }
+
+  /// The backend with this name, if it is ready.
+  static Found ready(List<Found> found, String name) {
+    Found backend =
+        found.stream()
+            .filter(each -> each.name().equals(name))
+            .findFirst()
+            .orElseThrow(() -> unknown(found, name));
+    if (!backend.isReady()) {
+      throw new BackendUnavailableException(
+          name, backend.info().reason().orElse(""), backend.info().remedy().orElse(""));
+    }
+    return backend;
+  }
+
+  private static BackendUnavailableException unknown(List<Found> found, String name) {
+    String known = String.join(", ", found.stream().map(Found::name).distinct().toList());
+    String remedy =
+        found.stream()
+            .map(Found::name)
+            .filter(each -> distance(each, name) <= Math.max(1, name.length() / 3))
+            .min(Comparator.comparingInt(each -> distance(each, name)))
+            .map(each -> "did you mean '" + each + "'?")
+            .orElse("add comm4j-backend-" + name + " to the class path, or name another one");
+    return new BackendUnavailableException(
+        name,
+        "no such backend is on the class path (found: %s)"
+            .formatted(known.isEmpty() ? "none" : known),
+        remedy);
+  }
+
+  /// The best one whose ranks are threads.
+  static Found bestOfThreads(List<Found> found) {
+    return found.stream()
+        .filter(each -> each.isReady() && each.hasKind(RankKind.THREADS))
+        .findFirst()
+        .orElseThrow(() -> none(found, "has threads as ranks and"));
+  }
+
+  private static List<Found> auto(List<Found> found, CommConfig config) {
+    List<Found> ready = new ArrayList<>(found.stream().filter(Found::isReady).toList());
+    if (isProcessLaunch(config)) {
+      ready.removeIf(each -> !each.hasKind(RankKind.PROCESSES));
+      if (ready.isEmpty()) {
+        throw none(found, "has processes as ranks and");
+      }
+    } else {
+      // A group of one needs no network: a thread is enough. The sort is stable.
+      ready.sort(Comparator.comparing(each -> !each.hasKind(RankKind.THREADS)));
+      if (ready.isEmpty()) {
+        throw none(found, "");
+      }
+    }
+    return ready;
+  }
+
+  private static BackendUnavailableException none(List<Found> found, String condition) {
+    String rows = others(found);
+    return new BackendUnavailableException(
+        CommConfig.AUTO,
+        "no backend %s can be used here (found: %s)"
+            .formatted(condition, rows.isEmpty() ? "none" : rows)
+            .replace("  ", " "),
+        "add one to the class path, for example comm4j-backend-local; comm-cli available-backends"
+            + " shows the remedies");
+  }
+
+  private static String others(List<Found> found) {
+    return found.stream()
+        .map(each -> each.name() + each.info().reason().map(it -> ": " + it).orElse(""))
+        .collect(Collectors.joining("; "));
+  }
+
+  private static String namesOrNone(List<Found> found, RankKind kind) {
+    String names =
+        found.stream()
+            .filter(each -> each.isReady() && each.hasKind(kind))
+            .map(Found::name)
+            .collect(Collectors.joining(", "));
+    return names.isEmpty() ? "none is ready here" : names;
+  }
+
+  // --- together with the other ranks ---
+
+  /// {@return names that this rank can use, best first}
+  List<String> names() {
+    return candidates.stream().map(Found::name).toList();
+  }
+
+  /// Settles on one backend with all ranks of a session. It follows from what the ranks said when
+  /// they joined, so all come to the same result, or all throw.
+  ///
+  /// @return this choice with that one backend left, or more, best first
+  Choice agree(Session session) {
+    List<String> common = new ArrayList<>(session.member(0).backends());
+    for (int rank = 1; rank < session.size(); rank++) {
+      common.retainAll(session.member(rank).backends());
+    }
+    if (common.isEmpty()) {
+      throw disagreement(session);
+    }
+    BackendUnavailableException refusal = null;
+    List<Found> agreed = new ArrayList<>();
+    for (String name : common) {
+      Found candidate = ready(candidates, name);
+      Availability reach = provider(candidate).connects(session);
+      if (reach instanceof Availability.Unavailable it) {
+        var refused = new BackendUnavailableException(name, it.reason(), it.remedy());
+        refusal = refusal == null ? refused : refusal;
+      } else {
+        agreed.add(candidate);
+      }
+    }
+    if (agreed.isEmpty() && refusal != null) {
+      throw refusal;
+    }
+    return new Choice(config, found, agreed);
+  }
+
+  private static JoinException disagreement(Session session) {
+    Map<String, List<Integer>> ranksByAnswer = new LinkedHashMap<>();
+    IntStream.range(0, session.size())
+        .forEach(rank ->
+            ranksByAnswer
+                .computeIfAbsent(
+                    String.join(", ", session.member(rank).backends()), _ -> new ArrayList<>())
+                .add(rank));
+    String answers =
+        ranksByAnswer.entrySet().stream()
+            .map(answer ->
+                "%s %s: %s"
+                    .formatted(
+                        answer.getValue().size() == 1 ? "rank" : "ranks",
+                        numbers(answer.getValue()),
+                        answer.getKey().isEmpty() ? "none" : answer.getKey()))
+            .collect(Collectors.joining("; "));
+    return new JoinException(
+        JoinException.Reason.CONFIGURATION,
+        "no backend that all ranks can use (%s); give all ranks the same COMM_BACKEND and class"
+                .formatted(answers)
+            + " path, and see comm-cli available-backends on the hosts that lack one");
+  }
+
+  private static String numbers(List<Integer> ranks) {
+    String text = ranks.toString();
+    return text.substring(1, text.length() - 1);
+  }
+
+  // --- the result ---
+
+  Found backend() {
+    return candidates.getFirst();
+  }
+
+  static BackendProvider provider(Found backend) {
+    BackendProvider provider = backend.provider();
+    if (provider == null) {
+      throw new IllegalStateException(backend + " is not ready");
+    }
+    return provider;
+  }
+
+  Selection selection() {
+    Found chosen = backend();
+    return new Selection(chosen.name(), why(chosen));
+  }
+
+  private String why(Found chosen) {
+    if (isExplicit(config)) {
+      return "'%s' was asked for by name".formatted(chosen.name());
+    }
+    String launch =
+        isProcessLaunch(config)
+            ? "a launch of %d processes".formatted(config.worldSize().orElseThrow())
+            : "a group of one";
+    String passedOver =
+        found.stream()
+            .filter(each -> each != chosen)
+            .map(Choice::whyNot)
+            .collect(Collectors.joining("; "));
+    return "'%s' has the highest priority (%d) of what is usable for %s%s"
+        .formatted(
+            chosen.name(),
+            chosen.info().priority(),
+            launch,
+            passedOver.isEmpty() ? "" : "; besides there is " + passedOver);
+  }
+
+  private static String whyNot(Found other) {
+    BackendInfo info = other.info();
+    return info.reason()
+        .map(reason -> "%s (%s)".formatted(info.name(), reason))
+        .orElseGet(
+            () -> "%s (%s, priority %d)".formatted(info.name(), info.reaches(), info.priority()));
+  }
+
+  /// How many letters must be changed, added or dropped to get from one word to the other.
+  private static int distance(String from, String to) {
+    int[] costs = IntStream.rangeClosed(0, to.length()).toArray();
+    for (int i = 1; i <= from.length(); i++) {
+      int diagonal = costs[0];
+      costs[0] = i;
+      for (int j = 1; j <= to.length(); j++) {
+        int replaced = diagonal + (from.charAt(i - 1) == to.charAt(j - 1) ? 0 : 1);
+        diagonal = costs[j];
+        costs[j] = Math.min(replaced, 1 + Math.min(costs[j - 1], costs[j]));
+      }
+    }
+    return costs[to.length()];
+  }
+}

@@ -1,0 +1,98 @@
+package org.comm4j.api;
+
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.comm4j.api.spi.SessionFactory;
+import org.comm4j.api.spi.ThreadRanks;
+
+/// Where a program gets the communicator of its launch, whatever launched it.
+///
+/// - On a thread that is a rank (of `comm-cli run` with thread ranks, or of [LocalGroup#run]): that
+///   rank's communicator, the same one at every call.
+/// - In a process that is a rank of a launch (its environment tells rank and number of ranks): it
+///   joins the others, agrees with them on a backend, and opens it.
+/// - In a program that was just started: a group of one.
+///
+/// The backend is the one that the configuration names (`COMM_BACKEND`), and if that one can't be
+/// used it is an exception, never another backend. `auto` takes the best one that all ranks can
+/// use; [Backends#select] and a log line tell which and why.
+public final class Communicators {
+  private static final AtomicBoolean IS_OPEN = new AtomicBoolean();
+
+  private Communicators() {}
+
+  /// Opens the communicator of the launch that the environment describes.
+  ///
+  /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
+  ///   and all communicators that were made from it are closed
+  /// @throws IllegalArgumentException if the environment contradicts itself, or has an option of no
+  ///   backend that is here; names the variables
+  /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
+  ///   and the calling thread is none of them
+  /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
+  ///   used on this rank
+  /// @throws JoinException if the ranks do not come together or have no backend in common; says who
+  ///   asked for what
+  public static Communicator open() {
+    Optional<Communicator> rank = ThreadRanks.current();
+    return rank.isPresent() ? rank.get() : openProcess(CommConfig.fromEnvironment(System.getenv()));
+  }
+
+  /// Opens the communicator of the launch that a configuration describes.
+  ///
+  /// @param config in place of the environment
+  /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
+  ///   and all communicators that were made from it are closed
+  /// @throws IllegalArgumentException if an option is of no backend that is here
+  /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
+  ///   and the calling thread is none of them
+  /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
+  ///   used on this rank
+  /// @throws JoinException if the ranks do not come together or have no backend in common; says who
+  ///   asked for what
+  public static Communicator open(CommConfig config) {
+    Optional<Communicator> rank = ThreadRanks.current();
+    if (rank.isEmpty()) {
+      return openProcess(config);
+    }
+    Communicator communicator = rank.get();
+    if (Choice.isExplicit(config) && !config.backend().equals(communicator.backend())) {
+      throw new BackendUnavailableException(
+          config.backend(),
+          "the calling thread is rank %d of a launch on '%s'"
+              .formatted(communicator.rank(), communicator.backend()),
+          "start the launch with that backend, or ask for no backend by name");
+    }
+    return communicator;
+  }
+
+  private static Communicator openProcess(CommConfig config) {
+    if (ThreadRanks.isHosting()) {
+      throw new IllegalStateException(
+          "Communicators.open() on thread '%s', which is none of the ranks: this JVM runs ranks as"
+                  .formatted(Thread.currentThread().getName())
+              + " threads; open on a rank's own thread and hand the communicator on");
+    }
+    if (!IS_OPEN.compareAndSet(false, true)) {
+      throw new IllegalStateException(
+          "the communicator of the launch is open already, or one that was made from it is; use"
+              + " duplicate() for another one, or close them first");
+    }
+    boolean opened = false;
+    try {
+      var opening =
+          new Opening(
+              config,
+              Discovery.find(config),
+              Services.usable(SessionFactory.class, Services.loader()),
+              CallListeners.installed());
+      Communicator communicator = opening.open(() -> IS_OPEN.set(false));
+      opened = true;
+      return communicator;
+    } finally {
+      if (!opened) {
+        IS_OPEN.set(false);
+      }
+    }
+  }
+}

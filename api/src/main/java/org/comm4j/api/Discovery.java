@@ -1,0 +1,204 @@
+package org.comm4j.api;
+
+import java.security.CodeSource;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.comm4j.api.BackendInfo.Status;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.jspecify.annotations.Nullable;
+
+/// Finds every backend there is. Whatever a provider does wrong becomes a row with its reason: one
+/// bad jar never hides the others.
+final class Discovery {
+  private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9-]*");
+  private static final int MAX_PRIORITY = 100;
+  private static final Comparator<Found> BEST_FIRST =
+      Comparator.comparingInt((Found found) -> found.info().priority())
+          .reversed()
+          .thenComparing(found -> found.info().name())
+          .thenComparing(Found::source);
+
+  /// A backend that was found.
+  ///
+  /// @param provider null if it is broken
+  /// @param source its class and where that is from, for people
+  /// @param options what it understands, without the prefix `COMM_<NAME>_`
+  record Found(
+      BackendInfo info, @Nullable BackendProvider provider, String source, Set<String> options) {
+    String name() {
+      return info.name();
+    }
+
+    boolean isReady() {
+      return info.isReady();
+    }
+
+    boolean hasKind(RankKind kind) {
+      return info.kind().equals(Optional.of(kind));
+    }
+  }
+
+  private final CommConfig config;
+  private final List<Found> found = new ArrayList<>();
+
+  private Discovery(CommConfig config) {
+    this.config = config;
+  }
+
+  /// {@return all backends, the most preferred first}
+  static List<Found> find(CommConfig config) {
+    return find(config, Services.loader());
+  }
+
+  static List<Found> find(CommConfig config, ClassLoader parent) {
+    var discovery = new Discovery(config);
+    PluginPath plugins = PluginPath.of(config.pluginPath().orElse(""), parent);
+    plugins.problems().forEach((entry, reason) -> discovery.broken(entry, reason, entry));
+    Services.forEach(
+        BackendProvider.class, plugins.loader(), discovery::read, discovery::notLoaded);
+    return discovery.withoutDuplicates();
+  }
+
+  /// Refuses options that no backend understands; what one that is broken would understand, nobody
+  /// knows.
+  static void checkOptions(List<Found> found, CommConfig config) {
+    Map<String, Set<String>> options = new HashMap<>();
+    for (Found each : found) {
+      options.merge(each.name(), each.options(), Discovery::union);
+    }
+    config.checkOptions(options);
+  }
+
+  private static Set<String> union(Set<String> some, Set<String> others) {
+    Set<String> union = new HashSet<>(some);
+    union.addAll(others);
+    return union;
+  }
+
+  private void notLoaded(String className, Throwable failure) {
+    broken(className, "it can't be loaded: " + text(failure), className);
+  }
+
+  private void read(ServiceLoader.Provider<BackendProvider> service) {
+    String source = source(service.type());
+    String name = service.type().getName();
+    String step = "it can't be made: ";
+    try {
+      BackendProvider provider = service.get();
+      step = "its name() failed: ";
+      name = validName(given(provider.name()));
+      step = "its listing failed: ";
+      found.add(listed(name, provider, source));
+    } catch (Throwable e) { // whatever a stranger's provider does, the others are listed
+      broken(name, step + text(e), source);
+    }
+  }
+
+  private Found listed(String name, BackendProvider provider, String source) {
+    Availability availability = given(provider.availability(config));
+    var missing = availability instanceof Availability.Unavailable it ? it : null;
+    BackendInfo info =
+        new BackendInfo(
+            name,
+            missing == null ? Status.READY : Status.UNAVAILABLE,
+            Optional.of(given(provider.rankKind())),
+            validPriority(provider.priority()),
+            given(provider.reaches()),
+            given(provider.version()),
+            Set.copyOf(provider.capabilities()),
+            Optional.ofNullable(missing).map(it -> given(it.reason())),
+            Optional.ofNullable(missing).map(it -> given(it.remedy())));
+    return new Found(info, provider, source, Set.copyOf(provider.options()));
+  }
+
+  private static String validName(String name) {
+    if (!NAME.matcher(name).matches() || name.equals(CommConfig.AUTO)) {
+      throw new IllegalArgumentException(
+          "'%s' (expected: lower-case letters, digits and dashes, starting with a letter, not '%s')"
+              .formatted(name, CommConfig.AUTO));
+    }
+    return name;
+  }
+
+  private static int validPriority(int priority) {
+    if (priority < 0 || priority > MAX_PRIORITY) {
+      throw new IllegalArgumentException(
+          "priority: %d (expected: 0..%d)".formatted(priority, MAX_PRIORITY));
+    }
+    return priority;
+  }
+
+  /// A provider is a stranger: its results may be null whatever the types say.
+  private static <T> T given(@Nullable T value) {
+    if (value == null) {
+      throw new IllegalArgumentException("null (expected: a value)");
+    }
+    return value;
+  }
+
+  private void broken(String name, String reason, String source) {
+    String remedy = "update or remove " + source;
+    found.add(
+        new Found(brokenInfo(name, Optional.empty(), reason, remedy), null, source, Set.of()));
+  }
+
+  private static BackendInfo brokenInfo(
+      String name, Optional<RankKind> kind, String reason, String remedy) {
+    return new BackendInfo(
+        name, Status.BROKEN, kind, 0, "", "", Set.of(), Optional.of(reason), Optional.of(remedy));
+  }
+
+  /// Turns all that share a name into broken ones, for none has a better right to it, and sorts.
+  private List<Found> withoutDuplicates() {
+    Map<String, List<Found>> byName = new HashMap<>();
+    for (Found each : found) {
+      byName.computeIfAbsent(each.name(), _ -> new ArrayList<>()).add(each);
+    }
+    return found.stream()
+        .map(each -> distinct(each, byName.getOrDefault(each.name(), List.of())))
+        .sorted(BEST_FIRST)
+        .toList();
+  }
+
+  private static Found distinct(Found each, List<Found> sameName) {
+    if (sameName.size() == 1 || !NAME.matcher(each.name()).matches()) {
+      return each;
+    }
+    String sources = String.join(" and ", sameName.stream().map(Found::source).sorted().toList());
+    return new Found(
+        brokenInfo(
+            each.name(),
+            each.info().kind(),
+            "%d backends have this name: %s".formatted(sameName.size(), sources),
+            "keep one of them on the class path"),
+        null,
+        each.source(),
+        each.options());
+  }
+
+  private static String source(Class<?> type) {
+    String location = null;
+    try {
+      CodeSource code = type.getProtectionDomain().getCodeSource();
+      location = code == null || code.getLocation() == null ? null : code.getLocation().getPath();
+    } catch (RuntimeException _) {
+      // A class loader need not tell.
+    }
+    return type.getName() + (location == null ? "" : " (" + location + ")");
+  }
+
+  private static String text(Throwable failure) {
+    Throwable cause = failure.getCause();
+    return cause == null ? failure.toString() : failure.getMessage() + ": " + cause;
+  }
+}

@@ -1,0 +1,325 @@
+package org.comm4j.api;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.comm4j.api.Discovery.Found;
+import org.comm4j.api.spi.RankGroup;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.ThreadRanks;
+import org.jspecify.annotations.Nullable;
+
+/// A group whose ranks are threads of this JVM.
+///
+/// [#run] and [#call] start the threads, one per rank, and wait for them. [#open] hands out the
+/// communicators for threads that a program has already; whoever opened the group closes it.
+///
+/// The backend is the one that the configuration names, else the best whose ranks are threads.
+/// Without a configuration the environment is read, but a `COMM_BACKEND` whose ranks are processes
+/// is about the launch that this process is part of, not about a group inside it.
+public final class LocalGroup implements AutoCloseable {
+  private final RankGroup group;
+  private final List<Communicator> communicators;
+
+  private LocalGroup(RankGroup group) {
+    this.group = group;
+    var scope = new LaunchScope(group::close);
+    var listeners = CallListeners.installed();
+    this.communicators =
+        IntStream.range(0, group.size())
+            .<Communicator>mapToObj(
+                rank -> new CheckedCommunicator(group.communicator(rank), scope, listeners))
+            .toList();
+  }
+
+  /// What one rank does.
+  ///
+  /// @param <X> the checked exception that it throws, if any
+  @FunctionalInterface
+  public interface Body<X extends Exception> {
+    /// Runs one rank, on a thread of its own.
+    ///
+    /// @param communicator this rank's; closed afterwards if it is still open
+    /// @throws X if the rank fails: the others get a [PeerFailedException]
+    void run(Communicator communicator) throws X;
+  }
+
+  /// What one rank does, with a result.
+  ///
+  /// @param <T> the result
+  /// @param <X> the checked exception that it throws, if any
+  @FunctionalInterface
+  public interface Task<T extends @Nullable Object, X extends Exception> {
+    /// Runs one rank, on a thread of its own.
+    ///
+    /// @param communicator this rank's; closed afterwards if it is still open
+    /// @return the result
+    /// @throws X if the rank fails: the others get a [PeerFailedException]
+    T call(Communicator communicator) throws X;
+  }
+
+  /// Runs a group to its end. Rank `r` runs on a platform thread named `comm4j-rank-r`, on which
+  /// [Communicators#open()] gives its communicator.
+  ///
+  /// When a rank throws, the others get a [PeerFailedException] that names it. An interrupt is
+  /// passed on to the ranks; the call returns when they have ended.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param body what each rank does
+  /// @param <X> the checked exception that it throws, if any
+  /// @throws X what the first rank that failed threw. Failures of other ranks are suppressed ones
+  public static <X extends Exception> void run(int size, Body<X> body) throws X {
+    runAndClose(open(size), body);
+  }
+
+  /// Runs a group to its end, as [#run(int, Body)].
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param config in place of the environment
+  /// @param body what each rank does
+  /// @param <X> the checked exception that it throws, if any
+  /// @throws X what the first rank that failed threw. Failures of other ranks are suppressed ones
+  public static <X extends Exception> void run(int size, CommConfig config, Body<X> body) throws X {
+    runAndClose(open(size, config), body);
+  }
+
+  private static <X extends Exception> void runAndClose(LocalGroup group, Body<X> body) throws X {
+    Task<@Nullable Void, X> task =
+        communicator -> {
+          body.run(communicator);
+          return null;
+        };
+    callAndClose(group, task);
+  }
+
+  /// Runs a group to its end, as [#run(int, Body)], with a result of every rank.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param task what each rank does
+  /// @param <T> the result
+  /// @param <X> the checked exception that it throws, if any
+  /// @return the results, rank 0's first
+  /// @throws X what the first rank that failed threw. Failures of other ranks are suppressed ones
+  public static <T extends @Nullable Object, X extends Exception> List<T> call(
+      int size, Task<T, X> task) throws X {
+    return callAndClose(open(size), task);
+  }
+
+  /// Runs a group to its end, as [#run(int, Body)], with a result of every rank.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param config in place of the environment
+  /// @param task what each rank does
+  /// @param <T> the result
+  /// @param <X> the checked exception that it throws, if any
+  /// @return the results, rank 0's first
+  /// @throws X what the first rank that failed threw. Failures of other ranks are suppressed ones
+  public static <T extends @Nullable Object, X extends Exception> List<T> call(
+      int size, CommConfig config, Task<T, X> task) throws X {
+    return callAndClose(open(size, config), task);
+  }
+
+  private static <T extends @Nullable Object, X extends Exception> List<T> callAndClose(
+      LocalGroup opened, Task<T, X> task) throws X {
+    try (LocalGroup group = opened;
+        ThreadRanks.Launch launch = ThreadRanks.begin(group.communicators())) {
+      return new RankThreads<>(group, launch, task).call();
+    }
+  }
+
+  /// Opens a group.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @return the group; the caller closes it
+  /// @throws IllegalArgumentException if the environment contradicts itself; names the variables
+  /// @throws BackendUnavailableException if no backend has threads as ranks
+  public static LocalGroup open(int size) {
+    CommConfig config = CommConfig.fromEnvironment(System.getenv());
+    List<Found> found = Discovery.find(config);
+    boolean forThreads =
+        found.stream()
+            .noneMatch(
+                each -> each.name().equals(config.backend()) && each.hasKind(RankKind.PROCESSES));
+    return open(
+        size,
+        config,
+        found,
+        forThreads && Choice.isExplicit(config)
+            ? Choice.ready(found, config.backend())
+            : Choice.bestOfThreads(found));
+  }
+
+  /// Opens a group.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param config in place of the environment
+  /// @return the group; the caller closes it
+  /// @throws IllegalArgumentException if an option is of no backend that is here
+  /// @throws BackendUnavailableException if the backend that the configuration names can't be used,
+  ///   or if its ranks are processes
+  public static LocalGroup open(int size, CommConfig config) {
+    List<Found> found = Discovery.find(config);
+    return open(
+        size,
+        config,
+        found,
+        Choice.isExplicit(config)
+            ? Choice.ready(found, config.backend())
+            : Choice.bestOfThreads(found));
+  }
+
+  private static LocalGroup open(int size, CommConfig config, List<Found> found, Found backend) {
+    if (size < 1) {
+      throw new IllegalArgumentException("size: %d (expected: at least 1)".formatted(size));
+    }
+    if (!backend.hasKind(RankKind.THREADS)) {
+      throw new BackendUnavailableException(
+          backend.name(),
+          "its ranks are processes, and those of a LocalGroup are threads",
+          "start the processes with comm-cli run, or ask for no backend by name");
+    }
+    Discovery.checkOptions(found, config);
+    return new LocalGroup(Opening.launch(backend, size, config));
+  }
+
+  /// {@return how many ranks}
+  public int size() {
+    return communicators.size();
+  }
+
+  /// A rank's communicator.
+  ///
+  /// @param rank in `0..size()-1`
+  /// @return the same one at every call
+  public Communicator communicator(int rank) {
+    return communicators.get(rank);
+  }
+
+  /// {@return every rank's communicator, rank 0's first}
+  public List<Communicator> communicators() {
+    return communicators;
+  }
+
+  /// Tells the others that a rank has ended without closing its communicator: they get a
+  /// [PeerFailedException] that names it. For programs that run the ranks on threads of their own.
+  ///
+  /// @param rank who has ended
+  /// @param cause why
+  public void fail(int rank, Throwable cause) {
+    if (!communicator(rank).isClosed()) {
+      group.fail(rank, cause);
+    }
+  }
+
+  /// Closes every rank's communicator. What the group holds is freed when those that were made from
+  /// them are closed too. Closing twice does nothing.
+  @Override
+  public void close() {
+    communicators.forEach(Communicator::close);
+  }
+
+  /// The threads of one [#run].
+  private static final class RankThreads<T extends @Nullable Object, X extends Exception> {
+    private record Failure(int rank, Throwable cause) {}
+
+    private final LocalGroup group;
+    private final ThreadRanks.Launch launch;
+    private final Task<T, X> task;
+    private final List<@Nullable T> results;
+    private final List<Failure> failures = Collections.synchronizedList(new ArrayList<>());
+
+    RankThreads(LocalGroup group, ThreadRanks.Launch launch, Task<T, X> task) {
+      this.group = group;
+      this.launch = launch;
+      this.task = task;
+      this.results =
+          Collections.synchronizedList(
+              new ArrayList<>(Collections.nCopies(group.size(), (T) null)));
+    }
+
+    @SuppressWarnings("unchecked") // a task throws nothing else that is checked
+    List<T> call() throws X {
+      List<Thread> threads = IntStream.range(0, group.size()).mapToObj(this::start).toList();
+      join(threads);
+      if (failures.isEmpty()) {
+        return Collections.unmodifiableList(results);
+      }
+      switch (firstCausal()) {
+        case RuntimeException e -> throw e;
+        case Error e -> throw e;
+        case Throwable e -> throw (X) e;
+      }
+    }
+
+    private Thread start(int rank) {
+      Thread thread = Thread.ofPlatform().name("comm4j-rank-" + rank).unstarted(() -> run(rank));
+      try {
+        thread.start();
+      } catch (OutOfMemoryError e) { // no more threads
+        failed(rank, e);
+      }
+      return thread;
+    }
+
+    private void run(int rank) {
+      Communicator communicator = group.communicator(rank);
+      try {
+        results.set(rank, launch.call(rank, () -> task.call(communicator)));
+        communicator.close();
+      } catch (Throwable e) {
+        failed(rank, e);
+      }
+    }
+
+    private void failed(int rank, Throwable cause) {
+      failures.add(new Failure(rank, cause));
+      group.fail(rank, cause);
+      group.communicator(rank).close();
+    }
+
+    private static void join(List<Thread> threads) {
+      boolean interrupted = false;
+      for (Thread thread : threads) {
+        while (true) {
+          try {
+            thread.join();
+            break;
+          } catch (InterruptedException _) {
+            interrupted = true;
+            threads.forEach(Thread::interrupt);
+          }
+        }
+      }
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+
+    /// The failure that the others follow from; those are added as suppressed ones.
+    @SuppressWarnings("ReferenceEquality") // no exception is suppressed by itself
+    private Throwable firstCausal() {
+      Failure first =
+          failures.stream()
+              .filter(failure -> !isConsequence(failure))
+              .findFirst()
+              .orElseGet(failures::getFirst);
+      failures.stream()
+          .map(Failure::cause)
+          .filter(cause -> cause != first.cause())
+          .distinct()
+          .forEach(first.cause()::addSuppressed);
+      return first.cause();
+    }
+
+    private static boolean isConsequence(Failure failure) {
+      for (Throwable e = failure.cause(); e != null; e = e.getCause()) {
+        if (e instanceof PeerFailedException
+            || (e instanceof AbortedException aborted && aborted.rank() != failure.rank())) {
+          return true;
+        }
+      }
+      return false;
+    }
+  }
+}
