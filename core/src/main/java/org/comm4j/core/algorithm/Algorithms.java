@@ -9,18 +9,24 @@ public final class Algorithms {
   private static final List<Algorithm> ALL =
       List.of(
           new Alone(CollectiveKind.BARRIER),
+          new PullBarrier(),
           new DisseminationBarrier(),
           //
           new Alone(CollectiveKind.BROADCAST),
+          new PullBroadcast(Cut.STANDARD),
           new BinomialBroadcast(),
           new ScatterRingBroadcast(),
           //
           new Alone(CollectiveKind.REDUCE),
+          new OneStageReduce(Cut.STANDARD),
+          new TwoStageReduce(Cut.STANDARD),
           new LinearReduce(),
           new BinomialReduce(),
           new PairwiseReduce(),
           //
           new Alone(CollectiveKind.ALL_REDUCE),
+          new OneStageAllReduce(Cut.STANDARD),
+          new TwoStageAllReduce(Cut.STANDARD),
           new GatherFoldAllReduce(),
           new RecursiveDoublingAllReduce(),
           new DirectAllReduce(),
@@ -29,35 +35,42 @@ public final class Algorithms {
           new RingAllReduce(),
           //
           new Alone(CollectiveKind.GATHER),
+          new PullGather(Cut.STANDARD),
           new LinearGather(CollectiveKind.GATHER),
           new BinomialGather(),
           new Alone(CollectiveKind.GATHER_V),
           new LinearGather(CollectiveKind.GATHER_V),
           //
           new Alone(CollectiveKind.ALL_GATHER),
+          new PullAllGather(CollectiveKind.ALL_GATHER, Cut.STANDARD),
           new BruckAllGather(),
           new RecursiveDoublingAllGather(),
           new RingAllGather(CollectiveKind.ALL_GATHER),
           new Alone(CollectiveKind.ALL_GATHER_V),
+          new PullAllGather(CollectiveKind.ALL_GATHER_V, Cut.STANDARD),
           new RingAllGather(CollectiveKind.ALL_GATHER_V),
           //
           new Alone(CollectiveKind.SCATTER),
+          new PullScatter(Cut.STANDARD),
           new LinearScatter(CollectiveKind.SCATTER),
           new BinomialScatter(),
           new Alone(CollectiveKind.SCATTER_V),
           new LinearScatter(CollectiveKind.SCATTER_V),
           //
           new Alone(CollectiveKind.REDUCE_SCATTER),
+          new PullReduceScatter(CollectiveKind.REDUCE_SCATTER, Cut.STANDARD),
           new RecursiveHalvingReduceScatter(),
           new DirectReduceScatter(CollectiveKind.REDUCE_SCATTER),
           new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER),
           new RingReduceScatter(CollectiveKind.REDUCE_SCATTER),
           new Alone(CollectiveKind.REDUCE_SCATTER_V),
+          new PullReduceScatter(CollectiveKind.REDUCE_SCATTER_V, Cut.STANDARD),
           new DirectReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
           new PairwiseReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
           new RingReduceScatter(CollectiveKind.REDUCE_SCATTER_V),
           //
           new Alone(CollectiveKind.ALL_TO_ALL),
+          new PullAllToAll(Cut.STANDARD),
           new BruckAllToAll(),
           new DirectAllToAll(CollectiveKind.ALL_TO_ALL),
           new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL),
@@ -66,10 +79,12 @@ public final class Algorithms {
           new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL_V),
           //
           new Alone(CollectiveKind.SCAN),
+          new PullScan(CollectiveKind.SCAN, Cut.STANDARD),
           new RecursiveDoublingScan(CollectiveKind.SCAN),
           new ChainScan(CollectiveKind.SCAN, ChainScan.PIECE_BYTES),
           //
           new Alone(CollectiveKind.EXCLUSIVE_SCAN),
+          new PullScan(CollectiveKind.EXCLUSIVE_SCAN, Cut.STANDARD),
           new RecursiveDoublingScan(CollectiveKind.EXCLUSIVE_SCAN),
           new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, ChainScan.PIECE_BYTES));
 

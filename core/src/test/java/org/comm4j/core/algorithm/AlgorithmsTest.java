@@ -16,12 +16,21 @@ class AlgorithmsTest {
   private static final int[] LARGER_SIZES = {47, 63, 64};
 
   static Stream<Algorithm> algorithms() {
+    // Pieces and blocks of few elements, so that small counts are many of them.
+    Cut small = new Cut(1 << 20, 8);
     return Stream.concat(
         Algorithms.all().stream(),
-        // Pieces of three elements, so that small counts are many.
         Stream.of(
             new ChainScan(CollectiveKind.SCAN, 12),
-            new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, 12)));
+            new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, 12),
+            new OneStageAllReduce(small),
+            new TwoStageAllReduce(small),
+            new OneStageReduce(small),
+            new TwoStageReduce(small),
+            new PullReduceScatter(CollectiveKind.REDUCE_SCATTER, small),
+            new PullReduceScatter(CollectiveKind.REDUCE_SCATTER_V, small),
+            new PullScan(CollectiveKind.SCAN, small),
+            new PullScan(CollectiveKind.EXCLUSIVE_SCAN, small)));
   }
 
   @ParameterizedTest

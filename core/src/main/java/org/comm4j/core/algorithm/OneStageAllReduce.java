@@ -1,0 +1,63 @@
+package org.comm4j.core.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Round;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.Slice;
+import org.comm4j.core.schedule.Space;
+import org.comm4j.core.schedule.Step;
+import org.comm4j.core.schedule.Step.Done;
+import org.comm4j.core.schedule.Step.Publish;
+
+/// All-reduce over peer memory: everybody publishes its input and folds the inputs of all. Cost per
+/// rank: one synchronisation, `n(p - 1)` elements read. For small data, and for two ranks always:
+/// each reads `n` elements, as it would in two stages, but waits once.
+record OneStageAllReduce(Cut cut) implements Algorithm {
+  @Override
+  public String name() {
+    return "one-stage";
+  }
+
+  @Override
+  public CollectiveKind kind() {
+    return CollectiveKind.ALL_REDUCE;
+  }
+
+  @Override
+  public Order order() {
+    return Order.LEFT_FOLD;
+  }
+
+  @Override
+  public boolean usesPeerMemory() {
+    return true;
+  }
+
+  @Override
+  public boolean supports(Shape shape) {
+    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
+  }
+
+  @Override
+  public Schedule plan(Shape shape, int rank) {
+    Memory memory = new Memory(shape);
+    Pieces pieces = cut.pieces(shape, shape.count());
+    PeerFold fold =
+        new PeerFold(shape, rank, shape.size() - 1, cut.block(shape, pieces.largest(), memory));
+    Phase phase =
+        Phase.of(
+            pieces.number(),
+            stage -> {
+              Slice own = pieces.in(Space.INPUT, stage);
+              List<Step> steps = new ArrayList<>();
+              steps.add(new Publish(stage, own));
+              steps.addAll(fold.steps(stage, _ -> 0, own, own.in(Space.OUTPUT)));
+              steps.add(new Done(stage));
+              return new Round(steps);
+            });
+    return memory.plan(pieces.number(), phase);
+  }
+}

@@ -1,0 +1,61 @@
+package org.comm4j.core.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntToLongFunction;
+import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.Slice;
+import org.comm4j.core.schedule.Space;
+import org.comm4j.core.schedule.Step;
+import org.comm4j.core.schedule.Step.AwaitPeer;
+import org.comm4j.core.schedule.Step.Copy;
+import org.comm4j.core.schedule.Step.Finish;
+import org.comm4j.core.schedule.Step.ReadPeer;
+import org.comm4j.core.schedule.Step.Reduce;
+import org.comm4j.core.schedule.Step.ReducePeer;
+import org.comm4j.core.schedule.Step.Wire;
+
+/// Folds in rank order what ranks `0..last` have published, block by block, so that the partial
+/// result stays in the cache. This rank's own contribution, if it is among them, comes from its
+/// input.
+///
+/// The partial result has memory of its own, since in place the result is where the own
+/// contribution is; but not on rank 0, which begins with that.
+///
+/// @param last the last rank that contributes; the divisor follows
+/// @param block room for a block of partial results
+record PeerFold(Shape shape, int rank, int last, Slice block) {
+  /// The steps for one stage, with their waiting.
+  ///
+  /// @param from where in what a peer has published its contribution starts
+  /// @param own this rank's contribution
+  /// @param result as many elements
+  List<Step> steps(int stage, IntToLongFunction from, Slice own, Slice result) {
+    List<Step> steps = new ArrayList<>();
+    boolean intoResult = rank == 0 && !shape.widened();
+    long limit = intoResult ? result.count() : block.count();
+    for (long done = 0; done < result.count(); done += limit) {
+      long count = Math.min(limit, result.count() - done);
+      Slice target = result.part(done, count);
+      Slice folded = intoResult ? target : block.part(0, count);
+      for (int peer = 0; peer <= last; peer++) {
+        if (peer == rank) {
+          Slice mine = own.part(done, count);
+          steps.add(peer == 0 ? new Copy(mine, folded) : new Reduce(mine, folded));
+          continue;
+        }
+        if (done == 0) {
+          steps.add(new AwaitPeer(peer, stage));
+        }
+        long start = from.applyAsLong(peer) + done;
+        steps.add(
+            peer == 0
+                ? new ReadPeer(peer, stage, start, folded, Wire.VALUE)
+                : new ReducePeer(peer, stage, start, folded, Wire.VALUE));
+      }
+      steps.add(new Finish(folded, target, last + 1));
+    }
+    assert own.space() == Space.INPUT : own;
+    return steps;
+  }
+}

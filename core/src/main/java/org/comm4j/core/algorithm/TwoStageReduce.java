@@ -1,0 +1,89 @@
+package org.comm4j.core.algorithm;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Round;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.Slice;
+import org.comm4j.core.schedule.Space;
+import org.comm4j.core.schedule.Step;
+import org.comm4j.core.schedule.Step.AwaitPeer;
+import org.comm4j.core.schedule.Step.Done;
+import org.comm4j.core.schedule.Step.Publish;
+import org.comm4j.core.schedule.Step.ReadPeer;
+import org.comm4j.core.schedule.Step.Wire;
+
+/// Reduce over peer memory in two stages for each piece of the data: as [TwoStageAllReduce], but
+/// only the root reads the chunks of the result. Cost per rank: two synchronisations a piece, `n(p
+/// - 1)/p` elements read, twice as many by the root. For large data on more than two ranks.
+record TwoStageReduce(Cut cut) implements Algorithm {
+  @Override
+  public String name() {
+    return "two-stage";
+  }
+
+  @Override
+  public CollectiveKind kind() {
+    return CollectiveKind.REDUCE;
+  }
+
+  @Override
+  public Order order() {
+    return Order.LEFT_FOLD;
+  }
+
+  @Override
+  public boolean usesPeerMemory() {
+    return true;
+  }
+
+  @Override
+  public boolean supports(Shape shape) {
+    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
+  }
+
+  @Override
+  public Schedule plan(Shape shape, int rank) {
+    int size = shape.size();
+    boolean root = rank == shape.root();
+    Memory memory = new Memory(shape);
+    Pieces pieces = cut.pieces(shape, shape.count());
+    long largestChunk = Chunks.split(pieces.largest(), size).largest();
+    PeerFold fold = new PeerFold(shape, rank, size - 1, cut.block(shape, largestChunk, memory));
+    Slice finished = memory.values(root ? 0 : largestChunk);
+    Phase phase =
+        Phase.of(
+            pieces.number(),
+            index -> {
+              int stage = 2 * index;
+              Slice piece = pieces.in(Space.INPUT, index);
+              Slice result = piece.in(Space.OUTPUT);
+              Chunks chunks = Chunks.split(piece.count(), size);
+              long from = chunks.from(rank);
+              long count = chunks.count(rank);
+              Slice chunk = root ? result.part(from, count) : finished.part(0, count);
+              List<Step> steps = new ArrayList<>();
+              steps.add(new Publish(stage, piece));
+              steps.addAll(fold.steps(stage, _ -> from, piece.part(from, count), chunk));
+              steps.add(new Done(stage));
+              if (!root && count > 0) {
+                steps.add(new Publish(stage + 1, chunk));
+              }
+              if (root) {
+                for (int distance = 1; distance < size; distance++) {
+                  int peer = Ranks.at(rank, distance, size);
+                  Slice theirs = result.part(chunks.from(peer), chunks.count(peer));
+                  if (theirs.count() > 0) {
+                    steps.add(new AwaitPeer(peer, stage + 1));
+                    steps.add(new ReadPeer(peer, stage + 1, 0, theirs, Wire.VALUE));
+                  }
+                }
+              }
+              steps.add(new Done(stage + 1));
+              return new Round(steps);
+            });
+    return memory.plan(2 * pieces.number(), phase);
+  }
+}
