@@ -8,4 +8,6 @@ module org.comm4j.tck {
   requires transitive org.junit.jupiter.api;
   requires transitive org.junit.jupiter.params;
   requires static org.jspecify;
+
+  exports org.comm4j.tck;
 }

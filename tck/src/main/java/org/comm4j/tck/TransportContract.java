@@ -1,0 +1,615 @@
+package org.comm4j.tck;
+
+import static java.util.concurrent.TimeUnit.SECONDS;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What the engine expects of a [Transport]: messages arrive unchanged, once, in order per pair,
+/// and whoever sleeps is woken. A wire backend extends it.
+///
+/// Most tests drive all ranks from one thread, as no method of a transport blocks. Every wait is
+/// bounded; randomness comes from a seed that failures print (`-Dcomm4j.seed=…` repeats it).
+public abstract class TransportContract {
+  private static final long BOUND_NANOS = 60_000_000_000L;
+
+  /// More messages than any transport may keep for a peer that does not poll.
+  private static final int TOO_MANY = 2_000_000;
+
+  private final long seed = Long.getLong("comm4j.seed", System.nanoTime());
+  private final List<Transport> open = new ArrayList<>();
+
+  /// Makes a new group; called from one thread.
+  ///
+  /// @param size how many ranks, at least 2
+  /// @return each rank's end, in the order of the ranks; the contract closes them
+  /// @throws Exception if it can't; the test fails
+  protected abstract List<? extends Transport> transports(int size) throws Exception;
+
+  /// For subclasses.
+  protected TransportContract() {}
+
+  private List<? extends Transport> group(int size) throws Exception {
+    List<? extends Transport> group = transports(size);
+    open.addAll(group);
+    return group;
+  }
+
+  @AfterEach
+  final void closeAll() {
+    open.forEach(Transport::close);
+  }
+
+  @Test
+  final void rankAndSize_areThoseOfTheGroup() throws Exception {
+    var group = group(3);
+    for (int rank = 0; rank < 3; rank++) {
+      assertThat(group.get(rank).rank()).isEqualTo(rank);
+      assertThat(group.get(rank).size()).isEqualTo(3);
+      int first = group.get(rank).maxPayloadBytes((rank + 1) % 3);
+      assertThat(first).isGreaterThanOrEqualTo(256);
+      assertThat(group.get(rank).maxPayloadBytes((rank + 1) % 3)).isEqualTo(first);
+    }
+  }
+
+  @Test
+  final void poll_nothingOffered_returnsZero() throws Exception {
+    var group = group(2);
+    assertThat(group.get(0).poll(new Inbox(), 10)).isZero();
+    assertThat(group.get(1).poll(new Inbox(), 10)).isZero();
+  }
+
+  @Test
+  final void offer_anySize_arrivesUnchanged() throws Exception {
+    var group = group(2);
+    int most = group.get(0).maxPayloadBytes(1);
+    for (int bytes : sizes(most)) {
+      for (Message message : kindsOf(bytes)) {
+        assertThat(transfer(group.get(0), group.get(1), message))
+            .as("%d bytes, seed %d", bytes, seed)
+            .isEqualTo(message);
+      }
+    }
+  }
+
+  @Test
+  final void offer_nativeAndReadOnlyPayloads_arriveUnchanged() throws Exception {
+    var group = group(2);
+    try (var arena = Arena.ofConfined()) {
+      for (int bytes : sizes(group.get(0).maxPayloadBytes(1))) {
+        Message message = message(0, bytes, bytes);
+        var outside = arena.allocate(bytes + 1L, 1).asSlice(1);
+        outside.copyFrom(MemorySegment.ofArray(message.payload));
+        var header = arena.allocate(Transport.HEADER_BYTES, 8);
+        header.copyFrom(MemorySegment.ofArray(message.header));
+        assertThat(transfer(group.get(0), group.get(1), header, outside)).isEqualTo(message);
+        assertThat(transfer(group.get(0), group.get(1), header.asReadOnly(), outside.asReadOnly()))
+            .isEqualTo(message);
+      }
+    }
+  }
+
+  @Test
+  final void offer_payloadOfWiderElements_arrivesUnchanged() throws Exception {
+    var group = group(2);
+    long[] values = new SplittableRandom(seed).longs(21).toArray();
+    var payload = MemorySegment.ofArray(values).asSlice(8, 19 * 8);
+    byte[] expected = payload.toArray(ValueLayout.JAVA_BYTE);
+    var inbox = new Inbox();
+    send(group.get(0), 1, MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]), payload);
+    receive(group.get(1), inbox, 1);
+    assertThat(inbox.messages.getFirst().payload).isEqualTo(expected);
+  }
+
+  @Test
+  final void offer_buffersOverwrittenAfterwards_arriveAsOffered() throws Exception {
+    var group = group(2);
+    for (int bytes : new int[] {8, 16, 100, 200}) {
+      var header = new byte[Transport.HEADER_BYTES];
+      var payload = new byte[bytes];
+      var inbox = new Inbox();
+      for (byte i = 1; i <= 20; i++) {
+        Arrays.fill(header, i);
+        Arrays.fill(payload, (byte) -i);
+        send(group.get(0), 1, MemorySegment.ofArray(header), MemorySegment.ofArray(payload));
+      }
+      Arrays.fill(header, (byte) 77);
+      Arrays.fill(payload, (byte) 77);
+      receive(group.get(1), inbox, 20);
+      for (byte i = 1; i <= 20; i++) {
+        assertThat(inbox.messages.get(i - 1).header).containsOnly(i);
+        assertThat(inbox.messages.get(i - 1).payload).containsOnly(-i);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 8, 100, Integer.MAX_VALUE})
+  final void offer_noRoom_returnsFalseAndLosesNothing(int wanted) throws Exception {
+    var group = group(2);
+    int bytes = Math.min(wanted, group.get(0).maxPayloadBytes(1));
+    for (int lap = 0; lap < 3; lap++) {
+      int sent = 0;
+      while (offer(group.get(0), 1, message(lap, sent, bytes))) {
+        assertThat(++sent).as("messages without back-pressure").isLessThan(TOO_MANY);
+      }
+      assertThat(sent).isPositive();
+      var inbox = new Inbox();
+      receive(group.get(1), inbox, sent);
+      for (int i = 0; i < sent; i++) {
+        assertThat(inbox.messages.get(i)).isEqualTo(message(lap, i, bytes));
+      }
+      assertThat(group.get(1).poll(inbox, 10)).isZero();
+    }
+  }
+
+  @Test
+  final void offer_noRoomForOnePeer_doesNotStopAnother() throws Exception {
+    var group = group(3);
+    for (int sent = 0; offer(group.get(0), 1, message(0, sent, 200)); sent++) {
+      assertThat(sent).isLessThan(TOO_MANY);
+    }
+    Message message = message(0, 0, 100);
+    send(group.get(0), 2, message);
+    var inbox = new Inbox();
+    receive(group.get(2), inbox, 1);
+    assertThat(inbox.messages).containsExactly(message);
+  }
+
+  @Test
+  final void poll_limit_isKept() throws Exception {
+    var group = group(2);
+    var inbox = new Inbox();
+    for (int i = 0; i < 10; i++) {
+      send(group.get(0), 1, message(0, i, 8 * i));
+    }
+    assertThat(group.get(1).poll(inbox, 0)).isZero();
+    for (int i = 0; i < 10; i++) {
+      receive(group.get(1), inbox, 1);
+      assertThat(inbox.messages).hasSize(i + 1);
+    }
+    assertThat(group.get(1).poll(inbox, 1)).isZero();
+  }
+
+  @Test
+  final void poll_onePayloadAtATime_servesEveryPeer() throws Exception {
+    int size = 5;
+    var group = group(size);
+    for (int peer = 1; peer < size; peer++) {
+      for (int i = 0; i < 20; i++) {
+        send(group.get(peer), 0, message(peer, i, 64));
+      }
+    }
+    var inbox = new Inbox();
+    receive(group.get(0), inbox, 20 * (size - 1), 1);
+    for (int peer = 1; peer < size; peer++) {
+      int from = peer;
+      // A fair transport has served everyone after a few rounds; this only excludes starvation.
+      assertThat(inbox.peers.subList(0, inbox.peers.size() / 2)).contains(from);
+      assertThat(inbox.messages.stream().filter(m -> m.peer() == from).map(Message::number))
+          .isSorted()
+          .hasSize(20);
+    }
+  }
+
+  @Test
+  final void poll_handlerOffers_answersArrive() throws Exception {
+    var group = group(2);
+    var answers = new Inbox();
+    for (int i = 0; i < 200; i++) {
+      Message question = message(0, i, i);
+      send(group.get(0), 1, question);
+      waitFor(() ->
+          group
+                  .get(1)
+                  .poll(
+                      (peer, header, payload) ->
+                          assertThat(group.get(1).offer(peer, header, payload)).isTrue(),
+                      10)
+              > 0);
+      receive(group.get(0), answers, 1);
+      assertThat(answers.messages.getLast()).isEqualTo(question);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 7, 16})
+  final void offer_everyRankToEveryRank_arrivesInOrder(int size) throws Exception {
+    var group = group(size);
+    for (int i = 0; i < 8; i++) {
+      for (Transport from : group) {
+        for (int peer = 0; peer < size; peer++) {
+          if (peer != from.rank()) {
+            send(from, peer, message(from.rank() * size + peer, i, 31 * i));
+          }
+        }
+      }
+    }
+    for (Transport to : group) {
+      var inbox = new Inbox();
+      receive(to, inbox, 8 * (size - 1));
+      for (int peer = 0; peer < size; peer++) {
+        var expected = new ArrayList<Message>();
+        for (int i = 0; i < 8 && peer != to.rank(); i++) {
+          expected.add(message(peer * size + to.rank(), i, 31 * i));
+        }
+        assertThat(inbox.from(peer)).isEqualTo(expected);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 4})
+  final void offer_ranksOnTheirOwnThreads_arriveInOrder(int size) throws Exception {
+    var group = group(size);
+    int messages = 1_500;
+    inParallel(
+        group.stream()
+            .<Callable<?>>map(transport -> () -> talkToAll(transport, messages, true))
+            .toList());
+  }
+
+  @Test
+  final void park_offers_endIt() throws Exception {
+    var group = group(2);
+    int rounds = 1_000;
+    inParallel(
+        group.stream()
+            .<Callable<?>>map(transport -> () -> playPingPong(transport, rounds))
+            .toList());
+  }
+
+  @Test
+  final void park_roomComesFree_endsIt() throws Exception {
+    var group = group(2);
+    int messages = 2_000;
+    Callable<?> sender =
+        () -> {
+          Transport transport = group.get(0);
+          long end = System.nanoTime() + BOUND_NANOS;
+          for (int i = 0; i < messages; i++) {
+            Message message = message(0, i, transport.maxPayloadBytes(1));
+            while (!offer(transport, 1, message)) {
+              checkTime(end);
+              transport.park(BOUND_NANOS);
+            }
+          }
+          return null;
+        };
+    Callable<?> receiver =
+        () -> {
+          long end = System.nanoTime() + BOUND_NANOS;
+          var received = new AtomicInteger();
+          while (received.get() < messages) {
+            checkTime(end);
+            if (group.get(1).poll((peer, header, payload) -> received.getAndIncrement(), 3) == 0) {
+              group.get(1).park(BOUND_NANOS);
+            }
+          }
+          return null;
+        };
+    inParallel(List.of(sender, receiver));
+  }
+
+  @Test
+  final void wakeUp_duringOrBeforePark_endsIt() throws Exception {
+    Transport transport = group(2).get(0);
+    int rounds = 500;
+    var asked = new AtomicInteger();
+    var seen = new AtomicInteger();
+    Callable<?> sleeper =
+        () -> {
+          long end = System.nanoTime() + BOUND_NANOS;
+          while (seen.get() < rounds) {
+            checkTime(end);
+            if (seen.get() < asked.get()) {
+              seen.getAndIncrement();
+            } else {
+              transport.park(BOUND_NANOS);
+            }
+          }
+          return null;
+        };
+    Callable<?> waker =
+        () -> {
+          for (int i = 1; i <= rounds; i++) {
+            asked.set(i);
+            transport.wakeUp();
+            int round = i;
+            waitFor(() -> seen.get() >= round);
+          }
+          return null;
+        };
+    inParallel(List.of(sleeper, waker));
+  }
+
+  @Test
+  final void park_nothingHappens_endsInTime() throws Exception {
+    Transport transport = group(2).get(0);
+    long start = System.nanoTime();
+    for (int i = 0; i < 100; i++) {
+      transport.park(1_000_000);
+    }
+    assertThat(System.nanoTime() - start).isLessThan(BOUND_NANOS / 4);
+  }
+
+  @Test
+  final void close_twice_isQuiet() throws Exception {
+    var group = group(2);
+    send(group.get(0), 1, message(0, 0, 100));
+    for (Transport transport : group) {
+      assertThatCode(transport::close).doesNotThrowAnyException();
+      assertThatCode(transport::close).doesNotThrowAnyException();
+      assertThatCode(transport::wakeUp).doesNotThrowAnyException();
+    }
+  }
+
+  @Test
+  final void close_onePeer_leavesTheOthersUsable() throws Exception {
+    var group = group(3);
+    for (int peer = 1; peer < 3; peer++) {
+      send(group.get(0), peer, message(0, 0, 100));
+    }
+    group.get(0).close();
+    Message message = message(1, 0, 200);
+    send(group.get(1), 2, message);
+    var inbox = new Inbox();
+    waitFor(() -> {
+      group.get(2).poll(inbox, 1);
+      return inbox.from(1).size() == 1;
+    });
+    assertThat(inbox.from(1)).containsExactly(message);
+  }
+
+  /// One rank's part of a stress: messages of random sizes to random peers, and as many from them.
+  private @Nullable Object talkToAll(Transport transport, int messages, boolean parks) {
+    int rank = transport.rank();
+    int size = transport.size();
+    long end = System.nanoTime() + BOUND_NANOS;
+    var random = new SplittableRandom(seed + rank);
+    int[] sent = new int[size];
+    int[] received = new int[size];
+    PayloadHandler check =
+        (peer, header, payload) -> {
+          Message expected = ofStress(peer, rank, received[peer]++, transport);
+          assertThat(new Message(bytes(header), bytes(payload)))
+              .as("seed %d", seed)
+              .isEqualTo(expected);
+        };
+    boolean unfinished = true;
+    while (unfinished) {
+      checkTime(end);
+      boolean moved = transport.poll(check, 1 + random.nextInt(8)) > 0;
+      int peer = (rank + 1 + random.nextInt(size - 1)) % size;
+      for (int burst = random.nextInt(6); burst > 0 && sent[peer] < messages; burst--) {
+        if (!offer(transport, peer, ofStress(rank, peer, sent[peer], transport))) {
+          break;
+        }
+        sent[peer]++;
+        moved = true;
+      }
+      unfinished = false;
+      boolean toSend = false;
+      for (int other = 0; other < size; other++) {
+        toSend |= other != rank && sent[other] < messages;
+        unfinished |= other != rank && (sent[other] < messages || received[other] < messages);
+      }
+      if (!moved && unfinished && !toSend && parks) {
+        transport.park(BOUND_NANOS);
+      }
+    }
+    return null;
+  }
+
+  /// Many small messages and some of any size, so that everything wraps at every alignment.
+  private Message ofStress(int from, int to, int number, Transport transport) {
+    var random = new SplittableRandom(seed ^ (from * 1_000_003L + to) * 1_000_003L + number);
+    int most = transport.maxPayloadBytes(to);
+    int bytes = random.nextInt(4) == 0 ? random.nextInt(most + 1) : random.nextInt(65);
+    return message(from * 64 + to, number, bytes);
+  }
+
+  private @Nullable Object playPingPong(Transport transport, int rounds) {
+    long end = System.nanoTime() + BOUND_NANOS;
+    int peer = 1 - transport.rank();
+    var inbox = new Inbox();
+    for (int round = 0; round < rounds; round++) {
+      if (transport.rank() == 0) {
+        send(transport, peer, message(0, round, 8));
+      }
+      while (inbox.messages.size() <= round) {
+        checkTime(end);
+        if (transport.poll(inbox, 1) == 0) {
+          transport.park(BOUND_NANOS);
+        }
+      }
+      if (transport.rank() == 1) {
+        send(transport, peer, message(0, round, 8));
+      }
+    }
+    return null;
+  }
+
+  private Message transfer(Transport from, Transport to, Message message) {
+    return transfer(
+        from, to, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+  }
+
+  private Message transfer(
+      Transport from, Transport to, MemorySegment header, MemorySegment payload) {
+    send(from, to.rank(), header, payload);
+    var inbox = new Inbox();
+    receive(to, inbox, 1);
+    assertThat(inbox.peers).containsExactly(from.rank());
+    return inbox.messages.getFirst();
+  }
+
+  private static boolean offer(Transport from, int peer, Message message) {
+    return from.offer(
+        peer, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+  }
+
+  private static void send(Transport from, int peer, Message message) {
+    send(from, peer, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+  }
+
+  private static void send(Transport from, int peer, MemorySegment header, MemorySegment payload) {
+    waitFor(() -> from.offer(peer, header, payload));
+  }
+
+  private static void receive(Transport to, Inbox inbox, int more) {
+    receive(to, inbox, more, 7);
+  }
+
+  private static void receive(Transport to, Inbox inbox, int more, int limit) {
+    int wanted = inbox.messages.size() + more;
+    waitFor(() -> {
+      int before = inbox.messages.size();
+      int most = Math.min(limit, wanted - before);
+      assertThat(to.poll(inbox, most))
+          .isEqualTo(inbox.messages.size() - before)
+          .isLessThanOrEqualTo(most);
+      return inbox.messages.size() == wanted;
+    });
+  }
+
+  private static void waitFor(BooleanSupplier step) {
+    long end = System.nanoTime() + BOUND_NANOS;
+    while (!step.getAsBoolean()) {
+      checkTime(end);
+      Thread.yield();
+    }
+  }
+
+  private static void checkTime(long end) {
+    assertThat(System.nanoTime() - end).as("nanoseconds after the end of the wait").isNegative();
+  }
+
+  static void inParallel(List<Callable<?>> ranks) throws Exception {
+    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
+      var results = new ArrayList<Future<?>>();
+      ranks.forEach(rank -> results.add(threads.submit(rank)));
+      try {
+        for (Future<?> result : results) {
+          result.get(2 * BOUND_NANOS / 1_000_000_000, SECONDS);
+        }
+      } catch (ExecutionException | TimeoutException e) {
+        threads.shutdownNow();
+        throw e;
+      }
+    }
+  }
+
+  private List<Message> kindsOf(int bytes) {
+    var zeros = new Message(new byte[Transport.HEADER_BYTES], new byte[bytes]);
+    var ones = new Message(new byte[Transport.HEADER_BYTES], new byte[bytes]);
+    Arrays.fill(ones.header, (byte) -1);
+    Arrays.fill(ones.payload, (byte) -1);
+    return List.of(message(0, bytes, bytes), zeros, ones);
+  }
+
+  private static List<Integer> sizes(int most) {
+    var sizes = new ArrayList<Integer>();
+    for (int bytes = 0; bytes <= 130; bytes++) {
+      sizes.add(bytes);
+    }
+    for (int bytes = 256; bytes <= most; bytes *= 2) {
+      sizes.addAll(List.of(bytes - 1, bytes));
+      if (bytes < most) {
+        sizes.add(bytes + 1);
+      }
+    }
+    sizes.addAll(List.of(most - 1, most));
+    return sizes;
+  }
+
+  /// A message whose header tells its stream and number, and whose bytes follow from these.
+  private Message message(int stream, int number, int bytes) {
+    var random = new SplittableRandom(seed + stream * 31L + number);
+    var header = new byte[Transport.HEADER_BYTES];
+    var payload = new byte[bytes];
+    random.nextBytes(header);
+    random.nextBytes(payload);
+    header[0] = (byte) stream;
+    header[1] = (byte) (number >> 8);
+    header[2] = (byte) number;
+    return new Message(header, payload);
+  }
+
+  private static byte[] bytes(MemorySegment segment) {
+    return segment.toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  /// What one offer carries.
+  @SuppressWarnings("ArrayRecordComponent") // compared by content below
+  private record Message(byte[] header, byte[] payload) {
+    int peer() {
+      return header[0];
+    }
+
+    int number() {
+      return (header[1] & 255) << 8 | (header[2] & 255);
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+      return other instanceof Message that
+          && Arrays.equals(header, that.header)
+          && Arrays.equals(payload, that.payload);
+    }
+
+    @Override
+    public int hashCode() {
+      return Arrays.hashCode(header) * 31 + Arrays.hashCode(payload);
+    }
+
+    @Override
+    public String toString() {
+      return "stream %d, number %d, %d bytes".formatted(peer(), number(), payload.length);
+    }
+  }
+
+  /// Keeps copies of what is delivered.
+  private static final class Inbox implements PayloadHandler {
+    final List<Message> messages = new ArrayList<>();
+    final List<Integer> peers = new ArrayList<>();
+
+    @Override
+    public void onPayload(int peer, MemorySegment header, MemorySegment payload) {
+      assertThat(header.byteSize()).isEqualTo(Transport.HEADER_BYTES);
+      messages.add(new Message(bytes(header), bytes(payload)));
+      peers.add(peer);
+    }
+
+    List<Message> from(int peer) {
+      var theirs = new ArrayList<Message>();
+      for (int i = 0; i < messages.size(); i++) {
+        if (peers.get(i) == peer) {
+          theirs.add(messages.get(i));
+        }
+      }
+      return theirs;
+    }
+  }
+}
