@@ -1,0 +1,103 @@
+package org.comm4j.backend.local;
+
+/// Where things lie in the block of memory that each rank owns. All ranks compute the same one.
+///
+///     0          identity: a magic number, the rank, the ranks, the size of the window
+///     64         the owner sleeps: 1, else 0; ranks that have something for it look here
+///     128        one bit per rank that has ever offered something to the owner
+///     …          one line per peer: how many of the owner's messages it has taken
+///     …          one ring per peer for what the owner offers to it: slots, then data
+///     …          the window of [org.comm4j.core.transport.PeerMemory]
+///
+/// Blocks are sparse: memory is behind the control lines, behind the rings of pairs that have talked,
+/// and behind what was reserved of the window. A ring has 36..272 KiB, so that the rings of a rank
+/// that talks to everybody stay below 9 MiB up to 256 peers:
+///
+///     data = 8 MiB / peers, as a power of two in 32..256 KiB; slots = data / 1 KiB in 64..256
+///
+/// @param ranks how many ranks share memory
+/// @param windowBytes the size of a window, a multiple of [#PAGE_BYTES]
+record BlockLayout(int ranks, long windowBytes) {
+  /// The unit in which the kernel gives memory; 4 KiB pages on x86-64, up to 64 KiB on aarch64.
+  static final long PAGE_BYTES = 64 << 10;
+
+  /// What two cores can't share without passing it to and fro.
+  static final int LINE_BYTES = 64;
+
+  static final long IDENTITY_AT = 0;
+  static final long SLEEPING_AT = LINE_BYTES;
+  static final long CONNECTED_AT = 2 * LINE_BYTES;
+
+  private static final long RINGS_TOTAL_BYTES = 8 << 20;
+
+  BlockLayout {
+    assert ranks >= 1;
+    assert windowBytes >= 0 && windowBytes % PAGE_BYTES == 0;
+  }
+
+  /// The memory for payloads in one ring, a power of two.
+  int dataBytes() {
+    long share = Long.highestOneBit(RINGS_TOTAL_BYTES / Math.max(1, ranks - 1));
+    return Math.clamp(share, 32 << 10, 256 << 10);
+  }
+
+  /// How many messages one ring holds, a power of two.
+  int slots() {
+    return Math.clamp(dataBytes() >> 10, 64, 256);
+  }
+
+  /// A quarter of the data may be read and not yet given back, a payload may leave its own size
+  /// unused at the end of the data; an eighth lets several be under way.
+  int maxPayloadBytes() {
+    return dataBytes() >> 3;
+  }
+
+  /// The word of [#CONNECTED_AT] that has a rank's bit.
+  static long connectedAt(int rank) {
+    return CONNECTED_AT + (rank >> 6) * (long) Long.BYTES;
+  }
+
+  /// How many words have bits.
+  int connectedWords() {
+    return (ranks + 63) >> 6;
+  }
+
+  /// Where `peer` writes how many of the owner's messages it has taken.
+  long consumedAt(int peer) {
+    return roundUp(CONNECTED_AT + connectedWords() * (long) Long.BYTES, LINE_BYTES)
+        + (long) peer * LINE_BYTES;
+  }
+
+  /// The control lines, from 0.
+  long controlBytes() {
+    return roundUp(consumedAt(ranks), PAGE_BYTES);
+  }
+
+  /// The ring for what the owner offers to `peer`.
+  long ringAt(int peer) {
+    return controlBytes() + peer * ringStrideBytes();
+  }
+
+  /// What is used of a ring: slots, then data.
+  long ringBytes() {
+    return slots() * (long) LINE_BYTES + dataBytes();
+  }
+
+  private long ringStrideBytes() {
+    return roundUp(ringBytes(), PAGE_BYTES);
+  }
+
+  /// Where the window begins: at a huge page.
+  long windowAt() {
+    return roundUp(ringAt(ranks), 2 << 20);
+  }
+
+  /// The whole block.
+  long blockBytes() {
+    return windowAt() + windowBytes;
+  }
+
+  static long roundUp(long bytes, long unit) {
+    return (bytes + unit - 1) & -unit;
+  }
+}

@@ -1,0 +1,251 @@
+package org.comm4j.backend.local;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.BitSet;
+import java.util.OptionalInt;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks in files that all ranks map, one sparse file per rank. The names are needed only until
+/// everybody has mapped them.
+///
+/// What is touched is reserved first, by its owner: a page that the file system can't provide is an
+/// exception here, and never a fault of some load or store. Without `posix_fallocate` zeros are
+/// written, but only where nothing was reserved before, since there may be data.
+final class FileMemory implements RankMemory {
+  private static final Set<OpenOption> CREATE =
+      Set.of(
+          StandardOpenOption.READ,
+          StandardOpenOption.WRITE,
+          StandardOpenOption.CREATE_NEW,
+          LinkOption.NOFOLLOW_LINKS);
+  private static final int ZEROS_BYTES = 1 << 20;
+
+  private final int rank;
+  private final BlockLayout layout;
+  private final Place place;
+  private final @Nullable NativeCalls calls;
+  private final FileChannel channel;
+  private final OptionalInt descriptor;
+  private final Arena arena = Arena.ofShared();
+  private final @Nullable MemorySegment[] blocks;
+
+  /// The pages of the own block that have memory.
+  private final BitSet reserved = new BitSet();
+
+  private FileMemory(
+      int rank,
+      BlockLayout layout,
+      Place place,
+      @Nullable NativeCalls calls,
+      FileChannel channel,
+      OptionalInt descriptor) {
+    this.rank = rank;
+    this.layout = layout;
+    this.place = place;
+    this.calls = calls;
+    this.channel = channel;
+    this.descriptor = descriptor;
+    this.blocks = new @Nullable MemorySegment[layout.ranks()];
+  }
+
+  /// Where the files are, for messages.
+  ///
+  /// @param root the file system that they take space from
+  /// @param option what sets the size of the windows
+  record Place(Path root, String option) {}
+
+  /// Creates this rank's file, readable for this user alone, and reserves its control lines.
+  ///
+  /// @param calls null where there is no native access
+  /// @throws TransportFailedException if there is no space
+  static FileMemory create(
+      int rank, Path file, BlockLayout layout, Place place, @Nullable NativeCalls calls)
+      throws IOException {
+    var permissions =
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+    FileChannel channel = FileChannel.open(file, CREATE, permissions);
+    OptionalInt descriptor = calls == null ? OptionalInt.empty() : calls.open(file);
+    var memory = new FileMemory(rank, layout, place, calls, channel, descriptor);
+    try {
+      // Mapping makes the file as large as the mapping.
+      memory.blocks[rank] =
+          channel.map(FileChannel.MapMode.READ_WRITE, 0, layout.blockBytes(), memory.arena);
+      memory.reserve(0, layout.controlBytes());
+      return memory;
+    } catch (IOException | RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  /// Maps a peer's block; this rank's own is.
+  void attach(int peer, Path file) throws IOException {
+    if (peer == rank) {
+      return;
+    }
+    try (FileChannel theirs =
+        FileChannel.open(
+            file, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
+      if (theirs.size() != layout.blockBytes()) {
+        throw new FileSystemException(
+            file.toString(),
+            null,
+            "%d bytes (expected: %d)".formatted(theirs.size(), layout.blockBytes()));
+      }
+      blocks[peer] = theirs.map(FileChannel.MapMode.READ_WRITE, 0, layout.blockBytes(), arena);
+    }
+  }
+
+  @Override
+  public MemorySegment block(int peer) {
+    MemorySegment block = blocks[peer];
+    if (block == null) {
+      throw new IllegalStateException("the memory of rank " + peer + " is not attached");
+    }
+    return block;
+  }
+
+  @Override
+  public synchronized void reserve(long offset, long bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    int end = page(offset + bytes - 1) + 1;
+    int from = reserved.nextClearBit(page(offset));
+    while (from < end) {
+      int until = reserved.nextSetBit(from);
+      until = until < 0 ? end : Math.min(until, end);
+      fill(from * BlockLayout.PAGE_BYTES, (until - from) * BlockLayout.PAGE_BYTES);
+      reserved.set(from, until);
+      from = reserved.nextClearBit(until);
+    }
+  }
+
+  @Override
+  public MemorySegment map(long offset, long bytes, Arena owner) {
+    if (calls != null) {
+      return MemorySegment.ofAddress(block(rank).address() + offset)
+          .reinterpret(bytes, owner, null);
+    }
+    try {
+      return undisturbed(() -> channel.map(FileChannel.MapMode.READ_WRITE, offset, bytes, owner));
+    } catch (IOException e) {
+      throw new TransportFailedException(
+          "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!arena.scope().isAlive()) {
+      return;
+    }
+    arena.close();
+    if (calls != null) {
+      descriptor.ifPresent(calls::close);
+    }
+    try {
+      channel.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private void fill(long offset, long bytes) {
+    if (calls != null && descriptor.isPresent()) {
+      int error = calls.fallocate(descriptor.getAsInt(), offset, bytes);
+      if (error != 0) {
+        throw noSpace(
+            bytes, error == NativeCalls.ENOSPC ? "no space left" : "error number " + error, null);
+      }
+      return;
+    }
+    try {
+      undisturbed(() -> {
+        writeZeros(offset, bytes);
+        return true;
+      });
+    } catch (IOException e) {
+      throw noSpace(bytes, String.valueOf(e.getMessage()), e);
+    }
+  }
+
+  private void writeZeros(long offset, long bytes) throws IOException {
+    var zeros = ByteBuffer.allocate((int) Math.min(bytes, ZEROS_BYTES));
+    for (long done = 0; done < bytes; ) {
+      zeros.position(0).limit((int) Math.min(bytes - done, zeros.capacity()));
+      done += channel.write(zeros, offset + done);
+    }
+  }
+
+  private TransportFailedException noSpace(long bytes, String reason, @Nullable IOException cause) {
+    return new TransportFailedException(
+        "reserving %d bytes of shared memory in %s failed: %s%s; make %s larger (with Docker --shm-size) or free space there, or set %s to less than %d bytes"
+            .formatted(
+                bytes,
+                place.root(),
+                reason,
+                space(),
+                place.root(),
+                place.option(),
+                layout.windowBytes()),
+        cause);
+  }
+
+  private String space() {
+    try {
+      var store = Files.getFileStore(place.root());
+      return " (%d of %d bytes are free)".formatted(store.getUsableSpace(), store.getTotalSpace());
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  private static int page(long offset) {
+    return Math.toIntExact(offset / BlockLayout.PAGE_BYTES);
+  }
+
+  /// Runs on a thread of its own, since an interrupt of the caller would close the channel for
+  /// good.
+  private static <T> T undisturbed(Callable<T> action) throws IOException {
+    var task = new FutureTask<T>(action);
+    Thread.ofPlatform().daemon().name("comm4j-file").start(task);
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return task.get();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } catch (ExecutionException e) {
+      switch (e.getCause()) {
+        case IOException failure -> throw failure;
+        case RuntimeException failure -> throw failure;
+        case null, default -> throw new IOException(e.getCause());
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+package org.comm4j.backend.local;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+
+/// Makes the transports of ranks that are threads of this JVM.
+///
+/// Their memory is anonymous, or, without native access, in files without a name, since nothing
+/// else in Java gives address space that costs nothing until it is touched, and parts that can be
+/// closed.
+final class LocalTransports {
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+  private static final long MIN_WINDOW_BYTES = 16 << 20;
+
+  private LocalTransports() {}
+
+  /// One for each rank, with windows of `windowBytes`, or half, a quarter, … of it where there is
+  /// not so much address space.
+  ///
+  /// @param calls empty without native access
+  static List<SharedMemoryTransport> group(
+      int ranks, long windowBytes, IdlePolicy idle, Optional<NativeCalls> calls) {
+    if (calls.isPresent()) {
+      for (long bytes = windowBytes; bytes > 0; bytes /= 2) {
+        var layout = new BlockLayout(ranks, BlockLayout.roundUp(bytes, BlockLayout.PAGE_BYTES));
+        var memories = ThreadMemory.group(layout, calls.get());
+        if (memories.isPresent()) {
+          return group(layout, memories.get(), idle);
+        }
+        if (bytes <= MIN_WINDOW_BYTES) {
+          break;
+        }
+      }
+    }
+    var layout = new BlockLayout(ranks, BlockLayout.roundUp(windowBytes, BlockLayout.PAGE_BYTES));
+    return group(layout, files(layout), idle);
+  }
+
+  private static List<SharedMemoryTransport> group(
+      BlockLayout layout, List<? extends RankMemory> memories, IdlePolicy idle) {
+    var doorbell = new ThreadDoorbell(layout.ranks());
+    var group = new ArrayList<SharedMemoryTransport>();
+    for (int rank = 0; rank < layout.ranks(); rank++) {
+      group.add(new SharedMemoryTransport(rank, layout, memories.get(rank), doorbell, idle));
+    }
+    return group;
+  }
+
+  private static List<FileMemory> files(BlockLayout layout) {
+    Path root =
+        Files.isWritable(SHARED_MEMORY)
+            ? SHARED_MEMORY
+            : Path.of(System.getProperty("java.io.tmpdir"));
+    var place = new FileMemory.Place(root, "COMM_LOCAL_WINDOW");
+    var memories = new ArrayList<FileMemory>();
+    Path directory = null;
+    try {
+      directory = Files.createTempDirectory(root, "comm4j-local-");
+      for (int rank = 0; rank < layout.ranks(); rank++) {
+        memories.add(FileMemory.create(rank, file(directory, rank), layout, place, null));
+      }
+      for (FileMemory memory : memories) {
+        for (int peer = 0; peer < layout.ranks(); peer++) {
+          memory.attach(peer, file(directory, peer));
+        }
+      }
+      return memories;
+    } catch (IOException | RuntimeException e) {
+      memories.forEach(FileMemory::close);
+      throw e instanceof RuntimeException failure
+          ? failure
+          : new TransportFailedException(
+              "creating shared memory in %s failed: %s".formatted(root, e), e);
+    } finally {
+      delete(directory, layout.ranks());
+    }
+  }
+
+  private static Path file(Path directory, int rank) {
+    return directory.resolve("rank-" + rank);
+  }
+
+  private static void delete(@Nullable Path directory, int ranks) {
+    if (directory == null) {
+      return;
+    }
+    try {
+      for (int rank = 0; rank < ranks; rank++) {
+        Files.deleteIfExists(file(directory, rank));
+      }
+      Files.delete(directory);
+    } catch (IOException e) {
+      throw new TransportFailedException("deleting %s failed: %s".formatted(directory, e), e);
+    }
+  }
+}

@@ -1,0 +1,207 @@
+package org.comm4j.backend.local;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/// What we need of Linux' C library. Everything works without it, only slower.
+final class NativeCalls {
+  /// `posix_fallocate`: no space.
+  static final int ENOSPC = 28;
+
+  private static final int EINTR = 4;
+  private static final int FUTEX_WAIT = 0;
+  private static final int FUTEX_WAKE = 1;
+  private static final int O_RDWR = 2;
+  private static final int O_CLOEXEC = 0x80000;
+  private static final int PROT_READ_WRITE = 3;
+  private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022;
+  private static final int MADV_HUGEPAGE = 14;
+
+  private final long futexNumber;
+  private final MethodHandle syscall;
+  private final MethodHandle open;
+  private final MethodHandle close;
+  private final MethodHandle fallocate;
+  private final MethodHandle mmap;
+  private final MethodHandle munmap;
+  private final MethodHandle madvise;
+
+  private NativeCalls(long futexNumber) {
+    this.futexNumber = futexNumber;
+    var firstVariadic = Linker.Option.firstVariadicArg(1);
+    syscall =
+        find(
+            "syscall",
+            FunctionDescriptor.of(
+                JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT),
+            firstVariadic);
+    open =
+        find(
+            "open",
+            FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT),
+            Linker.Option.firstVariadicArg(2));
+    close = find("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+    fallocate =
+        find("posix_fallocate", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG));
+    mmap =
+        find(
+            "mmap",
+            FunctionDescriptor.of(
+                ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG));
+    munmap = find("munmap", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
+    madvise = find("madvise", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+  }
+
+  /// The calls, if this module has native access (asked first: without it each first call would
+  /// print a warning), the CPU is one whose numbers we know, and the kernel lets us.
+  static Optional<NativeCalls> find() {
+    if (!NativeCalls.class.getModule().isNativeAccessEnabled()
+        || !System.getProperty("os.name").equals("Linux")) {
+      return Optional.empty();
+    }
+    long futexNumber =
+        switch (System.getProperty("os.arch")) {
+          case "amd64" -> 202;
+          case "aarch64", "riscv64" -> 98;
+          default -> -1;
+        };
+    if (futexNumber < 0) {
+      return Optional.empty();
+    }
+    try {
+      var calls = new NativeCalls(futexNumber);
+      return calls.hasFutex() ? Optional.of(calls) : Optional.empty();
+    } catch (IllegalStateException | UnsupportedOperationException absent) {
+      return Optional.empty();
+    }
+  }
+
+  /// Waits while the word is `expected`, at most `nanos`; may end early.
+  void futexWait(MemorySegment word, int expected, long nanos) {
+    try (var arena = Arena.ofConfined()) {
+      var time = arena.allocate(JAVA_LONG, 2);
+      time.setAtIndex(JAVA_LONG, 0, nanos / 1_000_000_000);
+      time.setAtIndex(JAVA_LONG, 1, nanos % 1_000_000_000);
+      futex(word, FUTEX_WAIT, expected, time);
+    }
+  }
+
+  /// Wakes whoever waits on the word.
+  void futexWake(MemorySegment word) {
+    futex(word, FUTEX_WAKE, Integer.MAX_VALUE, MemorySegment.NULL);
+  }
+
+  /// Opens an existing file for reading and writing.
+  OptionalInt open(Path file) {
+    try (var arena = Arena.ofConfined()) {
+      int fd = (int) open.invokeExact(arena.allocateFrom(file.toString()), O_RDWR | O_CLOEXEC);
+      return fd < 0 ? OptionalInt.empty() : OptionalInt.of(fd);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  void close(int fd) {
+    try {
+      int ignored = (int) close.invokeExact(fd);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  /// Gives a part of a file memory.
+  ///
+  /// @return 0, or the error number
+  int fallocate(int fd, long offset, long bytes) {
+    try {
+      int error;
+      do {
+        error = (int) fallocate.invokeExact(fd, offset, bytes);
+      } while (error == EINTR);
+      return error;
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  /// Address space, zeroed, that gets memory page by page when it is touched.
+  ///
+  /// @return empty when there is not so much of it
+  Optional<MemorySegment> mapAnonymous(long bytes) {
+    try {
+      var address =
+          (MemorySegment)
+              mmap.invokeExact(
+                  MemorySegment.NULL,
+                  bytes,
+                  PROT_READ_WRITE,
+                  MAP_PRIVATE_ANONYMOUS_NORESERVE,
+                  -1,
+                  0L);
+      return address.address() == -1 ? Optional.empty() : Optional.of(address.reinterpret(bytes));
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  /// Asks for huge pages; a wish.
+  void adviseHuge(MemorySegment segment) {
+    try {
+      int ignored = (int) madvise.invokeExact(segment, segment.byteSize(), MADV_HUGEPAGE);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  void unmap(MemorySegment segment) {
+    try {
+      int ignored = (int) munmap.invokeExact(segment, segment.byteSize());
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  private boolean hasFutex() {
+    try (var arena = Arena.ofConfined()) {
+      return futex(arena.allocate(JAVA_INT), FUTEX_WAKE, 1, MemorySegment.NULL) == 0;
+    }
+  }
+
+  private long futex(MemorySegment word, int operation, int value, MemorySegment time) {
+    try {
+      return (long)
+          syscall.invokeExact(futexNumber, word, operation, value, time, MemorySegment.NULL, 0);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  private static MethodHandle find(
+      String name, FunctionDescriptor descriptor, Linker.Option... options) {
+    var linker = Linker.nativeLinker();
+    SymbolLookup library = linker.defaultLookup();
+    return library
+        .find(name)
+        .map(symbol -> linker.downcallHandle(symbol, descriptor, options))
+        .orElseThrow(() -> new IllegalStateException("the C library has no " + name));
+  }
+
+  private static RuntimeException failed(Throwable e) {
+    return switch (e) {
+      case RuntimeException unchecked -> unchecked;
+      case Error error -> throw error;
+      default -> new IllegalStateException(e);
+    };
+  }
+}

@@ -1,0 +1,23 @@
+package org.comm4j.backend.local;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/// One rank's sight of all blocks, its own one among them, zeroed at first. The transport is its
+/// only caller. What differs between ranks that are threads and ranks that are processes.
+interface RankMemory extends AutoCloseable {
+  /// A rank's whole block, valid until the close; afterwards access is an [IllegalStateException].
+  MemorySegment block(int rank);
+
+  /// Makes sure that there is memory behind a part of the own block. Idempotent.
+  ///
+  /// @throws org.comm4j.api.TransportFailedException if there is no space
+  void reserve(long offset, long bytes);
+
+  /// A part of the own block, reserved, that lives as long as `arena` and the block.
+  MemorySegment map(long offset, long bytes, Arena arena);
+
+  /// Takes the blocks out of sight; memory is free when the last rank has closed. Idempotent.
+  @Override
+  void close();
+}

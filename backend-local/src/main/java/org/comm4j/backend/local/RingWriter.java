@@ -1,0 +1,109 @@
+package org.comm4j.backend.local;
+
+import static org.comm4j.backend.local.BlockLayout.LINE_BYTES;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import org.comm4j.core.transport.Transport;
+
+/// The writing end of a ring: one writer, one reader, messages in order.
+///
+/// A message is a slot of one cache line, and its payload, if that does not fit into the slot, lies in
+/// the data area, contiguous, at a line of its own:
+///
+///     slot   word: 44 bits number + 1, 20 bits payload bytes | header, 40 bytes | payload, 16 bytes
+///     data   payload of more than 16 bytes; what does not fit before the end goes to the beginning
+///
+/// The slot's word is stored last, with release. It says by itself that the slot is filled, because the
+/// number differs from what the slot held one lap earlier, and no other byte is ever at its place; so
+/// neither end reads a position of the other per message, and a small message costs the transfer of one
+/// cache line. The reader computes where a payload is by the writer's own rule. It gives slots back in
+/// batches by one count, which the writer reads only when it seems to be out of room.
+final class RingWriter {
+  static final int SLOT_HEADER = Long.BYTES;
+  static final int SLOT_PAYLOAD = SLOT_HEADER + Transport.HEADER_BYTES;
+  static final int INLINE_BYTES = LINE_BYTES - SLOT_PAYLOAD;
+  static final int LENGTH_BITS = 20;
+  static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
+
+  private final MemorySegment block;
+  private final long consumedAt;
+  private final long slotsAt;
+  private final long dataAt;
+  private final int slots;
+  private final int dataBytes;
+
+  /// For each slot the end of the data when it was filled, so that a count of slots tells how much
+  /// data is free again.
+  private final long[] dataEnds;
+
+  private long next;
+  private long dataTail;
+  private long consumed;
+  private long dataHead;
+  private boolean full;
+
+  /// @param block the writer's own block
+  /// @param peer the reader
+  RingWriter(MemorySegment block, BlockLayout layout, int peer) {
+    this.block = block;
+    this.consumedAt = layout.consumedAt(peer);
+    this.slots = layout.slots();
+    this.dataBytes = layout.dataBytes();
+    this.slotsAt = layout.ringAt(peer);
+    this.dataAt = slotsAt + (long) slots * LINE_BYTES;
+    this.dataEnds = new long[slots];
+  }
+
+  /// Adds a message. The reader may be asleep.
+  ///
+  /// @return false when there is no room
+  boolean offer(MemorySegment header, MemorySegment payload) {
+    long bytes = payload.byteSize();
+    boolean inline = bytes <= INLINE_BYTES;
+    long start = inline ? dataTail : dataStart(dataTail, bytes, dataBytes);
+    long end = inline ? start : start + BlockLayout.roundUp(bytes, LINE_BYTES);
+    if (!hasRoom(end) && !(refresh() && hasRoom(end))) {
+      full = true;
+      return false;
+    }
+    int index = (int) next & (slots - 1);
+    long slot = slotsAt + (long) index * LINE_BYTES;
+    long target = inline ? slot + SLOT_PAYLOAD : dataAt + (start & (dataBytes - 1));
+    MemorySegment.copy(payload, 0, block, target, bytes);
+    MemorySegment.copy(header, 0, block, slot + SLOT_HEADER, Transport.HEADER_BYTES);
+    dataEnds[index] = end;
+    dataTail = end;
+    next++;
+    LONG.setRelease(block, slot, next << LENGTH_BITS | bytes);
+    return true;
+  }
+
+  /// Whether an offer has failed and there is room since.
+  boolean hasNewRoom() {
+    return full && (long) LONG.getAcquire(block, consumedAt) != consumed;
+  }
+
+  private boolean hasRoom(long end) {
+    return next - consumed < slots && end - dataHead <= dataBytes;
+  }
+
+  private boolean refresh() {
+    full = false;
+    long now = (long) LONG.getAcquire(block, consumedAt);
+    if (now == consumed) {
+      return false;
+    }
+    consumed = now;
+    dataHead = dataEnds[(int) (now - 1) & (slots - 1)];
+    return true;
+  }
+
+  /// Where a payload goes that does not fit into a slot: to the next line, or to the beginning of
+  /// the data when it would pass the end.
+  static long dataStart(long tail, long bytes, int dataBytes) {
+    long before = dataBytes - (tail & (dataBytes - 1));
+    return before < bytes ? tail + before : tail;
+  }
+}

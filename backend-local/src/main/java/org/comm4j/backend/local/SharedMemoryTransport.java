@@ -1,0 +1,325 @@
+package org.comm4j.backend.local;
+
+import static org.comm4j.backend.local.BlockLayout.SLEEPING_AT;
+import static org.comm4j.backend.local.RingWriter.LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Objects;
+import java.util.Set;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// Messages and windows in memory that all ranks see: threads of one JVM or processes of one host,
+/// depending on where the [RankMemory] comes from.
+///
+/// Each ordered pair of ranks that talks has a ring ([RingWriter]) in the sender's block. A rank
+/// polls the rings of those who have ever offered it something: their next slots are in its own
+/// cache while nothing comes, so that an idle ring costs a nanosecond or two, and what comes is
+/// found with one transfer of a cache line.
+///
+/// **Sleeping.** A rank that is about to sleep says so in its block (1), and whoever has stored
+/// something for it looks there afterwards; full fences lie between store and look on both sides,
+/// so that one of them sees the other. Since this class can't know for which flags in the windows
+/// the engine waits, [#park] only announces the sleep at first and returns; the engine looks at
+/// everything once more and parks again, and only that call sleeps. Who wakes a sleeper clears the
+/// word, so that a burst makes one system call.
+final class SharedMemoryTransport implements Transport, PeerMemory {
+  static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
+
+  private static final int AWAKE = 0;
+  private static final int ASLEEP = 1;
+  private static final int SPINS = 4;
+
+  private final int rank;
+  private final BlockLayout layout;
+  private final RankMemory memory;
+  private final Doorbell doorbell;
+  private final IdlePolicy idle;
+  private final MemorySegment[] blocks;
+  private final MemorySegment[] windows;
+  private final MemorySegment[] sleepWords;
+  private final @Nullable RingWriter[] writers;
+  private final long[] connected;
+  private final Set<Extent> extents = new HashSet<>();
+  private final Object lock = new Object();
+
+  private RingReader[] readers = {};
+  private int turn;
+  private boolean announced;
+  private boolean waiting;
+  private long waitingSince;
+  private long lastPark;
+  private volatile boolean woken;
+  private volatile boolean closed;
+
+  /// @param memory closed with this transport
+  /// @param doorbell of the same kind on all ranks
+  SharedMemoryTransport(
+      int rank, BlockLayout layout, RankMemory memory, Doorbell doorbell, IdlePolicy idle) {
+    this.rank = rank;
+    this.layout = layout;
+    this.memory = memory;
+    this.doorbell = doorbell;
+    this.idle = idle;
+    int size = layout.ranks();
+    blocks = new MemorySegment[size];
+    windows = new MemorySegment[size];
+    sleepWords = new MemorySegment[size];
+    for (int peer = 0; peer < size; peer++) {
+      blocks[peer] = memory.block(peer);
+      windows[peer] = blocks[peer].asSlice(layout.windowAt(), layout.windowBytes());
+      sleepWords[peer] = blocks[peer].asSlice(SLEEPING_AT, Integer.BYTES);
+    }
+    writers = new @Nullable RingWriter[size];
+    connected = new long[layout.connectedWords()];
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return layout.ranks();
+  }
+
+  @Override
+  public int maxPayloadBytes(int peer) {
+    return layout.maxPayloadBytes();
+  }
+
+  @Override
+  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    assert peer != rank && payload.byteSize() <= layout.maxPayloadBytes();
+    RingWriter writer = writers[peer];
+    if (writer == null) {
+      writer = connect(peer);
+    }
+    if (!writer.offer(header, payload)) {
+      return false;
+    }
+    wake(peer);
+    return true;
+  }
+
+  @Override
+  public int poll(PayloadHandler handler, int limit) {
+    acceptNew();
+    int delivered = 0;
+    for (int visits = readers.length; visits > 0 && delivered < limit; visits--) {
+      // The next poll begins with the next peer, so that a busy one can't use up every limit.
+      RingReader reader = readers[turn];
+      turn = turn + 1 == readers.length ? 0 : turn + 1;
+      delivered += drain(reader, handler, limit - delivered);
+    }
+    if (delivered > 0) {
+      stayAwake();
+    }
+    return delivered;
+  }
+
+  @Override
+  public void park(long nanos) {
+    if (woken) {
+      woken = false;
+      stayAwake();
+      return;
+    }
+    if (nanos <= 0 || isTooEarlyToSleep()) {
+      return;
+    }
+    if (!announced) {
+      announced = true;
+      INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
+      VarHandle.fullFence();
+      return;
+    }
+    if (hasArrivals() || hasNewRoom()) {
+      stayAwake();
+      return;
+    }
+    doorbell.sleep(rank, sleepWords[rank], Math.min(nanos, idle.sleepNanos()));
+    lastPark = System.nanoTime();
+    if ((int) INT.getVolatile(sleepWords[rank], 0L) == AWAKE) {
+      stayAwake();
+    }
+  }
+
+  @Override
+  public void wakeUp() {
+    woken = true;
+    VarHandle.fullFence();
+    synchronized (lock) {
+      if (!closed) {
+        wake(rank);
+      }
+    }
+  }
+
+  @Override
+  public void wake(int peer) {
+    VarHandle.fullFence();
+    MemorySegment word = sleepWords[peer];
+    if ((int) INT.getOpaque(word, 0L) == ASLEEP && INT.compareAndSet(word, 0L, ASLEEP, AWAKE)) {
+      doorbell.ring(peer, word);
+    }
+  }
+
+  @Override
+  public long windowBytes() {
+    return layout.windowBytes();
+  }
+
+  @Override
+  public MemorySegment window(int peer) {
+    return windows[peer];
+  }
+
+  @Override
+  public void reserve(long offset, long bytes) {
+    Objects.checkFromIndexSize(offset, bytes, layout.windowBytes());
+    memory.reserve(layout.windowAt() + offset, bytes);
+  }
+
+  @Override
+  public Extent map(long offset, long bytes) {
+    reserve(offset, bytes);
+    synchronized (lock) {
+      var extent = new WindowExtent(offset, bytes);
+      extents.add(extent);
+      return extent;
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (lock) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      Set.copyOf(extents).forEach(Extent::close);
+      memory.close();
+    }
+  }
+
+  private RingWriter connect(int peer) {
+    memory.reserve(layout.ringAt(peer), layout.ringBytes());
+    var writer = new RingWriter(blocks[rank], layout, peer);
+    LONG.getAndBitwiseOr(blocks[peer], BlockLayout.connectedAt(rank), 1L << rank);
+    writers[peer] = writer;
+    return writer;
+  }
+
+  private int drain(RingReader reader, PayloadHandler handler, int limit) {
+    int delivered = reader.poll(handler, limit);
+    while (reader.giveBack()) {
+      wake(reader.peer());
+      delivered += reader.poll(handler, limit - delivered);
+    }
+    return delivered;
+  }
+
+  private void acceptNew() {
+    for (int word = 0; word < connected.length; word++) {
+      long now = (long) LONG.getAcquire(blocks[rank], BlockLayout.connectedAt(word << 6));
+      if (now != connected[word]) {
+        accept(word, now & ~connected[word]);
+        connected[word] = now;
+      }
+    }
+  }
+
+  private void accept(int word, long bits) {
+    for (long left = bits; left != 0; left &= left - 1) {
+      int peer = (word << 6) + Long.numberOfTrailingZeros(left);
+      readers = Arrays.copyOf(readers, readers.length + 1);
+      readers[readers.length - 1] = new RingReader(peer, blocks[peer], layout, rank);
+    }
+  }
+
+  private boolean hasArrivals() {
+    acceptNew();
+    for (RingReader reader : readers) {
+      if (reader.isReady()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private boolean hasNewRoom() {
+    for (RingWriter writer : writers) {
+      if (writer != null && writer.hasNewRoom()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private boolean isTooEarlyToSleep() {
+    long now = System.nanoTime();
+    if (!waiting || now - lastPark > IdlePolicy.GAP_NANOS) {
+      waiting = true;
+      waitingSince = now;
+    }
+    lastPark = now;
+    long waited = now - waitingSince;
+    if (waited < idle.spinNanos()) {
+      for (int i = 0; i < SPINS; i++) {
+        Thread.onSpinWait();
+      }
+      return true;
+    }
+    if (waited < idle.yieldNanos()) {
+      Thread.yield();
+      return true;
+    }
+    return false;
+  }
+
+  private void stayAwake() {
+    waiting = false;
+    if (announced) {
+      announced = false;
+      INT.setOpaque(sleepWords[rank], 0L, AWAKE);
+    }
+  }
+
+  private final class WindowExtent implements Extent {
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment segment;
+
+    WindowExtent(long offset, long bytes) {
+      try {
+        segment = memory.map(layout.windowAt() + offset, bytes, arena);
+      } catch (RuntimeException e) {
+        arena.close();
+        throw e;
+      }
+    }
+
+    @Override
+    public MemorySegment segment() {
+      return segment;
+    }
+
+    @Override
+    public void close() {
+      synchronized (lock) {
+        if (arena.scope().isAlive()) {
+          arena.close();
+          extents.remove(this);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package org.comm4j.backend.local;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/// Blocks of ranks that are threads of one JVM: address space that the operating system fills when
+/// it is touched, so there is nothing to reserve. Each rank sees it through an arena of its own; it
+/// is unmapped when the last rank has closed.
+final class ThreadMemory implements RankMemory {
+  private final int rank;
+  private final BlockLayout layout;
+  private final Shared shared;
+  private final Arena arena = Arena.ofShared();
+
+  private ThreadMemory(int rank, BlockLayout layout, Shared shared) {
+    this.rank = rank;
+    this.layout = layout;
+    this.shared = shared;
+  }
+
+  /// One for each rank.
+  ///
+  /// @return empty when there is not so much address space
+  static Optional<List<RankMemory>> group(BlockLayout layout, NativeCalls calls) {
+    return calls
+        .mapAnonymous(layout.ranks() * layout.blockBytes())
+        .map(all -> {
+          var shared = new Shared(all, calls, new AtomicInteger(layout.ranks()));
+          var group = new ArrayList<RankMemory>();
+          for (int rank = 0; rank < layout.ranks(); rank++) {
+            calls.adviseHuge(shared.window(rank, layout));
+            group.add(new ThreadMemory(rank, layout, shared));
+          }
+          return group;
+        });
+  }
+
+  @Override
+  public MemorySegment block(int peer) {
+    return part(peer * layout.blockBytes(), layout.blockBytes(), arena);
+  }
+
+  @Override
+  public void reserve(long offset, long bytes) {}
+
+  @Override
+  public MemorySegment map(long offset, long bytes, Arena owner) {
+    return part(rank * layout.blockBytes() + offset, bytes, owner);
+  }
+
+  @Override
+  public void close() {
+    if (arena.scope().isAlive()) {
+      arena.close();
+      shared.release();
+    }
+  }
+
+  private MemorySegment part(long offset, long bytes, Arena owner) {
+    return MemorySegment.ofAddress(shared.all().address() + offset).reinterpret(bytes, owner, null);
+  }
+
+  /// What the ranks have in common.
+  private record Shared(MemorySegment all, NativeCalls calls, AtomicInteger users) {
+    MemorySegment window(int rank, BlockLayout layout) {
+      return all.asSlice(rank * layout.blockBytes() + layout.windowAt(), layout.windowBytes());
+    }
+
+    void release() {
+      if (users.decrementAndGet() == 0) {
+        calls.unmap(all);
+      }
+    }
+  }
+}
