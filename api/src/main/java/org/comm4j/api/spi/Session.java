@@ -140,8 +140,8 @@ public interface Session extends AutoCloseable {
     /// The evidence where a rank has left in order.
     public static final String LEFT = "left the session";
 
-    /// Whether the rank has left in order: what it sent still arrives, and who needs nothing more
-    /// of it is not concerned.
+    /// {@return whether the rank has left in order} What it sent still arrives, and who needs
+    /// nothing more of it is not concerned.
     public boolean left() {
       return evidence.equals(LEFT);
     }
