@@ -1,0 +1,288 @@
+package org.comm4j.core.sim;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.SplittableRandom;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Transport;
+
+/// Connects ranks with random delays in virtual time. Payloads of one pair stay in order; those of
+/// different pairs overtake each other. The same seed gives the same run.
+///
+/// Single-threaded: whoever drives it moves ranks along and calls [#step()] when nothing moves.
+public final class SimNetwork implements AutoCloseable {
+  private final int size;
+  private final Link link;
+  private final SplittableRandom random;
+  private final Arena arena = Arena.ofShared();
+  private final SimTransport[] transports;
+  private final PriorityQueue<Event> events = new PriorityQueue<>();
+  private final Map<Long, Pair> pairs = new HashMap<>();
+  private final BitSet dead = new BitSet();
+  private long nowNs;
+  private long nextEvent;
+  private long delivered;
+
+  /// What every link is like.
+  ///
+  /// @param leastNs the shortest delay of a payload
+  /// @param mostNs the longest, at least `leastNs`
+  /// @param payloadBytes the largest payload, at least 256
+  /// @param inFlight how many payloads of a pair may be on their way, at least 1
+  /// @param windowBytes of each rank's window; 0 for ranks that can't read each other's memory
+  public record Link(long leastNs, long mostNs, int payloadBytes, int inFlight, long windowBytes) {
+    /// Delays of 1 to 50 µs, payloads of 1 KiB, 8 on their way, no windows.
+    public static final Link USUAL = new Link(1_000, 50_000, 1024, 8, 0);
+
+    public Link {
+      if (leastNs < 0 || mostNs < leastNs || payloadBytes < 256 || inFlight < 1 || windowBytes < 0) {
+        throw new IllegalArgumentException(
+            "link: %d..%d ns, payloads of %d bytes, %d in flight, windows of %d bytes (expected: 0 <= least <= most, at least 256, at least 1, at least 0)"
+                .formatted(leastNs, mostNs, payloadBytes, inFlight, windowBytes));
+      }
+    }
+  }
+
+  /// What happens at a time: a payload arrives, or, without one, a rank wakes.
+  private record Event(long atNs, long number, int from, int to, MemorySegment header, MemorySegment payload)
+      implements Comparable<Event> {
+    @Override
+    public int compareTo(Event other) {
+      int byTime = Long.compare(atNs, other.atNs);
+      return byTime != 0 ? byTime : Long.compare(number, other.number);
+    }
+  }
+
+  /// One direction between two ranks.
+  private static final class Pair {
+    private int inFlight;
+    private long lastNs;
+  }
+
+  /// @param size how many ranks
+  /// @param seed decides every delay
+  public SimNetwork(int size, Link link, long seed) {
+    this.size = size;
+    this.link = link;
+    this.random = new SplittableRandom(seed);
+    this.transports = new SimTransport[size];
+    for (int rank = 0; rank < size; rank++) {
+      transports[rank] = new SimTransport(rank);
+    }
+  }
+
+  /// A rank's end.
+  public Transport transport(int rank) {
+    return transports[rank];
+  }
+
+  /// A rank's view of all windows.
+  ///
+  /// @throws IllegalStateException if the link has none
+  public PeerMemory memory(int rank) {
+    if (link.windowBytes() == 0) {
+      throw new IllegalStateException("these ranks have no windows");
+    }
+    return new SimMemory(rank);
+  }
+
+  /// The virtual time.
+  public long nowNs() {
+    return nowNs;
+  }
+
+  /// How many payloads have arrived so far.
+  public long delivered() {
+    return delivered;
+  }
+
+  /// Lets virtual time pass without anything arriving.
+  public void pass(long nanos) {
+    nowNs += nanos;
+  }
+
+  /// Nothing leaves or reaches this rank any more; what is on its way from it still arrives.
+  public void kill(int rank) {
+    dead.set(rank);
+  }
+
+  /// Goes to the next arrival.
+  ///
+  /// @return the rank where something arrived, or -1 if nothing is on its way
+  public int step() {
+    while (true) {
+      Event event = events.poll();
+      if (event == null) {
+        return -1;
+      }
+      nowNs = Math.max(nowNs, event.atNs());
+      if (event.from() >= 0) {
+        pair(event.from(), event.to()).inFlight--;
+      }
+      if (!dead.get(event.to())) {
+        if (event.from() >= 0) {
+          delivered++;
+          transports[event.to()].inbox.add(event);
+        }
+        return event.to();
+      }
+    }
+  }
+
+  /// Whether anything is on its way.
+  public boolean isBusy() {
+    return !events.isEmpty();
+  }
+
+  private Pair pair(int from, int to) {
+    return pairs.computeIfAbsent((long) from * size + to, _ -> new Pair());
+  }
+
+  private long delay() {
+    return link.leastNs() + random.nextLong(link.mostNs() - link.leastNs() + 1);
+  }
+
+  @Override
+  public void close() {
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+  }
+
+  private final class SimTransport implements Transport {
+    private final int rank;
+    private final ArrayDeque<Event> inbox = new ArrayDeque<>();
+    private MemorySegment window = MemorySegment.NULL;
+    private boolean closed;
+
+    private SimTransport(int rank) {
+      this.rank = rank;
+    }
+
+    @Override
+    public int rank() {
+      return rank;
+    }
+
+    @Override
+    public int size() {
+      return size;
+    }
+
+    @Override
+    public int maxPayloadBytes(int peer) {
+      return link.payloadBytes();
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      if (closed) {
+        throw new TransportFailedException("simulated rank " + rank + " has closed", null);
+      }
+      Pair pair = pair(rank, peer);
+      if (pair.inFlight >= link.inFlight()) {
+        return false;
+      }
+      if (!dead.get(rank)) {
+        pair.inFlight++;
+        pair.lastNs = Math.max(pair.lastNs, nowNs + delay());
+        events.add(
+            new Event(pair.lastNs, nextEvent++, rank, peer, copy(header), copy(payload)));
+      }
+      return true;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      int count = 0;
+      for (Event event = inbox.poll(); event != null; event = count < limit ? inbox.poll() : null) {
+        handler.onPayload(event.from(), event.header(), event.payload());
+        count++;
+      }
+      return count;
+    }
+
+    /// Virtual time does not pass by waiting.
+    @Override
+    public void park(long nanos) {}
+
+    @Override
+    public void wakeUp() {
+      events.add(
+          new Event(nowNs, nextEvent++, -1, rank, MemorySegment.NULL, MemorySegment.NULL));
+    }
+
+    @Override
+    public void close() {
+      closed = true;
+    }
+
+    private MemorySegment window() {
+      if (window.byteSize() == 0) {
+        window = arena.allocate(link.windowBytes(), 4096);
+      }
+      return window;
+    }
+  }
+
+  private static MemorySegment copy(MemorySegment segment) {
+    return MemorySegment.ofArray(segment.toArray(JAVA_BYTE));
+  }
+
+  /// Windows in the memory of this process; a wake-up takes as long as a payload.
+  private final class SimMemory implements PeerMemory {
+    private final int rank;
+
+    private SimMemory(int rank) {
+      this.rank = rank;
+    }
+
+    @Override
+    public long windowBytes() {
+      return link.windowBytes();
+    }
+
+    @Override
+    public MemorySegment window(int peer) {
+      return transports[peer].window();
+    }
+
+    @Override
+    public void reserve(long offset, long bytes) {}
+
+    @Override
+    public Extent map(long offset, long bytes) {
+      Arena life = Arena.ofShared();
+      MemorySegment part =
+          MemorySegment.ofAddress(window(rank).asSlice(offset, bytes).address())
+              .reinterpret(bytes, life, null);
+      return new Extent() {
+        @Override
+        public MemorySegment segment() {
+          return part;
+        }
+
+        @Override
+        public void close() {
+          life.close();
+        }
+      };
+    }
+
+    @Override
+    public void wake(int peer) {
+      events.add(
+          new Event(
+              nowNs + delay(), nextEvent++, -1, peer, MemorySegment.NULL, MemorySegment.NULL));
+    }
+  }
+}
