@@ -1,6 +1,8 @@
 package org.comm4j.api;
 
 import java.util.Objects;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.comm4j.api.Collective.AllGather;
 import org.comm4j.api.Collective.AllGatherV;
 import org.comm4j.api.Collective.AllReduce;
@@ -34,8 +36,8 @@ final class Checks {
     Objects.requireNonNull(op, "op");
     if (!op.supports(input.type())) {
       throw new IllegalArgumentException(
-          "op: %s is not defined for %s (expected: an operator of the table in ReduceOp, for example %s)"
-              .formatted(op.name(), input.type(), suggestion(input.type())));
+          "op: %s is not defined for %s (expected: %s)"
+              .formatted(op.name(), input.type(), legal(input.type())));
     }
     if (op instanceof ReduceOp.UserDefined && input instanceof DeviceData) {
       throw new IllegalArgumentException(
@@ -44,12 +46,11 @@ final class Checks {
     }
   }
 
-  private static String suggestion(DataType type) {
-    return switch (type.kind()) {
-      case FLOAT, COMPLEX -> "SUM";
-      case SIGNED, UNSIGNED, BOOL -> "BIT_OR";
-      case PAIR -> "MIN_LOC";
-    };
+  private static String legal(DataType type) {
+    return Stream.of(ReduceOp.Predefined.values())
+        .filter(op -> op.supports(type))
+        .map(ReduceOp.Predefined::name)
+        .collect(Collectors.joining(", "));
   }
 
   static void sameType(String what, CommData data, CommData other) {
@@ -115,7 +116,7 @@ final class Checks {
       }
       case AllGatherV o -> {
         written("output", o.output());
-        parts(o.parts(), size);
+        parts("parts", o.parts(), size);
         partOf("input", o.input(), o.parts(), rank);
         ownPart("output", o.output(), o.input(), o.parts().displacement(rank));
       }
@@ -129,7 +130,7 @@ final class Checks {
       case GatherV o -> {
         if (rank == o.root()) {
           CommData output = written("output", onRoot("output", o.output(), rank));
-          Partition parts = parts(onRoot("parts", o.parts(), rank), size);
+          Partition parts = parts("parts", onRoot("parts", o.parts(), rank), size);
           partOf("input", o.input(), parts, rank);
           ownPart("output", output, o.input(), parts.displacement(rank));
         }
@@ -146,7 +147,7 @@ final class Checks {
         written("output", o.output());
         if (rank == o.root()) {
           CommData input = onRoot("input", o.input(), rank);
-          Partition parts = parts(onRoot("parts", o.parts(), rank), size);
+          Partition parts = parts("parts", onRoot("parts", o.parts(), rank), size);
           partOf("output", o.output(), parts, rank);
           ownPart("input", input, o.output(), parts.displacement(rank));
         }
@@ -158,7 +159,7 @@ final class Checks {
       }
       case ReduceScatterV o -> {
         written("output", o.output());
-        parts(o.parts(), size);
+        parts("parts", o.parts(), size);
         partOf("output", o.output(), o.parts(), rank);
         ownPart("input", o.input(), o.output(), o.parts().displacement(rank));
       }
@@ -172,8 +173,8 @@ final class Checks {
       }
       case AllToAllV o -> {
         written("output", o.output());
-        parts(o.sendParts(), size);
-        parts(o.receiveParts(), size);
+        parts("sendParts", o.sendParts(), size);
+        parts("receiveParts", o.receiveParts(), size);
       }
       case Scan o -> written("output", o.output());
       case ExclusiveScan o -> written("output", o.output());
@@ -210,29 +211,37 @@ final class Checks {
   }
 
   private static void peer(String what, int peer, int size) {
-    if (peer < 0 || peer >= size) {
-      throw new IllegalArgumentException(
-          "%s: %d (expected: 0..%d, the communicator has %d ranks)"
-              .formatted(what, peer, size - 1, size));
-    }
+    checkPeer(what, peer, size, "");
   }
 
   private static void source(int source, int size) {
     if (source != Communicator.ANY_SOURCE) {
-      peer("source", source, size);
+      checkPeer("source", source, size, " or ANY_SOURCE");
+    }
+  }
+
+  private static void checkPeer(String what, int peer, int size, String or) {
+    if (peer < 0 || peer >= size) {
+      throw new IllegalArgumentException(
+          "%s: %d (expected: 0..%d%s, the communicator has %d ranks)"
+              .formatted(what, peer, size - 1, or, size));
     }
   }
 
   private static void tag(String what, int tag) {
-    if (tag < 0 || tag > Communicator.MAX_TAG) {
-      throw new IllegalArgumentException(
-          "%s: %d (expected: 0..%d)".formatted(what, tag, Communicator.MAX_TAG));
-    }
+    checkTag(what, tag, "");
   }
 
   private static void anyTag(String what, int tag) {
     if (tag != Communicator.ANY_TAG) {
-      tag(what, tag);
+      checkTag(what, tag, " or ANY_TAG");
+    }
+  }
+
+  private static void checkTag(String what, int tag, String or) {
+    if (tag < 0 || tag > Communicator.MAX_TAG) {
+      throw new IllegalArgumentException(
+          "%s: %d (expected: 0..%d%s)".formatted(what, tag, Communicator.MAX_TAG, or));
     }
   }
 
@@ -260,11 +269,11 @@ final class Checks {
     }
   }
 
-  private static Partition parts(Partition parts, int size) {
+  private static Partition parts(String what, Partition parts, int size) {
     if (parts.ranks() != size) {
       throw new IllegalArgumentException(
-          "parts: for %d ranks (expected: %d, the communicator's size)"
-              .formatted(parts.ranks(), size));
+          "%s: for %d ranks (expected: %d, one part for each rank of the communicator)"
+              .formatted(what, parts.ranks(), size));
     }
     return parts;
   }
@@ -291,8 +300,7 @@ final class Checks {
       case DeviceData device ->
           b instanceof DeviceData other
               && device.device() == other.device()
-              && device.address() < other.address() + other.bytes()
-              && other.address() < device.address() + device.bytes();
+              && Ranges.overlap(device.address(), device.bytes(), other.address(), other.bytes());
     };
   }
 

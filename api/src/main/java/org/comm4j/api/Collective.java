@@ -1,5 +1,6 @@
 package org.comm4j.api;
 
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// An operation in which every rank of the communicator takes part. All ranks start the same
@@ -74,6 +75,11 @@ public sealed interface Collective extends Operation {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, the same on every rank
   record Broadcast(CommData data, int root) implements Rooted {
+    /// Checks what needs no group.
+    public Broadcast {
+      Objects.requireNonNull(data, "data");
+    }
+
     @Override
     public String label() {
       return "broadcast";
@@ -123,6 +129,7 @@ public sealed interface Collective extends Operation {
   record Gather(CommData input, @Nullable CommData output, int root) implements Rooted {
     /// Checks what needs no group.
     public Gather {
+      Objects.requireNonNull(input, "input");
       if (output != null) {
         Checks.sameType("output", output, input);
       }
@@ -145,6 +152,7 @@ public sealed interface Collective extends Operation {
       implements Rooted {
     /// Checks what needs no group.
     public GatherV {
+      Objects.requireNonNull(input, "input");
       if (output != null) {
         Checks.sameType("output", output, input);
         if (parts != null) {
@@ -168,6 +176,7 @@ public sealed interface Collective extends Operation {
   record Scatter(@Nullable CommData input, CommData output, int root) implements Rooted {
     /// Checks what needs no group.
     public Scatter {
+      Objects.requireNonNull(output, "output");
       if (input != null) {
         Checks.sameType("input", input, output);
       }
@@ -190,6 +199,7 @@ public sealed interface Collective extends Operation {
       implements Rooted {
     /// Checks what needs no group.
     public ScatterV {
+      Objects.requireNonNull(output, "output");
       if (input != null) {
         Checks.sameType("input", input, output);
         if (parts != null) {

@@ -131,11 +131,9 @@ public sealed interface CommData permits HostData, DeviceData {
   private static MemorySegment inOrder(Buffer buffer, ByteOrder order) {
     if (order != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
-          "buffer's byte order: "
-              + order
-              + " (expected: the native one, "
-              + ByteOrder.nativeOrder()
-              + ")");
+          "buffer's byte order: %s (expected: the native one, %s); call"
+                  .formatted(order, ByteOrder.nativeOrder())
+              + " order(ByteOrder.nativeOrder()) on the ByteBuffer that it views");
     }
     return MemorySegment.ofBuffer(buffer);
   }

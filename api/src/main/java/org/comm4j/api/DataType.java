@@ -118,7 +118,11 @@ public enum DataType {
   public static DataType ofId(int id) {
     DataType type = id >= 0 && id < BY_ID.length ? BY_ID[id] : null;
     if (type == null) {
-      throw new IllegalArgumentException("data type id: " + id + " (no type has this id)");
+      throw new IllegalArgumentException(
+          "data type id: "
+              + id
+              + " (expected: an id of DataType's constants); use the same version of"
+              + " comm4j on both sides");
     }
     return type;
   }

@@ -18,7 +18,7 @@ public final class HostData implements CommData {
     this.array = segment.heapBase().orElse(null);
     if (type.bytes(count) != segment.byteSize()) {
       throw new IllegalArgumentException(
-          "segment: %d bytes (expected: a multiple of %d, the size of %s)"
+          "segment: %d bytes (expected: a multiple of %d, the size of %s); cut it or change the type"
               .formatted(segment.byteSize(), type.bytes(), type));
     }
   }
@@ -54,12 +54,14 @@ public final class HostData implements CommData {
   ///
   /// @param other the view to compare with
   public boolean overlaps(HostData other) {
+    if (bytes() == 0 || other.bytes() == 0) {
+      return false;
+    }
     if (isOpaque() || other.isOpaque()) {
       return segment.asOverlappingSlice(other.segment).isPresent();
     }
     return isSameArray(other)
-        && segment.address() < other.segment.address() + other.bytes()
-        && other.segment.address() < segment.address() + bytes();
+        && Ranges.overlap(segment.address(), bytes(), other.segment.address(), other.bytes());
   }
 
   /// {@return whether the two views are of exactly the same bytes}

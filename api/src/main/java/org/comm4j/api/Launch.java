@@ -67,18 +67,18 @@ record Launch(
 
   private IllegalArgumentException contradiction(Variable mine, Launch other, Variable theirs) {
     return new IllegalArgumentException(
-        "%s is %d but %s is %d (expected: one answer; %s says rank %d of %d, %s says rank %d of %d);"
-                .formatted(
-                    mine.name(),
-                    mine.value(),
-                    theirs.name(),
-                    theirs.value(),
-                    launcher,
-                    rank.value(),
-                    size.value(),
-                    other.launcher,
-                    other.rank.value(),
-                    other.size.value())
-            + " unset the variables of the launcher that did not start this process");
+        ("%s is %d but %s is %d (expected: one answer; %s says rank %d of %d, %s says rank %d of"
+                + " %d); unset the variables of the launcher that did not start this process")
+            .formatted(
+                mine.name(),
+                mine.value(),
+                theirs.name(),
+                theirs.value(),
+                launcher,
+                rank.value(),
+                size.value(),
+                other.launcher,
+                other.rank.value(),
+                other.size.value()));
   }
 }

@@ -47,6 +47,9 @@ public final class Partition {
   /// @param ranks how many ranks have a part, at least 0
   /// @param count how many elements each part has, at least 0
   public static Partition even(int ranks, long count) {
+    if (ranks < 0) {
+      throw new IllegalArgumentException("ranks: " + ranks + " (expected: 0 or more)");
+    }
     long[] counts = new long[ranks];
     Arrays.fill(counts, count);
     return of(counts);
@@ -104,7 +107,7 @@ public final class Partition {
       }
       if (displacements[rank] > Long.MAX_VALUE - counts[rank]) {
         throw new IllegalArgumentException(
-            "rank %d's part: count %d at %d ends beyond a signed 64-bit number"
+            "rank %d's part: count %d at %d (expected: an end within a signed 64-bit number)"
                 .formatted(rank, counts[rank], displacements[rank]));
       }
       if (counts[rank] > 0) {
@@ -129,7 +132,7 @@ public final class Partition {
       }
       if (last >= 0 && displacements[rank] < displacements[last] + counts[last]) {
         throw new IllegalArgumentException(
-            "rank %d's part (%d elements at %d) overlaps rank %d's (%d at %d); parts must be disjoint"
+            "rank %d's part (%d elements at %d) overlaps rank %d's (%d at %d) (expected: no overlap)"
                 .formatted(
                     rank,
                     counts[rank],

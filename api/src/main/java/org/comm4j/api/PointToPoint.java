@@ -1,5 +1,7 @@
 package org.comm4j.api;
 
+import java.util.Objects;
+
 /// A message between two ranks. A message goes to the first matching [Receive] of its receiver:
 /// messages of one pair of ranks and one tag match in the order in which they were started, on both
 /// sides. A rank may send to itself.
@@ -15,6 +17,11 @@ public sealed interface PointToPoint extends Operation {
   /// @param destination the receiving rank
   /// @param tag `0..`[Communicator#MAX_TAG]
   record Send(CommData data, int destination, int tag) implements PointToPoint {
+    /// Checks what needs no group.
+    public Send {
+      Objects.requireNonNull(data, "data");
+    }
+
     @Override
     public String label() {
       return "send";
@@ -27,6 +34,11 @@ public sealed interface PointToPoint extends Operation {
   /// @param source the sending rank or [Communicator#ANY_SOURCE]
   /// @param tag the message's tag or [Communicator#ANY_TAG]
   record Receive(CommData data, int source, int tag) implements PointToPoint {
+    /// Checks what needs no group.
+    public Receive {
+      Objects.requireNonNull(data, "data");
+    }
+
     @Override
     public String label() {
       return "receive";

@@ -174,8 +174,8 @@ final class Settings {
                   "liveness",
                   "COMM_LIVENESS",
                   Optional.of("--liveness"),
-                  "How long a peer may be silent before it counts as failed; it gives a sign of life"
-                      + " four times as often.",
+                  "How long a peer may be silent before it counts as failed; it gives a sign of"
+                      + " life four times as often.",
                   "time",
                   Values.text(LIVENESS),
                   "A long pause of a large heap or a swapping host passes; a dead host is known"
