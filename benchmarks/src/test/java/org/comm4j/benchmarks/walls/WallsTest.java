@@ -44,7 +44,8 @@ class WallsTest {
           "algorithm", Set.of("schedule"),
           "select", Set.of("schedule", "algorithm"),
           "transport", Set.of(),
-          "sim", Set.of("transport"),
+          // A simulated group is an engine on a simulated transport; nothing uses it.
+          "sim", Set.of("transport", "session", "engine", "select"),
           "kernel", Set.of(),
           "session", Set.of(),
           "engine", Set.of("schedule", "algorithm", "select", "transport", "kernel", "session"));
@@ -59,9 +60,20 @@ class WallsTest {
           "io.aeron..", List.of("org.comm4j.backend.aeron"),
           "jcuda..", List.of("org.comm4j.backend.cuda"));
 
-  /// The only readers of environment and system properties.
+  /// The only readers of environment and system properties; what configures is read by CommConfig.
   private static final Set<String> READERS_OF_ENVIRONMENT =
-      Set.of("org.comm4j.api.CommConfig", "org.comm4j.cli.Main");
+      Set.of(
+          "org.comm4j.api.CommConfig",
+          // Hand the whole environment to CommConfig.
+          "org.comm4j.api.Backends",
+          "org.comm4j.api.Communicators",
+          "org.comm4j.api.LocalGroup",
+          // Ask for facts of the platform: system, processor, folder for temporary files.
+          "org.comm4j.backend.local.LocalTransports",
+          "org.comm4j.backend.local.NativeCalls",
+          // Takes the seed of a run that is to be repeated.
+          "org.comm4j.tck.TransportContract",
+          "org.comm4j.cli.Main");
 
   static final List<String> MODULE_NAMES = House.NAMES;
 
