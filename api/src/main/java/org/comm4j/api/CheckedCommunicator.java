@@ -206,6 +206,11 @@ final class CheckedCommunicator implements Communicator {
     return request;
   }
 
+  /// How many requests are held because they may not have ended.
+  int inFlight() {
+    return inFlight.size();
+  }
+
   /// Forgets requests that have ended without anybody looking; seldom enough to cost nothing.
   private void sweep() {
     if (inFlight.size() >= sweepAt) {

@@ -298,7 +298,7 @@ final class CheckedRequest implements Request {
         }
         return;
       }
-      LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
+      pause();
       left = nanos - (System.nanoTime() - start);
     } while (outcome == null && left > 0);
   }
@@ -313,11 +313,19 @@ final class CheckedRequest implements Request {
               .formatted(operation.label(), gate, me.getName()));
     }
     Thread holder = owner.compareAndExchange(null, me);
-    if (holder != null) {
-      throw new ConcurrentUseException(
-          "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
-              .formatted(operation.label(), gate, me.getName(), holder.getName()));
+    while (holder != null) {
+      if (gate.isOpen()) {
+        throw new ConcurrentUseException(
+            "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
+                .formatted(operation.label(), gate, me.getName(), holder.getName()));
+      }
+      pause(); // it is close() that awaits it, not for long
+      holder = owner.compareAndExchange(null, me);
     }
+  }
+
+  private static void pause() {
+    LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
   }
 
   private boolean tryAcquire() {

@@ -77,7 +77,8 @@ final class Choice {
     String remedy =
         found.stream()
             .map(Found::name)
-            .filter(each -> distance(each, name) <= Math.max(1, name.length() / 3))
+            .filter(each -> distance(each, name) < each.length())
+            .filter(each -> distance(each, name) <= Math.clamp(name.length() / 3, 2, 4))
             .min(Comparator.comparingInt(each -> distance(each, name)))
             .map(each -> "did you mean '" + each + "'?")
             .orElse("add comm4j-backend-" + name + " to the class path, or name another one");

@@ -1,5 +1,6 @@
 package org.comm4j.api;
 
+import java.net.URL;
 import java.security.CodeSource;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -65,7 +66,10 @@ final class Discovery {
     PluginPath plugins = PluginPath.of(config.pluginPath().orElse(""), parent);
     plugins.problems().forEach((entry, reason) -> discovery.broken(entry, reason, entry));
     Services.forEach(
-        BackendProvider.class, plugins.loader(), discovery::read, discovery::notLoaded);
+        BackendProvider.class,
+        plugins.loader(),
+        discovery::read,
+        (className, failure) -> discovery.notLoaded(className, plugins.loader(), failure));
     return discovery.withoutDuplicates();
   }
 
@@ -85,8 +89,12 @@ final class Discovery {
     return union;
   }
 
-  private void notLoaded(String className, Throwable failure) {
-    broken(className, "it can't be loaded: " + text(failure), className);
+  private void notLoaded(String className, ClassLoader loader, Throwable failure) {
+    URL file = loader.getResource(className.replace('.', '/') + ".class");
+    broken(
+        className,
+        "it can't be loaded: " + text(failure),
+        className + (file == null ? "" : " (" + file.getPath() + ")"));
   }
 
   private void read(ServiceLoader.Provider<BackendProvider> service) {
@@ -197,8 +205,12 @@ final class Discovery {
     return type.getName() + (location == null ? "" : " (" + location + ")");
   }
 
+  /// What happened, and what was behind it.
   private static String text(Throwable failure) {
-    Throwable cause = failure.getCause();
-    return cause == null ? failure.toString() : failure.getMessage() + ": " + cause;
+    Throwable root = failure;
+    for (int depth = 0; root.getCause() != null && depth < 10; depth++) {
+      root = root.getCause();
+    }
+    return root.equals(failure) ? failure.toString() : failure.getMessage() + ": " + root;
   }
 }

@@ -17,7 +17,7 @@ final class Services {
   /// More broken entries than any class path has; a loader that reports more does not move on.
   private static final int MAX_BROKEN = 1000;
 
-  private static final Pattern PROVIDER_IN_MESSAGE = Pattern.compile("[Pp]rovider (\\S+?),? ");
+  private static final Pattern CLASS_NAME = Pattern.compile("(?<![\\w./:-])\\w+(\\.[\\w$]+)+(?= )");
 
   private Services() {}
 
@@ -61,8 +61,8 @@ final class Services {
   }
 
   private static String nameIn(@Nullable String message) {
-    Matcher matcher = PROVIDER_IN_MESSAGE.matcher(message == null ? "" : message + " ");
-    return matcher.find() ? matcher.group(1) : "(unknown)";
+    Matcher matcher = CLASS_NAME.matcher(message == null ? "" : message + " ");
+    return matcher.find() ? matcher.group() : "(unknown)";
   }
 
   /// All providers that can be made; the others are logged.

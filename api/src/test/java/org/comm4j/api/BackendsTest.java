@@ -1,0 +1,308 @@
+package org.comm4j.api;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.MalformedURLException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.jar.JarEntry;
+import java.util.jar.JarOutputStream;
+import java.util.stream.Stream;
+import javax.tools.ToolProvider;
+import org.comm4j.api.BackendInfo.Status;
+import org.comm4j.api.spi.RankKind;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Lists backends from jars that are made here, most of them broken.
+class BackendsTest {
+  private static final String GOOD =
+      """
+      package strangers;
+
+      import java.util.Set;
+      import org.comm4j.api.Capability;
+      import org.comm4j.api.CommConfig;
+      import org.comm4j.api.spi.Availability;
+      import org.comm4j.api.spi.BackendProvider;
+      import org.comm4j.api.spi.RankKind;
+
+      public class Good implements BackendProvider {
+        public Good() {}
+        @Override public String name() { return "good"; }
+        @Override public String version() { return "7.1"; }
+        @Override public RankKind rankKind() { return RankKind.PROCESSES; }
+        @Override public int priority() { return 70; }
+        @Override public String reaches() { return "everybody"; }
+        @Override public Set<Capability> capabilities() { return Set.of(Capability.SPLIT); }
+        @Override public Set<String> options() { return Set.of(); }
+        @Override public Availability availability(CommConfig config) {
+          return Availability.ready();
+        }
+      }
+      """;
+
+  @TempDir Path folder;
+  private final List<Path> jars = new ArrayList<>();
+  private List<BackendInfo> before = List.of();
+
+  @BeforeEach
+  void listWhatTheTestsHave() {
+    before = Backends.availableBackends();
+    assertThat(before).extracting(BackendInfo::name).containsExactly("fake-threads", "fake-net");
+  }
+
+  @Test
+  void available_good_isReadyWithEverythingItSays() throws Exception {
+    jar("Good", source("Good"));
+
+    assertThat(added())
+        .containsExactly(
+            new BackendInfo(
+                "good",
+                Status.READY,
+                java.util.Optional.of(RankKind.PROCESSES),
+                70,
+                "everybody",
+                "7.1",
+                java.util.Set.of(Capability.SPLIT),
+                java.util.Optional.empty(),
+                java.util.Optional.empty()));
+    assertThat(listed()).extracting(BackendInfo::name).first().isEqualTo("good");
+  }
+
+  @Test
+  void available_unavailable_saysWhyAndWhatToDo() throws Exception {
+    jar("Away", source("Away", "Availability.ready()", "Availability.unavailable(\"w\", \"r\")"));
+
+    BackendInfo row = onlyOneAdded();
+    assertThat(row.status()).isEqualTo(Status.UNAVAILABLE);
+    assertThat(row.reason()).hasValue("w");
+    assertThat(row.remedy()).hasValue("r");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "public Bad() {}|public Bad() { throw new IllegalStateException(\"tick\"); }|strangers.Bad|tick",
+        "public Bad() {}|public Bad() { throw new StackOverflowError(\"deep\"); }|strangers.Bad|deep",
+        "public Bad() {}|private Bad() {}|strangers.Bad|public",
+        "public Bad() {}|static { if (true) throw new RuntimeException(\"init\"); } public Bad() {}|strangers.Bad|init",
+        "return \"good\"|return null|strangers.Bad|name() failed",
+        "return \"good\"|return \"Good One\"|strangers.Bad|'Good One' (expected: lower-case",
+        "return \"good\"|return \"auto\"|strangers.Bad|not 'auto'",
+        "return \"good\"|throw new AssertionError(\"nameless\")|strangers.Bad|nameless",
+        "return \"7.1\"|return null|good|null",
+        "return RankKind.PROCESSES|return null|good|null",
+        "return 70|return 101|good|priority: 101 (expected: 0..100)",
+        "return 70|throw new LinkageError(\"old\")|good|old",
+        "return \"everybody\"|return null|good|null",
+        "return Set.of(Capability.SPLIT)|return null|good|Null",
+        "return Set.of()|return java.util.Collections.singleton(null)|good|Null",
+        "return Availability.ready()|return null|good|null",
+        "return Availability.ready()|return Availability.unavailable(null, null)|good|null",
+        "return Availability.ready()|throw new NoClassDefFoundError(\"x/Y\")|good|x/Y"
+      })
+  void available_broken_isARowWithItsReason(
+      String original, String replacement, String name, String reason) throws Exception {
+    jar("Bad", source("Bad", original, replacement));
+
+    BackendInfo row = onlyOneAdded();
+    assertThat(row.status()).isEqualTo(Status.BROKEN);
+    assertThat(row.name()).isEqualTo(name);
+    assertThat(row.reason().orElseThrow()).contains(reason);
+    assertThat(row.remedy().orElseThrow()).contains("strangers.Bad").contains("Bad.jar");
+  }
+
+  @Test
+  void available_oldInterface_isARow() throws Exception {
+    String old = "package org.comm4j.api.spi; public interface BackendProvider { String name(); }";
+    String provider =
+        """
+        package strangers;
+
+        public class Old implements org.comm4j.api.spi.BackendProvider {
+          public Old() {}
+          @Override public String name() { return "old"; }
+        }
+        """;
+    jar("Old", old, provider);
+
+    BackendInfo row = onlyOneAdded();
+    assertThat(row.name()).isEqualTo("old");
+    assertThat(row.status()).isEqualTo(Status.BROKEN);
+    assertThat(row.reason().orElseThrow()).contains("AbstractMethodError");
+  }
+
+  @Test
+  void available_classMissingOrUnreadable_isARow() throws Exception {
+    Path missing = folder.resolve("missing.jar");
+    writeJar(missing, "strangers.Missing\nstrangers.Broken\nno provider\n", Path.of("none"));
+    jars.add(missing);
+    jar("Good", source("Good"));
+
+    assertThat(added())
+        .filteredOn(row -> row.status() == Status.BROKEN)
+        .isNotEmpty()
+        .allSatisfy(row -> assertThat(row.reason()).isPresent());
+    assertThat(added()).extracting(BackendInfo::name).contains("good");
+  }
+
+  @Test
+  void available_notAProvider_isARow() throws Exception {
+    jar("Nothing", "package strangers; public class Nothing {}");
+
+    BackendInfo row = onlyOneAdded();
+    assertThat(row.status()).isEqualTo(Status.BROKEN);
+    assertThat(row.name()).isEqualTo("strangers.Nothing");
+  }
+
+  @Test
+  void available_baseClassMissing_isARow() throws Exception {
+    jar(
+        "Child",
+        "package strangers; class Base {}",
+        source("Child").replace("implements", "extends Base implements"));
+    Path jar = jars.getLast();
+    Files.delete(folder.resolve("Child-classes/strangers/Base.class"));
+    writeJar(jar, "strangers.Child\n", folder.resolve("Child-classes"));
+
+    assertThat(onlyOneAdded().status()).isEqualTo(Status.BROKEN);
+    assertThat(onlyOneAdded().reason().orElseThrow()).contains("strangers/Base");
+  }
+
+  @Test
+  void available_duplicateNames_areAllBroken() throws Exception {
+    jar("First", source("First"));
+    jar("Second", source("Second"));
+
+    assertThat(added())
+        .hasSize(2)
+        .allSatisfy(row -> {
+          assertThat(row.name()).isEqualTo("good");
+          assertThat(row.status()).isEqualTo(Status.BROKEN);
+          assertThat(row.reason().orElseThrow())
+              .contains("strangers.First", "First.jar", "strangers.Second", "Second.jar");
+          assertThat(row.remedy()).isPresent();
+        });
+  }
+
+  @Test
+  void available_pluginPath_addsWhatIsThereAndSaysWhatIsNot() throws Exception {
+    jar("Good", source("Good"));
+    String path =
+        Stream.of(folder.resolve("*"), folder.resolve("absent.jar"), folder.resolve("no/*"))
+            .map(Path::toString)
+            .reduce((a, b) -> a + java.io.File.pathSeparator + b)
+            .orElseThrow();
+
+    List<BackendInfo> rows =
+        Backends.availableBackends(CommConfig.builder().pluginPath(path).build());
+
+    assertThat(rows).extracting(BackendInfo::name).contains("good", "fake-net", "fake-threads");
+    assertThat(rows)
+        .filteredOn(row -> row.status() == Status.BROKEN)
+        .hasSize(2)
+        .allSatisfy(row -> assertThat(row.reason().orElseThrow()).contains("COMM_PLUGIN_PATH"));
+  }
+
+  @Test
+  void available_contextLoaderWithoutThisApi_isNotUsed() throws Exception {
+    Thread me = Thread.currentThread();
+    ClassLoader original = me.getContextClassLoader();
+    try (var stranger = new URLClassLoader(new URL[0], null)) {
+      me.setContextClassLoader(stranger);
+      assertThat(Backends.availableBackends()).isEqualTo(before);
+    } finally {
+      me.setContextClassLoader(original);
+    }
+  }
+
+  // --- tools ---
+
+  private BackendInfo onlyOneAdded() throws IOException {
+    List<BackendInfo> added = added();
+    assertThat(added).hasSize(1);
+    return added.getFirst();
+  }
+
+  private List<BackendInfo> added() throws IOException {
+    return listed().stream().filter(row -> !before.contains(row)).toList();
+  }
+
+  private List<BackendInfo> listed() throws IOException {
+    Thread me = Thread.currentThread();
+    ClassLoader original = me.getContextClassLoader();
+    URL[] urls = jars.stream().map(BackendsTest::url).toArray(URL[]::new);
+    try (var loader = new URLClassLoader(urls, getClass().getClassLoader())) {
+      me.setContextClassLoader(loader);
+      return Backends.availableBackends();
+    } finally {
+      me.setContextClassLoader(original);
+    }
+  }
+
+  private static URL url(Path path) {
+    try {
+      return path.toUri().toURL();
+    } catch (MalformedURLException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static String source(String type) {
+    return GOOD.replace("class Good", "class " + type).replace("Good()", type + "()");
+  }
+
+  private static String source(String type, String original, String replacement) {
+    assertThat(source(type)).contains(original);
+    return source(type).replace(original, replacement);
+  }
+
+  /// Compiles sources and packs those of the package `strangers`, with the type as a provider.
+  private void jar(String type, String... sources) throws IOException {
+    Path classes = Files.createDirectories(folder.resolve(type + "-classes"));
+    List<String> arguments =
+        new ArrayList<>(List.of("-proc:none", "-cp", System.getProperty("java.class.path"), "-d"));
+    arguments.add(classes.toString());
+    for (String source : sources) {
+      String name = source.replaceAll("(?s).*?(class|interface) (\\w+).*", "$2");
+      Path file = Files.createDirectories(folder.resolve(type)).resolve(name + ".java");
+      Files.writeString(file, source);
+      arguments.add(file.toString());
+    }
+    int code =
+        ToolProvider.getSystemJavaCompiler()
+            .run(null, null, null, arguments.toArray(String[]::new));
+    assertThat(code).isZero();
+    Path jar = folder.resolve(type + ".jar");
+    writeJar(jar, "strangers." + type + "\n", classes);
+    jars.add(jar);
+  }
+
+  private static void writeJar(Path jar, String services, Path classes) throws IOException {
+    try (var out = new JarOutputStream(Files.newOutputStream(jar))) {
+      out.putNextEntry(new JarEntry("META-INF/services/org.comm4j.api.spi.BackendProvider"));
+      out.write(services.getBytes(StandardCharsets.UTF_8));
+      Path packed = classes.resolve("strangers");
+      if (Files.exists(packed)) {
+        try (Stream<Path> files = Files.walk(packed)) {
+          for (Path file : files.filter(Files::isRegularFile).toList()) {
+            out.putNextEntry(new JarEntry(classes.relativize(file).toString()));
+            out.write(Files.readAllBytes(file));
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,596 @@
+package org.comm4j.api;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.comm4j.api.spi.CallListener;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class CheckedCommunicatorTest {
+  private final FakeCommunicator backend = new FakeCommunicator(1, 4, "fake-net");
+  private final AtomicInteger ended = new AtomicInteger();
+  private final LaunchScope scope = new LaunchScope(ended::incrementAndGet);
+  private final Communicator comm = new CheckedCommunicator(backend, scope, CallListeners.NONE);
+
+  // --- arguments ---
+
+  @Test
+  void run_wrongRoot_neverReachesTheBackend() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> comm.broadcast(new float[2], 7))
+        .withMessageContaining("root: 7")
+        .withMessageContaining("0..3");
+    assertThat(backend.calls).isEmpty();
+    comm.broadcast(new float[2], 3);
+    assertThat(backend.calls).containsExactly("broadcast");
+  }
+
+  @Test
+  void run_closedArena_isRefusedByName() {
+    Arena arena = Arena.ofShared();
+    CommData data = CommData.of(DataType.FLOAT32, arena.allocate(16));
+    arena.close();
+
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> comm.broadcast(data, 0))
+        .withMessageContaining("data: FLOAT32 × 4")
+        .withMessageContaining("closed");
+    assertThat(backend.calls).isEmpty();
+  }
+
+  @Test
+  void run_confinedArena_isFineOnItsThreadOnly() throws Exception {
+    try (Arena arena = Arena.ofConfined()) {
+      CommData data = CommData.of(DataType.FLOAT32, arena.allocate(16));
+      comm.broadcast(data, 0);
+
+      assertThat(onThread("other", () -> comm.broadcast(data, 0)))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("confined to another thread than 'other'");
+    }
+    assertThat(backend.calls).containsExactly("broadcast");
+  }
+
+  @Test
+  void start_confinedArena_isRefused() {
+    try (Arena arena = Arena.ofConfined()) {
+      var operation =
+          new Collective.Broadcast(CommData.of(DataType.FLOAT32, arena.allocate(16)), 0);
+      PersistentRequest prepared = comm.prepare(operation);
+
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> comm.start(operation))
+          .withMessageContaining("confined arena")
+          .withMessageContaining("fine in blocking calls");
+      assertThatIllegalArgumentException().isThrownBy(prepared::start);
+      prepared.run();
+    }
+    assertThat(backend.calls).containsExactly("broadcast");
+  }
+
+  @Test
+  void run_memoryThatTheRankIgnores_isNotChecked() {
+    Arena arena = Arena.ofShared();
+    CommData closed = CommData.of(DataType.FLOAT32, arena.allocate(16));
+    arena.close();
+
+    comm.reduce(CommData.of(new float[4]), closed, ReduceOp.SUM, 0);
+
+    assertThat(backend.calls).containsExactly("reduce");
+  }
+
+  @Test
+  void run_deviceData_isUnsupportedInTheHost() {
+    CommData data = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 4096, 4, 0);
+
+    assertThatExceptionOfType(UnsupportedException.class)
+        .isThrownBy(() -> comm.broadcast(data, 0))
+        .withMessageContaining("fake-net");
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  @Test
+  void split_negativeColor_isRefused() {
+    assertThatIllegalArgumentException().isThrownBy(() -> comm.split(-2, 0));
+    assertThat(comm.split(Communicator.NO_COLOR, 0)).isEmpty();
+  }
+
+  // --- threads ---
+
+  @Test
+  void run_whileAnotherThreadIsInside_namesBothThreads() throws Exception {
+    var inside = new CountDownLatch(1);
+    var leave = new CountDownLatch(1);
+    backend.onRun =
+        _ -> {
+          inside.countDown();
+          awaitUninterruptibly(leave);
+          return null;
+        };
+    var first = new FutureTask<>(() -> comm.broadcast(new float[1], 0), true);
+    Thread.ofPlatform().name("first").start(first);
+    awaitUninterruptibly(inside);
+
+    assertThat(onThread("second", () -> comm.allReduce(1.0, ReduceOp.SUM)))
+        .isInstanceOf(ConcurrentUseException.class)
+        .hasMessageContaining("'first'")
+        .hasMessageContaining("'second'")
+        .hasMessageContaining("allReduce");
+
+    leave.countDown();
+    assertThat(first.get()).isTrue();
+    backend.onRun = _ -> null;
+    comm.broadcast(new float[1], 0);
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  @Test
+  void run_fromInsideAnOperator_saysSo() {
+    List<Throwable> thrown = new ArrayList<>();
+    Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    backend.onRun =
+        _ -> {
+          thrown.add(catchThrowable(comm::sync));
+          thrown.add(catchThrowable(request::await));
+          thrown.add(catchThrowable(comm::close));
+          assertThat(request.isDone()).isFalse();
+          return null;
+        };
+
+    comm.broadcast(new float[1], 0);
+
+    assertThat(thrown)
+        .hasSize(3)
+        .allSatisfy(e ->
+            assertThat(e)
+                .isInstanceOf(ConcurrentUseException.class)
+                .hasMessageContaining("inside")
+                .hasMessageContaining("operator"));
+    assertThat(comm.isClosed()).isFalse();
+  }
+
+  @Test
+  void run_fromWhatDependsOnAFuture_saysSo() {
+    Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    List<Throwable> thrown = new ArrayList<>();
+    var future =
+        request.toCompletableFuture().thenRun(() -> thrown.add(catchThrowable(comm::barrier)));
+    backend.pending().end(null);
+
+    future.join();
+    assertThat(thrown).singleElement().isInstanceOf(ConcurrentUseException.class);
+    comm.barrier();
+  }
+
+  // --- failures ---
+
+  @Test
+  void run_broken_throwsTheSameExceptionWithoutTheBackend() {
+    var failure = new PeerFailedException(List.of(2), List.of(2), "gone", null);
+    backend.failure = failure;
+
+    assertThatThrownBy(() -> comm.broadcast(new float[1], 0)).isSameAs(failure);
+    assertThatThrownBy(comm::barrier).isSameAs(failure);
+    assertThatThrownBy(comm::duplicate).isSameAs(failure);
+    assertThat(backend.calls).isEmpty();
+    assertThat(comm.failure()).containsSame(failure);
+  }
+
+  @Test
+  void shrink_broken_works() {
+    backend.failure = new PeerFailedException(List.of(2), List.of(2), "gone", null);
+
+    Shrunk shrunk = comm.shrink();
+
+    assertThat(shrunk.oldRanks()).containsExactly(1);
+    comm.close();
+    assertThat(ended).hasValue(0);
+    shrunk.communicator().barrier();
+    shrunk.communicator().close();
+    assertThat(ended).hasValue(1);
+  }
+
+  @Test
+  void run_outOfMemory_breaksTheCommunicatorForTheOthersToo() {
+    var error = new OutOfMemoryError("test");
+    backend.onRun =
+        _ -> {
+          throw error;
+        };
+
+    assertThatThrownBy(() -> comm.broadcast(new float[1], 0)).isSameAs(error);
+
+    assertThat(backend.calls).containsExactly("broadcast", "abort");
+    assertThat(comm.failure().orElseThrow())
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("OutOfMemoryError")
+        .hasCause(error);
+  }
+
+  @Test
+  void run_refusedByTheBackend_leavesItUsable() {
+    backend.onRun =
+        _ -> {
+          throw new UnsupportedException("no");
+        };
+
+    assertThatExceptionOfType(UnsupportedException.class)
+        .isThrownBy(() -> comm.broadcast(new float[1], 0));
+
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  @Test
+  void allocate_noSpace_leavesItUsable() {
+    assertThatExceptionOfType(TransportFailedException.class)
+        .isThrownBy(() -> comm.allocate(DataType.FLOAT32, 8));
+    assertThatIllegalArgumentException().isThrownBy(() -> comm.allocate(DataType.FLOAT32, -1));
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  @Test
+  void abort_whileAnotherThreadIsInside_endsItsCall() throws Exception {
+    var inside = new CountDownLatch(1);
+    waitForFailureInside(inside);
+    var call = new FutureTask<>(() -> catchThrowable(() -> comm.broadcast(new float[1], 0)));
+    Thread.ofPlatform().start(call);
+    awaitUninterruptibly(inside);
+
+    comm.abort("enough");
+
+    assertThat(call.get())
+        .isInstanceOf(AbortedException.class)
+        .hasMessage("rank 1 aborted the communicator: enough");
+    comm.abort("twice");
+    assertThat(comm.failure().orElseThrow()).hasMessageContaining("enough");
+  }
+
+  @Test
+  void abortProcess_checksTheCode() {
+    assertThatIllegalArgumentException().isThrownBy(() -> comm.abortProcess(0));
+    comm.abortProcess(3);
+    assertThat(backend.calls).containsExactly("abortProcess 3");
+  }
+
+  // --- order ---
+
+  @Test
+  void barrier_completesWhatWasStartedFirst() {
+    comm.barrier();
+    assertThat(backend.calls).containsExactly("sync", "barrier");
+  }
+
+  @Test
+  void receive_givesWhatTheBackendGot() {
+    backend.onRun = _ -> new Received(3, 9, 2);
+    assertThat(comm.receive(CommData.of(new float[2]), Communicator.ANY_SOURCE, 9))
+        .isEqualTo(new Received(3, 9, 2));
+    assertThat(comm.probe(3, 9).count()).isEqualTo(2);
+  }
+
+  // --- the end ---
+
+  @Test
+  void close_twice_reachesTheBackendOnce() {
+    comm.close();
+    comm.close();
+
+    assertThat(backend.calls).containsExactly("close");
+    assertThat(comm.isClosed()).isTrue();
+    assertThat(ended).hasValue(1);
+  }
+
+  @Test
+  void closed_everyCall_isAClosedException() {
+    Request request = comm.start(new Collective.Barrier());
+    PersistentRequest prepared = comm.prepare(new Collective.Barrier());
+    backend.pending().end(null);
+    comm.close();
+
+    for (Runnable call :
+        List.<Runnable>of(
+            comm::barrier,
+            comm::sync,
+            comm::duplicate,
+            comm::shrink,
+            comm::topology,
+            comm::sharedMemory,
+            prepared::run,
+            prepared::start,
+            () -> comm.allocate(DataType.INT8, 1),
+            () -> comm.abortProcess(1))) {
+      assertThatExceptionOfType(ClosedException.class)
+          .isThrownBy(call::run)
+          .withMessageContaining("communicator 'fake' (rank 1 of 4, backend 'fake-net') is closed");
+    }
+    request.await();
+    comm.abort("late");
+    assertThat(comm.failure()).isEmpty();
+    assertThat(comm.rank()).isEqualTo(1);
+    assertThat(comm.capabilities().supports(Capability.SPLIT)).isTrue();
+  }
+
+  @Test
+  void close_pendingOperation_isGivenTimeAndThenEndsWithClosed() {
+    Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    var future = request.toCompletableFuture();
+    long start = System.nanoTime();
+
+    comm.close();
+
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(2));
+    assertThatExceptionOfType(ClosedException.class)
+        .isThrownBy(request::await)
+        .withMessageContaining("broadcast");
+    assertThat(request.isDone()).isTrue();
+    assertThat(future).isCompletedExceptionally();
+    assertThat(backend.calls).endsWith("close");
+  }
+
+  @Test
+  void close_pendingOperationThatEndsInTime_endsWell() {
+    Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    Thread.ofPlatform().start(() -> backend.pending().end(null));
+
+    comm.close();
+
+    request.await();
+    assertThat(request.isDone()).isTrue();
+  }
+
+  @Test
+  void close_whileAnotherThreadIsInside_endsItsCall() throws Exception {
+    var inside = new CountDownLatch(1);
+    waitForFailureInside(inside);
+    var call = new FutureTask<>(() -> catchThrowable(() -> comm.broadcast(new float[1], 0)));
+    Thread.ofPlatform().name("waiter").start(call);
+    awaitUninterruptibly(inside);
+
+    comm.close();
+
+    assertThat(call.get())
+        .isInstanceOf(ClosedException.class)
+        .cause()
+        .hasMessageContaining("while thread 'waiter' was in a call");
+    assertThat(backend.calls).containsExactly("broadcast", "abort", "close");
+  }
+
+  @Test
+  void close_whileAnotherThreadDoesNotLeave_isLeftToIt() throws Exception {
+    var inside = new CountDownLatch(1);
+    var leave = new CountDownLatch(1);
+    backend.onRun =
+        _ -> {
+          inside.countDown();
+          awaitUninterruptibly(leave);
+          return null;
+        };
+    var call = new FutureTask<>(() -> comm.broadcast(new float[1], 0), true);
+    Thread.ofPlatform().start(call);
+    awaitUninterruptibly(inside);
+
+    comm.close();
+    assertThat(backend.calls).doesNotContain("close");
+    leave.countDown();
+    call.get();
+
+    assertThat(backend.calls).endsWith("close");
+    assertThat(ended).hasValue(1);
+  }
+
+  @Test
+  void close_whileAnotherThreadAwaits_wakesIt() throws Exception {
+    Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    var call = new FutureTask<>(() -> catchThrowable(request::await));
+    Thread.ofPlatform().start(call);
+
+    comm.close();
+
+    assertThat(call.get(100, TimeUnit.MILLISECONDS)).isInstanceOf(ClosedException.class);
+  }
+
+  @Test
+  void close_child_leavesTheLaunchToTheOthers() {
+    Communicator child = comm.duplicate();
+    comm.close();
+    assertThat(ended).hasValue(0);
+    child.close();
+    assertThat(ended).hasValue(1);
+  }
+
+  @Test
+  void collectedUnclosed_warnsOnceAndReleases() throws Exception {
+    var dropped = new FakeCommunicator(0, 1, "fake-net");
+    List<String> warnings = new ArrayList<>();
+    var handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord entry) {
+            synchronized (warnings) {
+              warnings.add(entry.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger("org.comm4j.api");
+    logger.addHandler(handler);
+    logger.setUseParentHandlers(false);
+    try {
+      makeAndDrop(dropped);
+      for (int i = 0; i < 200 && ended.get() == 0; i++) {
+        System.gc();
+        Thread.sleep(20);
+      }
+    } finally {
+      logger.removeHandler(handler);
+      logger.setUseParentHandlers(true);
+    }
+
+    assertThat(dropped.calls).containsExactly("barrier", "close");
+    assertThat(warnings).singleElement().asString().contains("dropped without close()");
+  }
+
+  private void makeAndDrop(FakeCommunicator dropped) {
+    var own = new LaunchScope(ended::incrementAndGet);
+    new CheckedCommunicator(dropped, own, CallListeners.NONE).run(new Collective.Barrier());
+  }
+
+  // --- listeners ---
+
+  @Test
+  void run_listenerEnabled_hearsOfTheCallAndItsFailure() {
+    List<String> heard = new ArrayList<>();
+    var listening = new CheckedCommunicator(backend, scope, listeners(true, heard));
+
+    listening.broadcast(new float[1], 0);
+    Request request = listening.start(new Collective.Barrier());
+    backend.pending().end(null);
+    request.await();
+    request.await();
+    backend.onRun =
+        _ -> {
+          throw new UnsupportedException("no");
+        };
+    assertThatThrownBy(() -> listening.broadcast(new float[1], 0)).hasMessage("no");
+    assertThatThrownBy(() -> listening.broadcast(new float[1], 9)).hasMessageContaining("root");
+
+    assertThat(heard)
+        .containsExactly("fake 1 broadcast null", "fake 1 barrier null", "fake 1 broadcast no");
+  }
+
+  @Test
+  void run_listenerSilentOrBroken_doesNotMatter() {
+    List<String> heard = new ArrayList<>();
+    new CheckedCommunicator(backend, scope, listeners(false, heard)).barrier();
+    assertThat(heard).isEmpty();
+
+    CallListener broken =
+        new CallListener() {
+          @Override
+          public boolean isEnabled() {
+            return true;
+          }
+
+          @Override
+          public void ended(
+              String communicator,
+              int rank,
+              Operation operation,
+              long startNanos,
+              long endNanos,
+              @Nullable Throwable failure) {
+            throw new IllegalStateException("broken listener");
+          }
+        };
+    new CheckedCommunicator(backend, scope, new CallListeners(List.of(broken))).barrier();
+  }
+
+  private static CallListeners listeners(boolean enabled, List<String> heard) {
+    return new CallListeners(
+        List.of(
+            new CallListener() {
+              @Override
+              public boolean isEnabled() {
+                return enabled;
+              }
+
+              @Override
+              public void ended(
+                  String communicator,
+                  int rank,
+                  Operation operation,
+                  long startNanos,
+                  long endNanos,
+                  @Nullable Throwable failure) {
+                assertThat(endNanos).isGreaterThanOrEqualTo(startNanos);
+                String why = failure == null ? null : failure.getMessage();
+                heard.add(communicator + " " + rank + " " + operation.label() + " " + why);
+              }
+            }));
+  }
+
+  // --- allocation ---
+
+  @Test
+  void run_reusedRecord_allocatesNothing() {
+    var threads =
+        (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
+    var quiet =
+        new FakeCommunicator(0, 1, "fake-net") {
+          @Override
+          public @Nullable Received run(Operation operation) {
+            return null;
+          }
+        };
+    var measured = new CheckedCommunicator(quiet, scope, CallListeners.NONE);
+    var operation =
+        new Collective.AllReduce(
+            CommData.of(DataType.FLOAT32, MemorySegment.ofArray(new float[8])),
+            CommData.of(new float[8]),
+            ReduceOp.SUM);
+    PersistentRequest prepared = measured.prepare(operation);
+    for (int i = 0; i < 20_000; i++) {
+      measured.run(operation);
+      prepared.run();
+    }
+
+    long before = threads.getCurrentThreadAllocatedBytes();
+    for (int i = 0; i < 1000; i++) {
+      measured.run(operation);
+      prepared.run();
+    }
+    assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(1000);
+  }
+
+  // --- tools ---
+
+  private void waitForFailureInside(CountDownLatch inside) {
+    backend.onRun =
+        _ -> {
+          inside.countDown();
+          while (true) {
+            CommException failure = backend.failure;
+            if (failure != null) {
+              throw failure;
+            }
+            Thread.onSpinWait();
+          }
+        };
+  }
+
+  private static void awaitUninterruptibly(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static Throwable onThread(String name, Runnable action) throws Exception {
+    var task = new FutureTask<>(() -> catchThrowable(action::run));
+    Thread.ofPlatform().name(name).start(task);
+    return task.get();
+  }
+}

@@ -1,0 +1,259 @@
+package org.comm4j.api;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeoutException;
+import org.comm4j.api.FakeCommunicator.FakePending;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class CheckedRequestTest {
+  private static final Operation RECEIVE =
+      new PointToPoint.Receive(CommData.of(new float[4]), 0, 1);
+  private static final Operation BARRIER = new Collective.Barrier();
+
+  private final FakeCommunicator backend = new FakeCommunicator(1, 4, "fake-net");
+  private final Communicator comm =
+      new CheckedCommunicator(backend, new LaunchScope(() -> {}), CallListeners.NONE);
+
+  @Test
+  void await_ended_returnsAndMayBeRepeated() {
+    Request request = comm.start(BARRIER);
+    backend.pending().end(null);
+    request.await();
+    request.await();
+    assertThat(request.isDone()).isTrue();
+  }
+
+  @Test
+  void await_timeout_leavesRequestAndCommunicatorUsable() throws Exception {
+    Request request = comm.start(BARRIER);
+
+    assertThatExceptionOfType(TimeoutException.class)
+        .isThrownBy(() -> request.await(Duration.ofMillis(60)))
+        .withMessageContaining("barrier")
+        .withMessageContaining("PT0.06S");
+    assertThatExceptionOfType(TimeoutException.class)
+        .isThrownBy(() -> request.await(Duration.ZERO));
+    assertThatIllegalArgumentException().isThrownBy(() -> request.await(Duration.ofNanos(-1)));
+
+    assertThat(comm.failure()).isEmpty();
+    comm.sync();
+    backend.pending().end(null);
+    request.await(Duration.ofDays(1_000_000));
+  }
+
+  @Test
+  void await_failed_throwsTheSameEachTime() {
+    Request request = comm.start(BARRIER);
+    var failure = new PeerFailedException(List.of(2), List.of(2), "gone", null);
+    backend.pending().fail(failure);
+
+    assertThat(request.isDone()).isTrue();
+    assertThatThrownBy(request::await).isSameAs(failure);
+    assertThatThrownBy(request::await).isSameAs(failure);
+    assertThatIllegalStateException().isThrownBy(request::result).withCause(failure);
+  }
+
+  @Test
+  void await_onAnotherThreadBesideCalls_works() throws Exception {
+    Request request = comm.start(BARRIER);
+    var waiter = new FutureTask<>(request::await, true);
+    Thread.ofPlatform().start(waiter);
+    comm.broadcast(new float[1], 0);
+    backend.pending().end(null);
+    assertThat(waiter.get()).isTrue();
+  }
+
+  @Test
+  void await_fromTwoThreads_namesBoth() throws Exception {
+    Request request = comm.start(BARRIER);
+    var waiter = new FutureTask<>(request::await, true);
+    Thread thread = Thread.ofPlatform().name("first").start(waiter);
+    while (thread.getState() != Thread.State.TIMED_WAITING) {
+      Thread.onSpinWait();
+    }
+
+    assertThatExceptionOfType(ConcurrentUseException.class)
+        .isThrownBy(request::await)
+        .withMessageContaining("'first'")
+        .withMessageContaining(Thread.currentThread().getName());
+    assertThat(request.isDone()).isFalse();
+
+    backend.pending().end(null);
+    waiter.get();
+  }
+
+  @Test
+  void result_ofAReceive_isWhatItGot() {
+    Request request = comm.start(RECEIVE);
+    assertThatIllegalStateException()
+        .isThrownBy(request::result)
+        .withMessageContaining("has not ended");
+    backend.pending().end(new Received(0, 1, 4));
+    assertThat(request.result()).isEqualTo(new Received(0, 1, 4));
+  }
+
+  @Test
+  void result_ofACollective_isRefused() {
+    Request request = comm.start(BARRIER);
+    backend.pending().end(null);
+    request.await();
+    assertThatIllegalStateException()
+        .isThrownBy(request::result)
+        .withMessageContaining("no result");
+  }
+
+  @Test
+  void cancel_receive_isTakenBack() {
+    Request request = comm.start(RECEIVE);
+    var future = request.toCompletableFuture();
+
+    assertThat(request.cancel()).isTrue();
+
+    assertThat(request.cancel()).isFalse();
+    assertThatExceptionOfType(CancellationException.class).isThrownBy(request::await);
+    assertThat(request.isDone()).isTrue();
+    assertThat(future).isCompletedExceptionally();
+    assertThatIllegalStateException().isThrownBy(request::result);
+  }
+
+  @Test
+  void cancel_matchedReceive_goesOn() {
+    Request request = comm.start(RECEIVE);
+    backend.pending().match();
+    assertThat(request.cancel()).isFalse();
+    backend.pending().end(new Received(0, 1, 4));
+    request.await();
+  }
+
+  @Test
+  void cancel_collective_isRefused() {
+    Request request = comm.start(BARRIER);
+    assertThatIllegalStateException()
+        .isThrownBy(request::cancel)
+        .withMessageContaining("barrier can't be taken back");
+  }
+
+  @Test
+  void future_completesWithoutAnybodyWaiting() {
+    Request request = comm.start(RECEIVE);
+    var future = request.toCompletableFuture();
+    var again = request.toCompletableFuture();
+    backend.pending().end(new Received(0, 1, 4));
+    assertThat(future).isCompletedWithValue(new Received(0, 1, 4));
+    assertThat(again).isCompletedWithValue(new Received(0, 1, 4));
+    assertThat(request.isDone()).isTrue();
+  }
+
+  @Test
+  void future_ofAnEndedOperation_isComplete() {
+    Request request = comm.start(BARRIER);
+    backend.pending().end(null);
+    assertThat(request.toCompletableFuture()).isCompletedWithValue(null);
+    assertThat(request.toCompletableFuture()).isCompleted();
+  }
+
+  @Test
+  void future_failed_hasTheCause() {
+    Request request = comm.start(BARRIER);
+    var future = request.toCompletableFuture();
+    var failure = new TransportFailedException("link down", null);
+    backend.pending().fail(failure);
+    assertThatThrownBy(future::join).hasCause(failure);
+  }
+
+  @Test
+  void future_whileAThreadAwaits_completes() throws Exception {
+    for (int i = 0; i < 200; i++) {
+      Request request = comm.start(BARRIER);
+      FakePending pending = backend.pendings.getLast();
+      var future = request.toCompletableFuture();
+      var polling =
+          new FutureTask<>(
+              () -> {
+                while (!request.isDone()) {
+                  Thread.onSpinWait();
+                }
+              },
+              true);
+      Thread.ofPlatform().start(polling);
+      pending.end(null);
+      polling.get();
+      future.get();
+    }
+  }
+
+  @Test
+  void start_manyForgotten_areNotKept() {
+    for (int i = 0; i < 10_000; i++) {
+      Request request = comm.start(BARRIER);
+      backend.pendings.getLast().end(null);
+      backend.pendings.clear();
+      assertThat(request).isNotNull();
+    }
+    assertThat(((CheckedCommunicator) comm).inFlight()).isLessThan(200);
+  }
+
+  @Test
+  void prepared_startedTwice_isRefusedUntilTheFirstHasEnded() {
+    PersistentRequest prepared = comm.prepare(BARRIER);
+    Request first = prepared.start();
+
+    assertThatIllegalStateException()
+        .isThrownBy(prepared::start)
+        .withMessageContaining("still in flight");
+    assertThatIllegalStateException().isThrownBy(prepared::run);
+
+    backend.pending().end(null);
+    first.await();
+    prepared.start();
+    assertThat(prepared.operation()).isSameAs(BARRIER);
+  }
+
+  @Test
+  void prepare_wrongShape_isRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> comm.prepare(new Collective.Broadcast(CommData.of(new float[1]), 4)));
+  }
+
+  @Test
+  void waitAny_returnsOneThatHasEnded() {
+    Request first = comm.start(BARRIER);
+    Request second = comm.start(BARRIER);
+    Thread.ofPlatform().start(() -> backend.pendings.get(1).end(null));
+    assertThat(Request.waitAny(List.of(first, second))).isEqualTo(1);
+  }
+
+  @Test
+  void waitAny_interrupted_leavesItToTheOperation() {
+    Request request = comm.start(BARRIER);
+    Thread.currentThread().interrupt();
+    try {
+      assertThat(Request.waitAny(List.of(request))).isEqualTo(0);
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+    assertThat(catchThrowable(request::await)).isInstanceOf(InterruptedCallException.class);
+  }
+
+  @Test
+  void waitAll_throwsTheFirstFailure() {
+    Request first = comm.start(BARRIER);
+    Request second = comm.start(BARRIER);
+    var failure = new TransportFailedException("link down", null);
+    backend.pendings.get(0).end(null);
+    backend.pendings.get(1).fail(failure);
+    assertThatThrownBy(() -> Request.waitAll(List.of(first, second))).isSameAs(failure);
+  }
+}

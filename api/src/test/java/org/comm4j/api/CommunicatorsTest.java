@@ -1,0 +1,312 @@
+package org.comm4j.api;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+import org.comm4j.api.spi.SessionFactory;
+import org.comm4j.api.spi.ThreadRanks;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class CommunicatorsTest {
+  private final FakeBackend local = new FakeBackend("local", RankKind.THREADS, 50);
+  private final FakeBackend shm = new FakeBackend("shm", RankKind.PROCESSES, 60);
+  private final FakeBackend net = new FakeBackend("net", RankKind.PROCESSES, 40);
+  private final FakeSession.Factory factory = new FakeSession.Factory();
+  private final AtomicInteger ended = new AtomicInteger();
+
+  // --- a program that nothing launched ---
+
+  @Test
+  void open_noLauncher_isAGroupOfOneThread() {
+    try (Communicator comm = open(config("auto"))) {
+      assertThat(comm.size()).isEqualTo(1);
+      assertThat(comm.backend()).isEqualTo("local");
+    }
+    assertThat(ended).hasValue(1);
+    assertThat(factory.joined).isNull();
+  }
+
+  @Test
+  void open_noLauncherButABackendOfProcesses_isAGroupOfOneProcess() {
+    try (Communicator comm = open(config("shm"))) {
+      assertThat(comm.size()).isEqualTo(1);
+      assertThat(comm.backend()).isEqualTo("shm");
+      assertThat(session().closed).isFalse();
+    }
+    assertThat(session().closed).isTrue();
+  }
+
+  @SuppressWarnings("try") // closes in the middle on purpose
+  @Test
+  void open_twice_isRefusedUntilClosed() {
+    CommConfig config = CommConfig.builder().build();
+    try (Communicator first = Communicators.open(config)) {
+      assertThat(first.backend()).isEqualTo("fake-threads");
+      assertThatIllegalStateException()
+          .isThrownBy(() -> Communicators.open(config))
+          .withMessageContaining("duplicate()");
+      Communicator child = first.duplicate();
+      first.close();
+      assertThatIllegalStateException().isThrownBy(() -> Communicators.open(config));
+      child.close();
+    }
+    Communicators.open().close();
+  }
+
+  @Test
+  void open_failed_mayBeRepeated() {
+    CommConfig wrong = config("nothing");
+    for (int i = 0; i < 2; i++) {
+      assertThatExceptionOfType(BackendUnavailableException.class)
+          .isThrownBy(() -> Communicators.open(wrong));
+    }
+    Communicators.open(CommConfig.builder().build()).close();
+  }
+
+  // --- a launch of processes ---
+
+  @Test
+  void open_auto_takesTheBestThatAllCanUse() {
+    factory.others.add(List.of("net", "shm", "mpi"));
+    try (Communicator comm = open(rank(0, 2, "auto"))) {
+      assertThat(comm.backend()).isEqualTo("shm");
+      assertThat(session().answers.get(0)).containsExactly("shm", "net");
+    }
+    assertThat(session().closed).isTrue();
+    assertThat(ended).hasValue(1);
+  }
+
+  @Test
+  void open_auto_followsRankZerosOrder() {
+    factory.others.add(List.of("net", "shm"));
+    try (Communicator comm = open(rank(1, 2, "auto"))) {
+      assertThat(comm.backend()).isEqualTo("net");
+    }
+  }
+
+  @Test
+  void open_autoOnSeveralHosts_passesOverWhatDoesNotReach() {
+    shm.reach = Availability.unavailable("ranks are on 2 hosts", "use --backend net");
+    factory.others.add(List.of("shm", "net"));
+    try (Communicator comm = open(rank(0, 2, "auto"))) {
+      assertThat(comm.backend()).isEqualTo("net");
+    }
+  }
+
+  @Test
+  void open_explicitThatDoesNotReach_isRefusedNotReplaced() {
+    shm.reach = Availability.unavailable("ranks are on 2 hosts", "use --backend net");
+    factory.others.add(List.of("shm"));
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(0, 2, "shm")))
+        .withMessage("backend 'shm' is not available: ranks are on 2 hosts; use --backend net");
+    assertThat(session().closed).isTrue();
+    assertThat(ended).hasValue(0);
+  }
+
+  @Test
+  void open_mixedRequests_areAnErrorThatShowsThem() {
+    factory.others.addAll(List.of(List.of("net"), List.of("shm"), List.of()));
+    for (int rank = 0; rank < 4; rank++) {
+      CommConfig config = rank(rank, 4, "shm");
+      assertThatExceptionOfType(JoinException.class)
+          .isThrownBy(() -> open(config))
+          .satisfies(e -> assertThat(e.reason()).isEqualTo(JoinException.Reason.CONFIGURATION))
+          .withMessageContaining(": net")
+          .withMessageContaining(": shm")
+          .withMessageContaining(": none")
+          .withMessageContaining("COMM_BACKEND");
+      assertThat(session().closed).isTrue();
+    }
+  }
+
+  @Test
+  void open_unusableHere_tellsTheOthersAndThrowsItsOwnReason() {
+    shm.availability = Availability.unavailable("/dev/shm is missing", "mount it");
+    factory.others.add(List.of("shm"));
+
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(1, 2, "shm")))
+        .satisfies(e -> {
+          assertThat(e.reason()).isEqualTo("/dev/shm is missing");
+          assertThat(e.remedy()).isEqualTo("mount it");
+        });
+
+    assertThat(session().answers.get(1)).isEmpty();
+    assertThat(session().closed).isTrue();
+  }
+
+  @Test
+  void open_unusableHereAndNobodyToTell_stillThrowsItsOwnReason() {
+    factory.failure = new JoinException(JoinException.Reason.ADDRESS, "no such host");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(1, 2, "nothing")))
+        .satisfies(e -> assertThat(e.getSuppressed()).containsExactly(factory.failure));
+  }
+
+  @Test
+  void open_threadsInALaunchOfProcesses_isRefusedWithTheRemedy() {
+    factory.others.addAll(List.of(List.of("local"), List.of("local"), List.of("local")));
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(1, 4, "local")))
+        .withMessageContaining("threads of one JVM")
+        .withMessageContaining("rank 1 of a launch of 4 processes")
+        .withMessageContaining("(shm, net)")
+        .withMessageContaining("comm-cli run --backend local");
+  }
+
+  @Test
+  void open_unknownBackend_listsTheKnownAndGuesses() {
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(config("smh")))
+        .withMessageContaining("found: shm, local, net")
+        .withMessageContaining("did you mean");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(config("infiniband")))
+        .withMessageContaining("comm4j-backend-infiniband");
+  }
+
+  @Test
+  void open_nothingUsable_showsEveryReason() {
+    shm.availability = Availability.unavailable("/dev/shm is missing", "mount it");
+    net.availability = Availability.unavailable("no network", "plug it in");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(0, 1, "net")));
+    factory.others.add(List.of());
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(rank(0, 2, "auto")))
+        .withMessageContaining("shm: /dev/shm is missing")
+        .withMessageContaining("net: no network");
+  }
+
+  @Test
+  void open_unknownOption_isRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> open(config("auto").toBuilder().option("COMM_SHM_SPED", "1").build()))
+        .withMessageContaining("COMM_SHM_SPED");
+    open(config("auto").toBuilder().option("COMM_SHM_SPEED", "1").build()).close();
+  }
+
+  @Test
+  void open_backendCanNotBeLoaded_isUnavailableWithTheCause() {
+    var broken =
+        new FakeBackend("shm", RankKind.PROCESSES, 60) {
+          @Override
+          public BackendCommunicator open(Session session, CommConfig config) {
+            throw new UnsatisfiedLinkError("libshm.so");
+          }
+        };
+    factory.others.add(List.of("shm"));
+    var opening =
+        new Opening(
+            rank(0, 2, "shm"), List.of(broken.found()), List.of(factory), CallListeners.NONE);
+
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> opening.open(ended::incrementAndGet))
+        .withMessageContaining("libshm.so")
+        .withCauseInstanceOf(UnsatisfiedLinkError.class);
+    assertThat(session().closed).isTrue();
+  }
+
+  @Test
+  void open_noOrTwoSessionFactories_saysSo() {
+    for (List<SessionFactory> factories :
+        List.<List<SessionFactory>>of(List.of(), List.of(factory, factory))) {
+      var opening =
+          new Opening(rank(0, 2, "shm"), List.of(shm.found()), factories, CallListeners.NONE);
+      assertThatExceptionOfType(JoinException.class)
+          .isThrownBy(() -> opening.open(ended::incrementAndGet))
+          .withMessageContaining("class path");
+    }
+  }
+
+  // --- why ---
+
+  @Test
+  void select_auto_explains() {
+    assertThat(Choice.of(found(), rank(0, 2, "auto")).selection())
+        .isEqualTo(
+            new Backends.Selection(
+                "shm",
+                "'shm' has the highest priority (60) of what is usable for a launch of 2 processes;"
+                    + " besides there is local (nobody, priority 50); net (nobody, priority 40)"));
+    assertThat(Backends.select(CommConfig.builder().backend("fake-net").build()).why())
+        .isEqualTo("'fake-net' was asked for by name");
+  }
+
+  // --- ranks that are threads ---
+
+  @SuppressWarnings("try") // closes in the middle on purpose
+  @Test
+  void open_classLoaderOfARank_isThatRank() throws Exception {
+    try (LocalGroup group = LocalGroup.open(2);
+        ThreadRanks.Launch launch = ThreadRanks.begin(group.communicators());
+        var loader = new URLClassLoader(new URL[0], getClass().getClassLoader());
+        var child = new URLClassLoader(new URL[0], loader)) {
+      launch.identify(1, loader);
+
+      assertThat(openOnThread(child)).isSameAs(group.communicator(1));
+      assertThatThrownBy(() -> openOnThread(getClass().getClassLoader()))
+          .cause()
+          .isInstanceOf(IllegalStateException.class);
+      assertThat((Object) launch.call(0, () -> openedHere())).isSameAs(group.communicator(0));
+      launch.close();
+      launch.close();
+      assertThat(ThreadRanks.isHosting()).isFalse();
+      assertThat(ThreadRanks.current()).isEmpty();
+      assertThatIllegalStateException().isThrownBy(() -> launch.identify(0, loader));
+    }
+  }
+
+  private static Communicator openedHere() {
+    return Communicators.open();
+  }
+
+  private static Communicator openOnThread(ClassLoader context) throws Exception {
+    var task = new FutureTask<>(CommunicatorsTest::openedHere);
+    Thread thread = Thread.ofPlatform().unstarted(task);
+    thread.setContextClassLoader(context);
+    thread.start();
+    return task.get();
+  }
+
+  // --- tools ---
+
+  private Communicator open(CommConfig config) {
+    return new Opening(config, found(), List.of(factory), CallListeners.NONE)
+        .open(ended::incrementAndGet);
+  }
+
+  private List<Discovery.Found> found() {
+    return new ArrayList<>(Stream.of(shm, local, net).map(FakeBackend::found).toList());
+  }
+
+  private FakeSession session() {
+    return Objects.requireNonNull(factory.joined);
+  }
+
+  private static CommConfig config(String backend) {
+    return CommConfig.builder().backend(backend).build();
+  }
+
+  private static CommConfig rank(int rank, int size, String backend) {
+    return CommConfig.builder().backend(backend).rank(rank).worldSize(size).build();
+  }
+}

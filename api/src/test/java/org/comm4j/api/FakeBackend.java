@@ -1,0 +1,111 @@
+package org.comm4j.api;
+
+import java.util.Set;
+import org.comm4j.api.Discovery.Found;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankGroup;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+
+/// Backends that move nothing: [Threads] and [Processes] are on the class path of these tests.
+class FakeBackend implements BackendProvider {
+  /// `fake-threads`: ranks are threads, every operation is a barrier.
+  public static final class Threads extends FakeBackend {
+    public Threads() {
+      super("fake-threads", RankKind.THREADS, 50);
+    }
+  }
+
+  /// `fake-net`: ranks are processes.
+  public static final class Processes extends FakeBackend {
+    public Processes() {
+      super("fake-net", RankKind.PROCESSES, 40);
+    }
+  }
+
+  final String name;
+  final RankKind kind;
+  final int priority;
+  Availability availability = Availability.ready();
+  Availability reach = Availability.ready();
+
+  FakeBackend(String name, RankKind kind, int priority) {
+    this.name = name;
+    this.kind = kind;
+    this.priority = priority;
+  }
+
+  /// As discovery shows it.
+  Found found() {
+    var missing = availability instanceof Availability.Unavailable it ? it : null;
+    var info =
+        new BackendInfo(
+            name,
+            missing == null ? BackendInfo.Status.READY : BackendInfo.Status.UNAVAILABLE,
+            java.util.Optional.of(kind),
+            priority,
+            reaches(),
+            version(),
+            capabilities(),
+            java.util.Optional.ofNullable(missing).map(Availability.Unavailable::reason),
+            java.util.Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
+    return new Found(info, this, name + "'s jar", options());
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public String version() {
+    return "1";
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return kind;
+  }
+
+  @Override
+  public int priority() {
+    return priority;
+  }
+
+  @Override
+  public String reaches() {
+    return "nobody";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return Set.of(Capability.HOST_MEMORY);
+  }
+
+  @Override
+  public Set<String> options() {
+    return Set.of("SPEED");
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    return availability;
+  }
+
+  @Override
+  public Availability connects(Session session) {
+    return reach;
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    return new FakeCommunicator(session.rank(), session.size(), name);
+  }
+
+  @Override
+  public RankGroup launch(int size, CommConfig config) {
+    return new FakeGroup(size, name);
+  }
+}

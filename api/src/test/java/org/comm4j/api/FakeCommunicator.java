@@ -1,0 +1,237 @@
+package org.comm4j.api;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Pending;
+import org.jspecify.annotations.Nullable;
+
+/// Writes down what the API asks of it.
+class FakeCommunicator implements BackendCommunicator {
+  final int rank;
+  final int size;
+  final String backend;
+  final List<String> calls = Collections.synchronizedList(new ArrayList<>());
+  final List<FakePending> pendings = new ArrayList<>();
+
+  /// What a blocking call does.
+  Function<Operation, @Nullable Received> onRun = _ -> null;
+
+  volatile @Nullable CommException failure;
+  @Nullable FakeCommunicator child;
+
+  FakeCommunicator(int rank, int size, String backend) {
+    this.rank = rank;
+    this.size = size;
+    this.backend = backend;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return size;
+  }
+
+  @Override
+  public String name() {
+    return "fake";
+  }
+
+  @Override
+  public String backend() {
+    return backend;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return new Capabilities(
+        EnumSet.of(
+            Capability.HOST_MEMORY,
+            Capability.POINT_TO_POINT,
+            Capability.SPLIT,
+            Capability.USER_DEFINED_OPERATORS),
+        Map.of());
+  }
+
+  @Override
+  public Topology topology() {
+    return new Topology(List.of(), Optional.empty(), Map.of(), List.of());
+  }
+
+  @Override
+  public @Nullable Received run(Operation operation) {
+    calls.add(operation.label());
+    return onRun.apply(operation);
+  }
+
+  @Override
+  public Pending submit(Operation operation) {
+    calls.add("submit " + operation.label());
+    var pending = new FakePending();
+    pendings.add(pending);
+    return pending;
+  }
+
+  @Override
+  public void sync() {
+    calls.add("sync");
+  }
+
+  @Override
+  public Optional<BackendCommunicator> split(int color, int key) {
+    return color == Communicator.NO_COLOR ? Optional.empty() : Optional.of(duplicate());
+  }
+
+  @Override
+  public BackendCommunicator duplicate() {
+    var made = new FakeCommunicator(rank, size, backend);
+    child = made;
+    return made;
+  }
+
+  @Override
+  public BackendCommunicator splitLocal() {
+    return duplicate();
+  }
+
+  @Override
+  public Shrink shrink() {
+    calls.add("shrink");
+    return new Shrink(duplicate(), List.of(rank), 1);
+  }
+
+  @Override
+  public CommBuffer allocate(DataType type, long count) {
+    throw new TransportFailedException("no space in /fake; enlarge COMM_FAKE_SPACE", null);
+  }
+
+  @Override
+  public SharedMemoryProvider sharedMemory() {
+    throw new UnsupportedException("no shared memory");
+  }
+
+  @Override
+  public void abort(CommException cause) {
+    calls.add("abort");
+    if (failure == null) {
+      failure = cause;
+    }
+  }
+
+  @Override
+  public void abortProcess(int code) {
+    calls.add("abortProcess " + code);
+  }
+
+  @Override
+  public @Nullable CommException failure() {
+    return failure;
+  }
+
+  @Override
+  public void close() {
+    calls.add("close");
+  }
+
+  /// The only one that was submitted.
+  FakePending pending() {
+    return pendings.getFirst();
+  }
+
+  /// An operation that ends when the test says so.
+  static final class FakePending implements Pending {
+    private boolean ended;
+    private @Nullable Received received;
+    private @Nullable RuntimeException thrown;
+    private @Nullable Runnable action;
+    private boolean cancellable = true;
+
+    void end(@Nullable Received result) {
+      end(result, null);
+    }
+
+    void fail(RuntimeException e) {
+      end(null, e);
+    }
+
+    private void end(@Nullable Received result, @Nullable RuntimeException failure) {
+      Runnable told;
+      synchronized (this) {
+        received = result;
+        thrown = failure;
+        ended = true;
+        told = action;
+        notifyAll();
+      }
+      if (told != null) {
+        told.run();
+      }
+    }
+
+    synchronized void match() {
+      cancellable = false;
+    }
+
+    @Override
+    public synchronized boolean isDone() {
+      return ended;
+    }
+
+    @Override
+    public synchronized boolean await(long nanos) {
+      long end = System.nanoTime() + Math.min(nanos, TimeUnit.DAYS.toNanos(1));
+      while (!ended) {
+        long millis = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime() + 999_999);
+        if (millis <= 0) {
+          return false;
+        }
+        try {
+          wait(millis);
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new InterruptedCallException("interrupted");
+        }
+      }
+      if (thrown != null) {
+        throw thrown;
+      }
+      return true;
+    }
+
+    @Override
+    public synchronized @Nullable Received received() {
+      return received;
+    }
+
+    @Override
+    public synchronized boolean cancel() {
+      if (ended || !cancellable) {
+        return false;
+      }
+      ended = true;
+      return true;
+    }
+
+    @Override
+    public void onEnd(Runnable toTell) {
+      boolean now;
+      synchronized (this) {
+        now = ended;
+        action = toTell;
+      }
+      if (now) {
+        toTell.run();
+      }
+    }
+  }
+}

@@ -1,0 +1,217 @@
+package org.comm4j.api;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(20)
+class LocalGroupTest {
+  private static final CommConfig CONFIG = CommConfig.builder().backend("fake-threads").build();
+
+  @Test
+  void run_everyRank_hasItsThreadAndCommunicator() {
+    List<String> names =
+        LocalGroup.call(
+            3,
+            comm -> {
+              comm.barrier();
+              assertThat(comm.size()).isEqualTo(3);
+              return Thread.currentThread().getName() + " is rank " + comm.rank();
+            });
+
+    assertThat(names)
+        .containsExactly(
+            "comm4j-rank-0 is rank 0", "comm4j-rank-1 is rank 1", "comm4j-rank-2 is rank 2");
+    assertThat(lastGroup().closed).isTrue();
+    assertThat(lastGroup().communicators)
+        .allSatisfy(each -> assertThat(each.calls).containsExactly("sync", "barrier", "close"));
+  }
+
+  @Test
+  void run_withoutBackend_takesTheBestOfThreads() {
+    LocalGroup.run(2, comm -> assertThat(comm.backend()).isEqualTo("fake-threads"));
+  }
+
+  @Test
+  void run_aRankThrows_throwsThatAndTheOthersHearOfIt() {
+    var cause = new IOException("disk");
+
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                4,
+                CONFIG,
+                comm -> {
+                  if (comm.rank() == 2) {
+                    throw cause;
+                  }
+                  comm.barrier();
+                }))
+        .isSameAs(cause);
+
+    assertThat(cause.getSuppressed())
+        .hasSize(3)
+        .allSatisfy(e ->
+            assertThat(e)
+                .isInstanceOfSatisfying(
+                    PeerFailedException.class,
+                    failed -> assertThat(failed.ranks()).containsExactly(2))
+                .hasCause(cause));
+    assertThat(lastGroup().failed).contains(2);
+    assertThat(lastGroup().closed).isTrue();
+  }
+
+  @Test
+  void run_aRankAborts_throwsWhatItThrew() {
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                2,
+                CONFIG,
+                comm -> {
+                  if (comm.rank() == 1) {
+                    comm.abort("enough");
+                  }
+                  comm.barrier();
+                }))
+        .isInstanceOfSatisfying(
+            AbortedException.class, aborted -> assertThat(aborted.rank()).isEqualTo(1));
+  }
+
+  @Test
+  void run_allFail_suppressesTheOthers() {
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                3,
+                comm -> {
+                  throw new IllegalStateException("rank " + comm.rank());
+                }))
+        .isInstanceOf(IllegalStateException.class)
+        .satisfies(e -> assertThat(e.getSuppressed()).hasSize(2));
+  }
+
+  @Test
+  void run_error_isPassedOn() {
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                1,
+                comm -> {
+                  throw new AssertionError("wrong on rank " + comm.rank());
+                }))
+        .isInstanceOf(AssertionError.class);
+  }
+
+  @Test
+  void run_interrupted_interruptsTheRanksAndKeepsTheFlag() {
+    var started = new CountDownLatch(1);
+    Thread caller = Thread.currentThread();
+    Thread.ofPlatform()
+        .start(() -> {
+          try {
+            started.await();
+          } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+          }
+          caller.interrupt();
+        });
+
+    assertThatExceptionOfType(InterruptedCallException.class)
+        .isThrownBy(() ->
+            LocalGroup.run(
+                2,
+                comm -> {
+                  if (comm.rank() == 0) {
+                    started.countDown();
+                    comm.barrier();
+                  }
+                }));
+
+    assertThat(Thread.interrupted()).isTrue();
+  }
+
+  @Test
+  void open_insideARank_isTheRanksCommunicator() {
+    LocalGroup.run(
+        2,
+        comm -> {
+          assertThat(Communicators.open()).isSameAs(comm);
+          assertThat(Communicators.open(CONFIG)).isSameAs(comm);
+          assertThatExceptionOfType(BackendUnavailableException.class)
+              .isThrownBy(() -> Communicators.open(CONFIG.toBuilder().backend("fake-net").build()))
+              .withMessageContaining("rank " + comm.rank() + " of a launch on 'fake-threads'");
+        });
+  }
+
+  @Test
+  void open_onAThreadThatIsNoRank_saysSo() {
+    LocalGroup.run(
+        1,
+        _ -> {
+          var task =
+              new java.util.concurrent.FutureTask<>(() -> {
+                Thread.currentThread().setContextClassLoader(null);
+                return Communicators.open();
+              });
+          Thread.ofPlatform().name("stray").start(task);
+          assertThatThrownBy(task::get)
+              .cause()
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessageContaining("'stray', which is none of the ranks");
+        });
+  }
+
+  @SuppressWarnings("try") // closes in the middle on purpose
+  @Test
+  void opened_handsOutTheCommunicators() {
+    try (LocalGroup group = LocalGroup.open(3, CONFIG)) {
+      assertThat(group.size()).isEqualTo(3);
+      assertThat(group.communicator(2)).isSameAs(group.communicators().get(2));
+      assertThat(IntStream.range(0, 3).map(rank -> group.communicator(rank).rank()))
+          .containsExactly(0, 1, 2);
+
+      group.fail(1, new IOException("gone"));
+      assertThat(group.communicator(0).failure()).isPresent();
+      group.close();
+    }
+    assertThat(lastGroup().closed).isTrue();
+  }
+
+  @Test
+  void opened_childOpen_staysUntilThatIsClosed() {
+    Communicator child;
+    try (LocalGroup group = LocalGroup.open(1, CONFIG)) {
+      child = group.communicator(0).duplicate();
+    }
+    assertThat(lastGroup().closed).isFalse();
+    child.close();
+    assertThat(lastGroup().closed).isTrue();
+  }
+
+  @Test
+  void open_wrongRequests_areRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> LocalGroup.open(0))
+        .withMessageContaining("size: 0");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> LocalGroup.open(2, CONFIG.toBuilder().backend("fake-net").build()))
+        .withMessageContaining("its ranks are processes");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> LocalGroup.open(2, CONFIG.toBuilder().backend("fake-thread").build()))
+        .withMessageContaining("did you mean 'fake-threads'?");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() ->
+            LocalGroup.open(2, CONFIG.toBuilder().option("COMM_FAKE_THREADS_SPED", "1").build()))
+        .withMessageContaining("COMM_FAKE_THREADS_SPED");
+  }
+
+  private static FakeGroup lastGroup() {
+    return Objects.requireNonNull(FakeGroup.last);
+  }
+}
