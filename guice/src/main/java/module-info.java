@@ -8,4 +8,9 @@ module org.comm4j.guice {
   // The automatic module com.google.guice needs it but cannot say so.
   requires com.google.common;
   requires static org.jspecify;
+
+  exports org.comm4j.guice;
+
+  opens org.comm4j.guice to
+      com.google.guice;
 }

@@ -1,0 +1,60 @@
+package org.comm4j.cli;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import org.comm4j.api.CommConfig;
+
+/// The environment that `comm-cli` was started in. Besides the API only this class reads it.
+final class Environment {
+  /// What other launchers say of a rank: not for ranks that `comm-cli` starts itself.
+  private static final Set<String> FOREIGN =
+      Set.of(
+          "RANK",
+          "WORLD_SIZE",
+          "LOCAL_RANK",
+          "LOCAL_WORLD_SIZE",
+          "GROUP_RANK",
+          "GROUP_WORLD_SIZE",
+          "ROLE_RANK",
+          "ROLE_WORLD_SIZE",
+          "MASTER_ADDR",
+          "MASTER_PORT",
+          "JOB_COMPLETION_INDEX");
+
+  private static final Set<String> FOREIGN_PREFIXES =
+      Set.of("OMPI_", "PMIX_", "PMI_", "HYDI_", "MPI_LOCAL", "SLURM_", "TORCHELASTIC_");
+
+  /// What our own launch says of a rank.
+  private static final Set<String> OF_A_RANK =
+      Set.of(
+          "COMM_RANK",
+          "COMM_WORLD_SIZE",
+          "COMM_LOCAL_RANK",
+          "COMM_LOCAL_WORLD_SIZE",
+          "COMM_NODE_RANK",
+          "COMM_MASTER_ADDR",
+          "COMM_MASTER_PORT",
+          "COMM_SESSION",
+          "COMM_SESSION_HOSTED");
+
+  private Environment() {}
+
+  /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
+  static CommConfig config() {
+    return CommConfig.fromEnvironment(withoutLaunch());
+  }
+
+  /// The environment for a rank, to which its launch is added.
+  static Map<String, String> withoutLaunch() {
+    Map<String, String> own = new HashMap<>(System.getenv());
+    own.keySet().removeIf(Environment::isOfLaunch);
+    return own;
+  }
+
+  private static boolean isOfLaunch(String name) {
+    return OF_A_RANK.contains(name)
+        || FOREIGN.contains(name)
+        || FOREIGN_PREFIXES.stream().anyMatch(name::startsWith);
+  }
+}

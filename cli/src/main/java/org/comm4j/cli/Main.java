@@ -1,0 +1,110 @@
+package org.comm4j.cli;
+
+import java.io.PrintWriter;
+import java.util.concurrent.Callable;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommException;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/// `comm-cli`: what works on this host, why not, how fast, and programs run on it.
+@Command(
+    name = "comm-cli",
+    mixinStandardHelpOptions = true,
+    versionProvider = Main.Version.class,
+    description = "Collective communication for the JVM.",
+    subcommands = {AvailableBackends.class, Run.class, CommandLine.HelpCommand.class},
+    exitCodeListHeading = "%nExit codes:%n",
+    exitCodeList = {
+      "0:fine",
+      "1:a check failed",
+      "2:wrong usage",
+      "3:a backend is not available",
+      "4:a rank failed"
+    })
+public final class Main implements Callable<Integer> {
+  @Spec @Nullable CommandSpec spec;
+
+  @Option(
+      names = "--stacktrace",
+      scope = ScopeType.INHERIT,
+      description = "Show where an error comes from.")
+  boolean stacktrace;
+
+  Main() {}
+
+  /// Runs a command line and ends the JVM with its exit code.
+  ///
+  /// @param args as the user typed them
+  public static void main(String[] args) {
+    StandardError.reconnect(System.getProperty("comm4j.stderr"));
+    System.exit(run(args));
+  }
+
+  /// Runs a command line.
+  ///
+  /// @return the exit code
+  static int run(String... args) {
+    Main main = new Main();
+    CommandLine line = commandLine(main);
+    return line.execute(args);
+  }
+
+  private static CommandLine commandLine(Main main) {
+    return new CommandLine(main)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setStopAtPositional(false)
+        .setColorScheme(CommandLine.Help.defaultColorScheme(Terminal.ansi()))
+        .setParameterExceptionHandler(Main::onUsage)
+        .setExecutionExceptionHandler((thrown, line, _) -> main.onFailure(thrown, line));
+  }
+
+  private static int onUsage(ParameterException wrong, String[] args) {
+    PrintWriter err = wrong.getCommandLine().getErr();
+    err.println("comm-cli: " + wrong.getMessage());
+    CommandLine.UnmatchedArgumentException.printSuggestions(wrong, err);
+    err.println(
+        "Try '%s --help'.".formatted(wrong.getCommandLine().getCommandSpec().qualifiedName()));
+    err.flush();
+    return ExitCode.USAGE;
+  }
+
+  private int onFailure(Exception thrown, CommandLine line) {
+    PrintWriter err = line.getErr();
+    err.println("comm-cli: " + Sentences.of(thrown));
+    if (stacktrace) {
+      thrown.printStackTrace(err);
+    }
+    err.flush();
+    return switch (thrown) {
+      case BackendUnavailableException _ -> ExitCode.UNAVAILABLE;
+      case IllegalArgumentException _ -> ExitCode.USAGE;
+      case CommException _ -> ExitCode.RANK_FAILED;
+      default -> ExitCode.CHECK_FAILED;
+    };
+  }
+
+  /// Without a command there is nothing to do but to say which there are.
+  @Override
+  public Integer call() {
+    if (spec != null) {
+      spec.commandLine().usage(spec.commandLine().getErr());
+    }
+    return ExitCode.USAGE;
+  }
+
+  /// The version of this build.
+  static final class Version implements CommandLine.IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      String version = Main.class.getPackage().getImplementationVersion();
+      return new String[] {"comm-cli " + (version == null ? "(not packaged)" : version)};
+    }
+  }
+}

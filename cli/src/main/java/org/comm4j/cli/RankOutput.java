@@ -1,0 +1,54 @@
+package org.comm4j.cli;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Set;
+
+/// Copies a rank's output line by line, so that lines of different ranks never mix, and says whose it
+/// is. A line that ends with a carriage return (a progress bar) is passed on as such.
+final class RankOutput {
+  /// What the JVM itself says because of the flags that we gave it.
+  private static final Set<String> JVM_NOTES =
+      Set.of("WARNING: Using incubator modules: jdk.incubator.vector");
+
+  private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS:";
+
+  private RankOutput() {}
+
+  /// Starts copying, on a thread of its own that ends with the stream.
+  static Thread copy(InputStream from, PrintStream to, String label) {
+    return Thread.ofPlatform().daemon().name("output " + label).start(() -> pump(from, to, label));
+  }
+
+  private static void pump(InputStream from, PrintStream to, String label) {
+    try (var reader = new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
+      StringBuilder line = new StringBuilder();
+      for (int c = reader.read(); c >= 0; c = reader.read()) {
+        if (c == '\n' || c == '\r') {
+          write(to, label, line, (char) c);
+          line.setLength(0);
+        } else {
+          line.append((char) c);
+        }
+      }
+      if (!line.isEmpty()) {
+        write(to, label, line, '\n');
+      }
+    } catch (IOException _) {
+      // the rank was killed while it wrote
+    }
+  }
+
+  private static void write(PrintStream to, String label, StringBuilder line, char end) {
+    String text = line.toString();
+    if (JVM_NOTES.contains(text) || text.startsWith(PICKED_UP)) {
+      return;
+    }
+    to.print(label + text + end);
+    to.flush();
+  }
+}

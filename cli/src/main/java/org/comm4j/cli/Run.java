@@ -1,0 +1,218 @@
+package org.comm4j.cli;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.StringWriter;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// Runs a program as n ranks on this host.
+@Command(
+    name = "run",
+    mixinStandardHelpOptions = true,
+    description = {
+      "Run a program as n ranks on this host.",
+      "",
+      "A .java file is compiled once. A jar keeps its own comm4j and gets the JVM's flags through"
+          + " JDK_JAVA_OPTIONS. A command gets the environment only.",
+      "",
+      "Where the backend's ranks are threads (local) all ranks are threads of one JVM. Each has its own"
+          + " copy of the program's classes. Shared are properties, System.exit, which ends all"
+          + " ranks, native libraries, and standard output, whose lines are labelled all the same."
+    })
+final class Run implements Callable<Integer> {
+  /// What happens to the others when a rank fails.
+  enum OnFailure {
+    STOP,
+    CONTINUE
+  }
+
+  @Spec @Nullable CommandSpec spec;
+
+  @Option(
+      names = {"-n", "--ranks"},
+      required = true,
+      paramLabel = "N",
+      description = "How many ranks.")
+  int ranks;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description = "Its name; COMM_BACKEND unless given, else the best one here.")
+  @Nullable String backend;
+
+  @Option(
+      names = "--grace",
+      defaultValue = "3",
+      paramLabel = "SECONDS",
+      description =
+          "How long the others have when a rank has failed; then SIGTERM, a second later SIGKILL."
+              + " ${DEFAULT-VALUE} unless given.")
+  double graceSeconds;
+
+  @Option(
+      names = "--on-failure",
+      defaultValue = "stop",
+      description =
+          "stop: end the others when a rank has failed; continue: leave them alone."
+              + " ${DEFAULT-VALUE} unless given.")
+  OnFailure onFailure = OnFailure.STOP;
+
+  @Option(
+      names = {"--class-path", "-cp"},
+      paramLabel = "PATH",
+      description = "What the program needs besides comm4j; entries separated as for java.")
+  @Nullable String classPath;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "Program.java | app.jar | -- command",
+      description = "What to run, and its arguments.")
+  List<String> program = List.of();
+
+  Run() {}
+
+  @Override
+  public Integer call() throws Exception {
+    CommandSpec own = java.util.Objects.requireNonNull(spec);
+    String first = program.getFirst();
+    List<String> arguments = program.subList(1, program.size());
+    if (first.endsWith(".java") && isFile(first)) {
+      return compiled(Path.of(first), arguments);
+    }
+    if (first.endsWith(".jar") && isFile(first)) {
+      return launch(new Program.Jar(Path.of(first), arguments)).run(System.out, System.err);
+    }
+    if (first.endsWith(".java") || first.endsWith(".jar")) {
+      throw new ParameterException(
+          own.commandLine(), first + ": no such file (expected: a .java file, a jar, or a command)");
+    }
+    return launch(new Program.Command(program)).run(System.out, System.err);
+  }
+
+  private static boolean isFile(String name) {
+    return Files.isRegularFile(Path.of(name));
+  }
+
+  private Launch launch(Program what) {
+    String name = backend != null ? backend : Environment.config().backend();
+    return new Launch(
+        ranks,
+        name,
+        what,
+        Duration.ofMillis(Math.round(graceSeconds * 1000)),
+        onFailure == OnFailure.CONTINUE,
+        true,
+        true);
+  }
+
+  private int compiled(Path source, List<String> arguments) throws Exception {
+    Path classes = Files.createTempDirectory("comm-cli-");
+    Thread cleanUp = new Thread(() -> delete(classes), "delete compiled classes");
+    Runtime.getRuntime().addShutdownHook(cleanUp);
+    try {
+      List<Path> path = new ArrayList<>(List.of(classes));
+      path.addAll(resources(source));
+      path.addAll(extraClassPath());
+      String main = compile(source, classes);
+      return launch(new Program.MainClass(main, path, arguments)).run(System.out, System.err);
+    } finally {
+      delete(classes);
+    }
+  }
+
+  /// What a program finds beside its source: the folder of resources of our examples, as Maven has it.
+  private static List<Path> resources(Path source) {
+    Path folder = source.toAbsolutePath().resolveSibling("src/main/resources");
+    return Files.isDirectory(folder) ? List.of(folder) : List.of();
+  }
+
+  private List<Path> extraClassPath() {
+    return classPath == null
+        ? List.of()
+        : Arrays.stream(classPath.split(File.pathSeparator))
+            .filter(entry -> !entry.isEmpty())
+            .map(Path::of)
+            .toList();
+  }
+
+  /// Compiles as `javac` does, with its messages.
+  ///
+  /// @return the main class
+  private String compile(Path source, Path classes) throws IOException {
+    var compiler = javax.tools.ToolProvider.getSystemJavaCompiler();
+    if (compiler == null) {
+      throw new IllegalArgumentException(
+          source + ": this Java has no compiler (expected: a JDK, not a JRE; set JAVA_HOME to one)");
+    }
+    List<Path> path = new ArrayList<>(extraClassPath());
+    path.addAll(ProcessLaunch.ownClassPath());
+    StringWriter messages = new StringWriter();
+    List<String> options =
+        List.of(
+            "-d",
+            classes.toString(),
+            "-proc:none",
+            "-cp",
+            String.join(File.pathSeparator, path.stream().map(Path::toString).toList()));
+    try (var files = compiler.getStandardFileManager(null, Locale.ROOT, null)) {
+      boolean fine =
+          compiler
+              .getTask(messages, files, null, options, null, files.getJavaFileObjects(source))
+              .call();
+      if (!fine) {
+        throw new IllegalArgumentException("%s does not compile:%n%s".formatted(source, messages));
+      }
+    }
+    return mainClass(source, classes);
+  }
+
+  private static String mainClass(Path source, Path classes) throws IOException {
+    String stem = source.getFileName().toString().replaceFirst("\\.java$", "");
+    try (Stream<Path> files = Files.walk(classes)) {
+      List<String> names =
+          files
+              .filter(file -> file.toString().endsWith(".class"))
+              .map(file -> classes.relativize(file).toString())
+              .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
+              .filter(name -> name.indexOf('$') < 0)
+              .sorted(Comparator.comparing((String name) -> !simpleName(name).equals(stem)))
+              .toList();
+      if (names.isEmpty()) {
+        throw new IllegalArgumentException(source + ": no class in it (expected: one with main)");
+      }
+      return names.getFirst();
+    }
+  }
+
+  private static String simpleName(String name) {
+    return name.substring(name.lastIndexOf('.') + 1);
+  }
+
+  private static void delete(Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(file);
+      }
+    } catch (IOException | UncheckedIOException _) {
+      // it was deleted before, or the system does it
+    }
+  }
+}

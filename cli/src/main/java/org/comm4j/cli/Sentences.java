@@ -1,0 +1,12 @@
+package org.comm4j.cli;
+
+/// Errors in words, for people.
+final class Sentences {
+  private Sentences() {}
+
+  /// What an exception says; its kind only where it says nothing.
+  static String of(Throwable thrown) {
+    String message = thrown.getMessage();
+    return message == null || message.isBlank() ? "failed with " + thrown : message;
+  }
+}

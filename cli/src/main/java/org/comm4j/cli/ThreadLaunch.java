@@ -1,0 +1,170 @@
+package org.comm4j.cli;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.net.MalformedURLException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.jar.JarFile;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.spi.ThreadRanks;
+import org.jspecify.annotations.Nullable;
+
+/// Ranks as threads of this JVM. comm4j, the backends and what they need are one copy; each rank has
+/// its own copy of the program's classes, so its static fields are its own as in a process. The rest of
+/// the JVM is shared: properties, `System.exit`, native libraries, and standard output, whose lines
+/// say which rank wrote them.
+final class ThreadLaunch {
+  private final Launch launch;
+  private final String backend;
+  private final PrintStream out;
+  private final PrintStream err;
+  private final LinkedBlockingQueue<End> ends = new LinkedBlockingQueue<>();
+
+  ThreadLaunch(Launch launch, String backend, PrintStream out, PrintStream err) {
+    this.launch = launch;
+    this.backend = backend;
+    this.out = out;
+    this.err = err;
+  }
+
+  /// A rank's end.
+  private record End(int rank, @Nullable Throwable failure) {}
+
+  int run() throws InterruptedException {
+    Program.MainClass program = mainClass(launch.program());
+    CommConfig config =
+        Environment.config().toBuilder().backend(backend).build();
+    PrintStream oldOut = System.out;
+    PrintStream oldErr = System.err;
+    try (var group = LocalGroup.open(launch.ranks(), config);
+        var ranks = ThreadRanks.begin(group.communicators())) {
+      if (launch.labels()) {
+        System.setOut(new LabelledStream(out).stream());
+        System.setErr(new LabelledStream(err).stream());
+      }
+      for (int rank = 0; rank < launch.ranks(); rank++) {
+        start(program, group, ranks, rank);
+      }
+      return await();
+    } finally {
+      System.out.flush();
+      System.err.flush();
+      System.setOut(oldOut);
+      System.setErr(oldErr);
+    }
+  }
+
+  private static Program.MainClass mainClass(Program program) {
+    return switch (program) {
+      case Program.MainClass main -> main;
+      case Program.Jar jar -> new Program.MainClass(mainClass(jar.file()), List.of(jar.file()), jar.arguments());
+      case Program.Command command ->
+          throw new IllegalArgumentException(
+              "command '%s' on a backend whose ranks are threads (expected: a .java file or a jar; for a command use a backend of processes, for example --backend shm)"
+                  .formatted(command.command().getFirst()));
+    };
+  }
+
+  private static String mainClass(Path jar) {
+    try (var file = new JarFile(jar.toFile())) {
+      var manifest = file.getManifest();
+      String name =
+          manifest == null ? null : manifest.getMainAttributes().getValue("Main-Class");
+      if (name == null) {
+        throw new IllegalArgumentException(jar + ": no Main-Class in its manifest");
+      }
+      return name;
+    } catch (IOException e) {
+      throw new UncheckedIOException(jar + ": " + e.getMessage(), e);
+    }
+  }
+
+  private void start(
+      Program.MainClass program, LocalGroup group, ThreadRanks.Launch ranks, int rank) {
+    var loader = loader(program);
+    ranks.identify(rank, loader);
+    Thread thread =
+        Thread.ofPlatform()
+            .name("rank " + rank)
+            .daemon()
+            .unstarted(() -> ends.add(new End(rank, call(program, group, ranks, rank, loader))));
+    thread.setContextClassLoader(loader);
+    thread.start();
+  }
+
+  private static URLClassLoader loader(Program.MainClass program) {
+    List<URL> urls = new ArrayList<>();
+    for (Path entry : program.classPath()) {
+      try {
+        urls.add(entry.toUri().toURL());
+      } catch (MalformedURLException e) {
+        throw new IllegalArgumentException("class path entry " + entry + ": " + e.getMessage(), e);
+      }
+    }
+    return new URLClassLoader(urls.toArray(URL[]::new), ThreadLaunch.class.getClassLoader());
+  }
+
+  private static @Nullable Throwable call(
+      Program.MainClass program,
+      LocalGroup group,
+      ThreadRanks.Launch ranks,
+      int rank,
+      URLClassLoader loader) {
+    try (loader) {
+      ranks.call(
+          rank,
+          () -> {
+            MainMethod.of(loader, program.name()).invoke(program.arguments());
+            return rank;
+          });
+      return null;
+    } catch (Throwable thrown) {
+      group.fail(rank, thrown);
+      return thrown;
+    }
+  }
+
+  private int await() throws InterruptedException {
+    boolean failed = false;
+    long endNs = Long.MAX_VALUE;
+    for (int open = launch.ranks(); open > 0; open--) {
+      End end =
+          endNs == Long.MAX_VALUE
+              ? ends.take()
+              : ends.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
+      if (end == null) {
+        err.println(
+            "comm-cli: %d rank(s) still run %s after the failure; their JVM ends now"
+                .formatted(open, launch.grace()));
+        System.out.flush();
+        Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
+      } else if (end.failure() != null) {
+        report(end.rank(), end.failure());
+        if (!failed && !launch.continues()) {
+          endNs = System.nanoTime() + launch.grace().toNanos();
+        }
+        failed = true;
+      }
+    }
+    return failed ? ExitCode.RANK_FAILED : ExitCode.FINE;
+  }
+
+  private void report(int rank, Throwable failure) {
+    StringBuilder trace = new StringBuilder();
+    for (Throwable each = failure; each != null; each = each.getCause()) {
+      trace.append(each == failure ? "" : "  caused by: ").append(each).append('\n');
+    }
+    for (String line : trace.toString().split("\n")) {
+      err.println((launch.labels() ? "[" + rank + "] " : "") + line);
+    }
+    err.println("comm-cli: rank " + rank + " ended with an exception");
+  }
+}

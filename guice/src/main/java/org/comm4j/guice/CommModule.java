@@ -1,0 +1,74 @@
+package org.comm4j.guice;
+
+import com.google.inject.AbstractModule;
+import com.google.inject.Provides;
+import com.google.inject.Singleton;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.SharedMemoryProvider;
+
+/// Binds what an application needs to communicate:
+///
+/// | type | what |
+/// |---|---|
+/// | [CommConfig] | the configuration that the module was given |
+/// | [Communicator] | this rank's, of all ranks; opened when it is first asked for |
+/// | [SharedMemoryProvider] | that communicator's |
+/// | [CommLifecycle] | closes the communicator, if it was opened |
+/// | `Map<String, BackendInfo>` | every backend that discovery found, by name |
+///
+/// An application injects [Communicator] where it is used and closes the lifecycle at its end:
+///
+/// {@snippet file="GuiceExample.java" region="application"}
+///
+/// Opening is lazy, so an injector that is built for other things joins no group.
+public final class CommModule extends AbstractModule {
+  private final CommConfig config;
+
+  /// A module that reads the configuration from the environment.
+  public CommModule() {
+    this(CommConfig.fromEnvironment(System.getenv()));
+  }
+
+  /// A module with a configuration of the application's.
+  ///
+  /// @param config what to open
+  public CommModule(CommConfig config) {
+    this.config = config;
+  }
+
+  @Override
+  protected void configure() {
+    bind(CommConfig.class).toInstance(config);
+    bind(CommLifecycle.class).in(Singleton.class);
+  }
+
+  @Provides
+  Communicator communicator(CommLifecycle lifecycle) {
+    return lifecycle.communicator();
+  }
+
+  @Provides
+  SharedMemoryProvider sharedMemory(CommLifecycle lifecycle) {
+    return lifecycle.communicator().sharedMemory();
+  }
+
+  @Provides
+  @Singleton
+  List<BackendInfo> backends() {
+    return Backends.availableBackends(config);
+  }
+
+  @Provides
+  @Singleton
+  Map<String, BackendInfo> backendsByName(List<BackendInfo> backends) {
+    return backends.stream()
+        .collect(Collectors.toUnmodifiableMap(BackendInfo::name, Function.identity(), (a, _) -> a));
+  }
+}

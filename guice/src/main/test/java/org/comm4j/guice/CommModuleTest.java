@@ -1,0 +1,62 @@
+package org.comm4j.guice;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.inject.Guice;
+import com.google.inject.Key;
+import com.google.inject.TypeLiteral;
+import java.util.Map;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommConfig;
+import org.junit.jupiter.api.Test;
+
+final class CommModuleTest {
+  private static final CommConfig NO_BACKEND = CommConfig.builder().backend("nowhere").build();
+
+  @Test
+  void injector_withoutCommunicator_opensNothing() {
+    var injector = Guice.createInjector(new CommModule(NO_BACKEND));
+
+    assertThat(injector.getInstance(CommConfig.class)).isSameAs(NO_BACKEND);
+    injector.getInstance(CommLifecycle.class).close();
+  }
+
+  @Test
+  void backends_noneOnTheModulePath_areAnEmptyMap() {
+    var injector = Guice.createInjector(new CommModule(NO_BACKEND));
+
+    var backends = injector.getInstance(Key.get(new TypeLiteral<Map<String, BackendInfo>>() {}));
+
+    assertThat(backends).isEmpty();
+  }
+
+  @Test
+  void communicator_backendNotThere_saysSo() {
+    var injector = Guice.createInjector(new CommModule(NO_BACKEND));
+    var lifecycle = injector.getInstance(CommLifecycle.class);
+
+    assertThatThrownBy(lifecycle::communicator)
+        .isInstanceOf(BackendUnavailableException.class)
+        .hasMessageContaining("nowhere");
+  }
+
+  @Test
+  void communicator_afterClose_isRefused() {
+    var lifecycle =
+        Guice.createInjector(new CommModule(NO_BACKEND)).getInstance(CommLifecycle.class);
+    lifecycle.close();
+
+    assertThatThrownBy(lifecycle::communicator)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("closed");
+  }
+
+  @Test
+  void example_backendNotThere_saysSo() {
+    assertThatThrownBy(() -> GuiceExample.train(NO_BACKEND, new float[1]))
+        .rootCause()
+        .isInstanceOf(BackendUnavailableException.class);
+  }
+}
