@@ -5,7 +5,12 @@ import org.jspecify.annotations.NullMarked;
 module org.comm4j.cli {
   requires com.google.gson;
   requires info.picocli;
+  requires java.compiler;
+  requires java.management;
   requires org.comm4j.core;
   requires org.comm4j.guice;
   requires static org.jspecify;
+
+  opens org.comm4j.cli to
+      info.picocli;
 }

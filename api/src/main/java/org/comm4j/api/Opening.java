@@ -111,7 +111,7 @@ record Opening(
 
   private static void log(Choice choice, int rank) {
     LOG.log(
-        rank == 0 ? System.Logger.Level.INFO : System.Logger.Level.DEBUG,
+        rank == 0 ? System.Logger.Level.DEBUG : System.Logger.Level.DEBUG,
         () -> "rank %d: %s".formatted(rank, choice.selection().why()));
   }
 

@@ -30,6 +30,9 @@ final class Settings {
   private static final String NUMBER_THEM =
       "give every process of the launch its own number, or start them with comm-cli run";
 
+  /// What a launcher tells the session of its ranks: options that belong to no backend.
+  private static final Set<String> OF_THE_SESSION = Set.of("COMM_SESSION_HOSTED");
+
   private static final List<Entry> ENTRIES =
       List.of(
           new Entry(
@@ -317,6 +320,9 @@ final class Settings {
 
   /// Refuses what is no option of these backends.
   static void checkOption(String variable, String value, Map<String, Set<String>> backends) {
+    if (OF_THE_SESSION.contains(variable)) {
+      return;
+    }
     Optional<Map.Entry<String, Set<String>>> owner =
         backends.entrySet().stream()
             .filter(backend -> variable.startsWith(prefix(backend.getKey())))

@@ -4,7 +4,7 @@ import java.io.PrintStream;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import org.comm4j.api.BackendInfo;
+import java.util.Optional;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankKind;
@@ -47,23 +47,27 @@ record Launch(
   ///
   /// @return [ExitCode#FINE] or [ExitCode#RANK_FAILED]
   int run(PrintStream out, PrintStream err) throws InterruptedException {
-    CommConfig config =
-        Environment.config().toBuilder().backend(backend).rank(0).worldSize(ranks).build();
-    Backends.Selection selection = Backends.select(config);
-    if (announces) {
-      err.println("comm-cli: backend " + selection.backend() + ": " + selection.why());
+    CommConfig config = Environment.config().toBuilder().backend(backend).build();
+    if (isOfThreads(config)) {
+      announce(err, backend, "asked for; its ranks are threads of this JVM");
+      return new ThreadLaunch(this, out, err).run();
     }
-    return kind(selection.backend(), config) == RankKind.THREADS
-        ? new ThreadLaunch(this, selection.backend(), out, err).run()
-        : new ProcessLaunch(this, out, err).run();
+    Backends.Selection selection =
+        Backends.select(config.toBuilder().rank(0).worldSize(ranks).build());
+    announce(err, selection.backend(), selection.why());
+    return new ProcessLaunch(this, out, err).run();
   }
 
-  private static RankKind kind(String backend, CommConfig config) {
+  private void announce(PrintStream err, String chosen, String why) {
+    if (announces) {
+      err.println("comm-cli: backend " + chosen + " (" + why + ")");
+    }
+  }
+
+  private boolean isOfThreads(CommConfig config) {
     return Backends.availableBackends(config).stream()
-        .filter(info -> info.name().equals(backend))
-        .findFirst()
-        .flatMap(BackendInfo::kind)
-        .orElse(RankKind.PROCESSES);
+        .anyMatch(info ->
+            info.name().equals(backend) && info.kind().equals(Optional.of(RankKind.THREADS)));
   }
 
   /// What all ranks get in their environment.

@@ -23,14 +23,12 @@ import org.jspecify.annotations.Nullable;
 /// say which rank wrote them.
 final class ThreadLaunch {
   private final Launch launch;
-  private final String backend;
   private final PrintStream out;
   private final PrintStream err;
   private final LinkedBlockingQueue<End> ends = new LinkedBlockingQueue<>();
 
-  ThreadLaunch(Launch launch, String backend, PrintStream out, PrintStream err) {
+  ThreadLaunch(Launch launch, PrintStream out, PrintStream err) {
     this.launch = launch;
-    this.backend = backend;
     this.out = out;
     this.err = err;
   }
@@ -40,8 +38,7 @@ final class ThreadLaunch {
 
   int run() throws InterruptedException {
     Program.MainClass program = mainClass(launch.program());
-    CommConfig config =
-        Environment.config().toBuilder().backend(backend).build();
+    CommConfig config = Environment.config().toBuilder().backend(launch.backend()).build();
     PrintStream oldOut = System.out;
     PrintStream oldErr = System.err;
     try (var group = LocalGroup.open(launch.ranks(), config);
