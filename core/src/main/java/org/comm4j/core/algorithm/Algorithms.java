@@ -100,6 +100,11 @@ public final class Algorithms {
     return ALL.stream().filter(algorithm -> algorithm.kind() == kind).toList();
   }
 
+  /// What a collective does in a group of one; no other algorithm does that size.
+  public static Algorithm alone(CollectiveKind kind) {
+    return of(kind).stream().filter(Alone.class::isInstance).findFirst().orElseThrow();
+  }
+
   /// The one of a collective that has this name.
   public static Optional<Algorithm> find(CollectiveKind kind, String name) {
     return ALL.stream()

@@ -61,9 +61,16 @@ record PullReduceScatter(CollectiveKind kind, Cut cut) implements Algorithm {
             stage -> {
               Packing packing = new Packing(chunks, largest.limit(), stage);
               List<Step> steps = new ArrayList<>(publish(packing, rank, packed));
+              long position = packing.position(rank);
               Slice own = packing.part(rank);
               Slice result = new Slice(Space.OUTPUT, own.from() - chunks.from(rank), own.count());
-              steps.addAll(fold.steps(stage, peer -> packing.position(peer, rank), own, result));
+              steps.addAll(
+                  fold.steps(
+                      stage,
+                      // A publisher leaves out its own part.
+                      peer -> position - (peer < rank ? packing.part(peer).count() : 0),
+                      own,
+                      result));
               steps.add(new Done(stage));
               return new Round(steps);
             });
@@ -118,11 +125,11 @@ record PullReduceScatter(CollectiveKind kind, Cut cut) implements Algorithm {
       return chunk.part(from, Math.min(limit, chunk.count() - from));
     }
 
-    /// Where the owner's part is in what a publisher publishes.
-    long position(int publisher, int owner) {
+    /// Where an owner's part would be if all parts were published.
+    long position(int owner) {
       long position = 0;
       for (int before = 0; before < owner; before++) {
-        position += before == publisher ? 0 : part(before).count();
+        position += part(before).count();
       }
       return position;
     }

@@ -1,6 +1,8 @@
 package org.comm4j.core.schedule;
 
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 
 /// What an element of a buffer holds, as a symbol: an element of a rank's input, two expressions
 /// combined, or a finished reduction. Equal expressions have equal numbers, so comparing what two
@@ -34,6 +36,9 @@ final class Expressions {
   private int[] table = new int[4096];
 
   private int entries;
+
+  /// Per element: its left folds over ever more ranks.
+  private final Map<Long, int[]> leftFolds = new HashMap<>();
 
   Expressions(int ranks, long[] inputCounts) {
     firstLeaf = new int[ranks];
@@ -75,11 +80,18 @@ final class Expressions {
 
   /// `x0 ∘ x1 ∘ … ∘ x(last)`, from the left, finished.
   int finishedLeftFold(int last, long index) {
-    int fold = leaf(0, index);
-    for (int rank = 1; rank <= last; rank++) {
-      fold = combine(fold, leaf(rank, index));
-    }
-    return finish(fold, last + 1);
+    int[] folds =
+        leftFolds.computeIfAbsent(
+            index,
+            _ -> {
+              int[] all = new int[firstLeaf.length];
+              all[0] = leaf(0, index);
+              for (int rank = 1; rank < all.length; rank++) {
+                all[rank] = combine(all[rank - 1], leaf(rank, index));
+              }
+              return all;
+            });
+    return finish(folds[last], last + 1);
   }
 
   boolean isFinished(int expression) {

@@ -228,7 +228,7 @@ public final class ScheduleCheck {
         int to = send ? message.peer() : state.rank;
         Channel channel =
             channels.computeIfAbsent(
-                (long) from << 32 | to, _ -> new Channel(new ArrayDeque<>(), new ArrayDeque<>()));
+                (long) from * size + to, _ -> new Channel(new ArrayDeque<>(), new ArrayDeque<>()));
         (send ? channel.sends : channel.receives).add(new Posted(state, message));
         if (!channel.sends.isEmpty() && !channel.receives.isEmpty()) {
           deliver(channel.sends.remove(), channel.receives.remove());
@@ -318,7 +318,7 @@ public final class ScheduleCheck {
         if (!ranks[await.peer()].published.containsKey(await.stage())) {
           return false;
         }
-        state.awaited.add((long) await.peer() << 32 | await.stage());
+        state.awaited.add(awaitKey(await.peer(), await.stage()));
       }
       case Step.ReadPeer read -> {
         Published published = published(state, step, read.peer(), read.stage(), read.wire());
@@ -386,7 +386,7 @@ public final class ScheduleCheck {
 
   private Published published(RankState state, Step step, int peer, int stage, Step.Wire wire) {
     checkStage(state, step, stage);
-    if (!state.awaited.contains((long) peer << 32 | stage)) {
+    if (!state.awaited.contains(awaitKey(peer, stage))) {
       throw fault(state, step, "without AwaitPeer before it");
     }
     Published published = ranks[peer].published.get(stage);
@@ -395,6 +395,10 @@ public final class ScheduleCheck {
     }
     checkWire(state, step, wire, published.wide);
     return published;
+  }
+
+  private long awaitKey(int peer, int stage) {
+    return (long) peer * doneRanks.length + stage;
   }
 
   private int[] part(RankState state, Step step, Published published, long from, Slice to) {

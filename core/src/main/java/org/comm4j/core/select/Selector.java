@@ -1,26 +1,35 @@
 package org.comm4j.core.select;
 
-import org.comm4j.core.algorithm.Algorithm;
-import org.comm4j.core.algorithm.Algorithms;
+import java.util.ArrayList;
+import java.util.List;
 import org.comm4j.core.schedule.Shape;
 
-/// Chooses the algorithm for a shape: the same on all ranks, since it looks only at what all of
-/// them know. Immutable.
+/// Chooses the algorithm for a shape, by a user's [Tuning] first, then by the built-in table. The
+/// same on all ranks, since it looks only at what all of them know alike: the kind, the group's
+/// size, the element's type and count (not of GATHER_V, SCATTER_V and ALL_TO_ALL_V, where ranks
+/// know different parts), whether the order is fixed, and the windows. Immutable.
 public final class Selector {
-  private Selector() {}
+  private final Tuning tuning;
 
-  /// The built-in table.
+  /// @param tuning the same on all ranks
+  public Selector(Tuning tuning) {
+    this.tuning = tuning;
+  }
+
+  /// The built-in table alone.
   public static Selector standard() {
-    return new Selector();
+    return new Selector(Tuning.none());
   }
 
   /// Never fails for a shape that a checked call has.
   public Choice choose(Shape shape) {
-    for (Algorithm algorithm : Algorithms.of(shape.kind())) {
-      if (algorithm.supports(shape)) {
-        return new Choice(algorithm, "the first that supports the shape");
-      }
+    Facts facts = Facts.of(shape);
+    List<String> passedOver = new ArrayList<>();
+    Choice choice = tuning.choose(facts, passedOver).orElseGet(() -> Table.choose(facts));
+    if (passedOver.isEmpty()) {
+      return choice;
     }
-    throw new IllegalStateException("no algorithm for " + shape);
+    return new Choice(
+        choice.algorithm(), "%s (%s)".formatted(choice.reason(), String.join("; ", passedOver)));
   }
 }

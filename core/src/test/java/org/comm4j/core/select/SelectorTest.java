@@ -1,0 +1,157 @@
+package org.comm4j.core.select;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.IntStream;
+import org.comm4j.api.Partition;
+import org.comm4j.core.algorithm.Algorithm;
+import org.comm4j.core.algorithm.Algorithms;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Shape;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SelectorTest {
+  private static final long[] COUNTS = {0, 1, 100, 5_000, 20_000, 100_000, 1_000_000, 100_000_000};
+
+  @ParameterizedTest
+  @EnumSource
+  void choose_anyShape_supportsIt(CollectiveKind kind) {
+    Set<String> chosen = new TreeSet<>();
+    for (int size : new int[] {1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 64, 65, 100, 4096}) {
+      for (long count : COUNTS) {
+        for (boolean ordered : new boolean[] {false, true}) {
+          for (long window : new long[] {0, 1, 4, 1 << 20}) {
+            Shape shape = shape(kind, size, count, ordered, window);
+            Choice choice = Selector.standard().choose(shape);
+            assertThat(choice.algorithm().supports(shape)).as("%s", shape).isTrue();
+            assertThat(choice.reason()).isNotBlank();
+            if (ordered) {
+              assertThat(choice.algorithm().order()).isNotEqualTo(Algorithm.Order.FIXED);
+            }
+            chosen.add(choice.algorithm().name());
+          }
+        }
+      }
+    }
+    assertThat(chosen)
+        .as("every algorithm is of use somewhere")
+        .containsExactlyInAnyOrderElementsOf(
+            Algorithms.of(kind).stream().map(Algorithm::name).toList());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void choose_windows_readsPeersMemory(CollectiveKind kind) {
+    boolean possible = Algorithms.of(kind).stream().anyMatch(Algorithm::usesPeerMemory);
+    Choice choice = Selector.standard().choose(shape(kind, 4, 100, true, 1 << 20));
+    assertThat(choice.algorithm().usesPeerMemory()).isEqualTo(possible);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"GATHER_V", "SCATTER_V", "ALL_TO_ALL_V"})
+  void choose_ranksKnowDifferentParts_isTheSame(CollectiveKind kind) {
+    for (int size : new int[] {2, 5, 40}) {
+      Set<Algorithm> choices =
+          IntStream.range(0, 20)
+              .mapToObj(rank -> {
+                Partition own = rank == 0 ? null : Partition.even(size, 1L << rank);
+                Shape shape =
+                    new Shape(kind, size, 7L << rank, 0, own, own, 4, 4, false, false, 1 << 20);
+                return Selector.standard().choose(shape).algorithm();
+              })
+              .collect(java.util.stream.Collectors.toSet());
+      assertThat(choices).hasSize(1);
+    }
+  }
+
+  @Test
+  void choose_tuned_takesTheFirstLineThatFits() {
+    Selector selector =
+        new Selector(
+            Tuning.of(
+                "# comments and empty lines",
+                "",
+                "allReduce size<=8 bytes<=64KiB ring # why not",
+                "allReduce size=8 rabenseifner",
+                "broadcast bytes>=1MiB binomial"));
+    assertThat(selector.choose(shape(CollectiveKind.ALL_REDUCE, 4, 16 << 10, false, 0)))
+        .extracting(choice -> choice.algorithm().name(), Choice::reason)
+        .containsExactly("ring", "tuning, line 3: allReduce size<=8 bytes<=64KiB ring");
+    assertThat(name(selector, shape(CollectiveKind.ALL_REDUCE, 8, 1 << 20, false, 0)))
+        .isEqualTo("rabenseifner");
+    assertThat(name(selector, shape(CollectiveKind.ALL_REDUCE, 4, 1 << 20, false, 0)))
+        .isEqualTo("pairwise");
+    assertThat(name(selector, shape(CollectiveKind.BROADCAST, 9, 1 << 18, false, 0)))
+        .isEqualTo("binomial");
+  }
+
+  @Test
+  void choose_tunedToWhatCannotDoIt_takesTheNextAndSaysSo() {
+    Selector selector = new Selector(Tuning.of("allReduce ring", "allReduce two-stage"));
+    Choice choice = selector.choose(shape(CollectiveKind.ALL_REDUCE, 4, 1 << 20, true, 0));
+    assertThat(choice.algorithm().name()).isEqualTo("pairwise");
+    assertThat(choice.reason())
+        .endsWith(
+            "(tuning, line 1 wants ring, which can't do this call;"
+                + " tuning, line 2 wants two-stage, which can't do this call)");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "allreduce ring -> 'allreduce' is no collective (expected: one of barrier, broadcast,",
+        "allReduce rings -> 'rings' is no algorithm of allReduce (expected: one of one-stage,",
+        "allReduce alone -> 'alone' is no algorithm of allReduce",
+        "allReduce -> 'allReduce' (expected: collective, conditions, algorithm)",
+        "allReduce bytes<64 ring -> 'bytes<64' is no condition (expected: size or bytes",
+        "allReduce bytes<=64KB ring -> 'bytes<=64KB' is no condition",
+        "allReduce count<=64 ring -> 'count<=64' is no condition",
+        "gatherV bytes<=64 linear -> 'bytes<=64': ranks know the bytes of gatherV differently",
+      })
+  void parse_wrongLine_saysWhereAndWhat(String lineAndMessage) {
+    String[] parts = lineAndMessage.split(" -> ", -1);
+    assertThatThrownBy(() -> Tuning.of("# first", parts[0]))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith("tuning, line 2: ")
+        .hasMessageContaining(parts[1]);
+  }
+
+  @Test
+  void read_file_namesIt(@TempDir Path folder) throws Exception {
+    Path file = folder.resolve("tuning.txt");
+    assertThatThrownBy(() -> Tuning.read(file)).hasMessageContaining(file + "' can't be read");
+    Files.writeString(file, "scan chain\nscan ring\n");
+    assertThatThrownBy(() -> Tuning.read(file))
+        .hasMessage(
+            file
+                + ", line 2: 'ring' is no algorithm of scan"
+                + " (expected: one of pull, recursive-doubling, chain)");
+    Files.writeString(file, "scan chain\n");
+    Selector selector = new Selector(Tuning.read(file));
+    assertThat(name(selector, shape(CollectiveKind.SCAN, 4, 1, false, 0))).isEqualTo("chain");
+  }
+
+  private static String name(Selector selector, Shape shape) {
+    return selector.choose(shape).algorithm().name();
+  }
+
+  private static Shape shape(
+      CollectiveKind kind, int size, long count, boolean ordered, long window) {
+    Partition parts =
+        switch (kind) {
+          case ALL_GATHER_V, REDUCE_SCATTER_V -> Partition.even(size, count);
+          default -> null;
+        };
+    return new Shape(
+        kind, size, parts == null ? count : 0, 0, parts, null, 4, 4, false, ordered, window);
+  }
+}
