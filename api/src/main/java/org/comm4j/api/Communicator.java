@@ -12,7 +12,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** One thread at a time: a second one that calls in the meantime gets a
 /// [ConcurrentUseException]. Handing a communicator from thread to thread between calls is free.
-/// Different communicators are independent.
+/// Only [#abort], [#abortProcess], [#failure()], [#isClosed()] and [#close()] may come from any
+/// thread at any time; the first two and the last end a call in progress. Different communicators
+/// are independent.
 ///
 /// **Memory.** The caller owns all data. Memory of a confined arena is fine in blocking calls on
 /// its own thread and refused in asynchronous ones.

@@ -115,6 +115,7 @@ public interface BackendCommunicator {
 
   /// Ends this rank's part. Idempotent, never throws because of a peer. The API has let what was
   /// started go on for up to 1 s; what is pending still, nobody will ask for. Together at most 2 s.
+  /// Communicators that were made from this one live on; what they share ends with the last.
   void close();
 
   /// What [#shrink()] made.
