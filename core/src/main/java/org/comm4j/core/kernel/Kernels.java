@@ -9,10 +9,14 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.api.ReduceOp.UserDefined;
+import org.jspecify.annotations.Nullable;
 
 /// Makes kernels and keeps those of the predefined operators, since each brings machine code of its
 /// own.
 final class Kernels {
+  private static final boolean HAS_VECTORS =
+      ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent();
+
   private static final Map<Predefined, Map<DataType, Kernel>> KNOWN =
       new EnumMap<>(Predefined.class);
 
@@ -38,12 +42,19 @@ final class Kernels {
 
   /// Every kernel there is for this operator and type: all must give the same bits.
   static List<Kernel> variants(Predefined op, DataType type) {
-    return List.of(new TileKernel(op, type));
+    return List.of(new TileKernel(op, type, null), new TileKernel(op, type, vectors(op, type)));
   }
 
   private static Kernel known(Predefined op, DataType type) {
     Map<DataType, Kernel> kernels = Objects.requireNonNull(KNOWN.get(op));
     Kernel kernel = kernels.get(type);
-    return kernel != null ? kernel : kernels.computeIfAbsent(type, t -> new TileKernel(op, t));
+    return kernel != null
+        ? kernel
+        : kernels.computeIfAbsent(type, t -> new TileKernel(op, t, vectors(op, t)));
+  }
+
+  /// The one place that mentions vectors: without their module nothing loads what is behind it.
+  private static @Nullable VectorFold vectors(Predefined op, DataType type) {
+    return HAS_VECTORS ? VectorLoops.of(op, op.accumulationType(type)) : null;
   }
 }

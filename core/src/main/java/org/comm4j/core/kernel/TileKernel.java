@@ -4,9 +4,11 @@ import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.core.kernel.Carrier.Tile;
+import org.jspecify.annotations.Nullable;
 
 /// A predefined operator in plain Java: what is in memory is copied, tile by tile, into arrays, and
-/// combined there ([Tiles] says why).
+/// combined there ([Tiles] says why). Where there are vectors they take what they can, without
+/// copies; the rest, a tail at least, is left to the tiles, which give the same bits.
 final class TileKernel implements Kernel {
   private final Predefined op;
   private final DataType type;
@@ -14,14 +16,17 @@ final class TileKernel implements Kernel {
   private final Carrier raw;
   private final Carrier wide;
   private final Loop loop;
+  private final @Nullable VectorFold vectors;
 
-  TileKernel(Predefined op, DataType type) {
+  /// @param vectors the same operator on the accumulation type, or null where there are no vectors
+  TileKernel(Predefined op, DataType type, @Nullable VectorFold vectors) {
     this.op = op;
     this.type = type;
     this.accumulator = op.accumulationType(type);
     this.raw = Carrier.of(type);
     this.wide = Carrier.of(accumulator);
     this.loop = Loops.of(op, accumulator);
+    this.vectors = vectors;
   }
 
   @Override
@@ -79,11 +84,19 @@ final class TileKernel implements Kernel {
       MemorySegment out,
       long outOffset,
       long count) {
+    long done = 0;
+    if (vectors != null && aType == accumulator && bType == accumulator) {
+      long bytes = accumulator.bytes(count);
+      done = accumulator.countIn(vectors.fold(a, aOffset, b, bOffset, out, outOffset, bytes));
+    }
+    if (done == count) {
+      return;
+    }
     Tiles tiles = Tiles.mine();
     Tile x = tiles.x(wide);
     Tile y = tiles.y(wide);
     int step = step();
-    for (long at = 0; at < count; at += step) {
+    for (long at = done; at < count; at += step) {
       int part = (int) Math.min(step, count - at);
       load(tiles, aType, a, aOffset + at * aType.bytes(), x, part);
       load(tiles, bType, b, bOffset + at * bType.bytes(), y, part);

@@ -51,7 +51,7 @@ class KernelTest {
     try (Arena arena = Arena.ofConfined()) {
       for (Kernel kernel : Kernels.variants(op, type)) {
         for (int count : COUNTS) {
-          for (int round = 0; round < (count < 100 ? 12 : count < 2000 ? 4 : 1); round++) {
+          for (int round = 0; round < (count < 100 ? 6 : 1); round++) {
             new Trial(op, kernel, count, random, arena, "seed " + seed + ", count " + count).all();
           }
         }

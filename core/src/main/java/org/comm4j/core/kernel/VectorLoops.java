@@ -1,0 +1,108 @@
+package org.comm4j.core.kernel;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandles;
+import java.nio.ByteOrder;
+import jdk.incubator.vector.ByteVector;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.ShortVector;
+import jdk.incubator.vector.Vector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorOperators.Associative;
+import jdk.incubator.vector.VectorSpecies;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.ReduceOp.Predefined;
+import org.jspecify.annotations.Nullable;
+
+/// The operators as the vector module knows them. Only for virtual machines that have the module.
+///
+/// What is not here (logical operators, small floats, complex products, pairs) has no single vector
+/// instruction and goes through tiles.
+final class VectorLoops {
+  private VectorLoops() {}
+
+  /// The fold of an operator on an accumulation type, or null if vectors do not know it.
+  static @Nullable VectorFold of(Predefined op, DataType type) {
+    Associative operator = operator(op, type);
+    if (operator == null) {
+      return null;
+    }
+    Carrier carrier = Carrier.of(type);
+    VectorSpecies<?> species =
+        switch (carrier) {
+          case BYTE -> ByteVector.SPECIES_PREFERRED;
+          case SHORT -> ShortVector.SPECIES_PREFERRED;
+          case INT -> IntVector.SPECIES_PREFERRED;
+          case LONG -> LongVector.SPECIES_PREFERRED;
+          case FLOAT -> FloatVector.SPECIES_PREFERRED;
+          case DOUBLE -> DoubleVector.SPECIES_PREFERRED;
+        };
+    @Nullable Vector<?> nan =
+        switch (carrier) {
+          case FLOAT -> FloatVector.broadcast(FloatVector.SPECIES_PREFERRED, Float.NaN);
+          case DOUBLE -> DoubleVector.broadcast(DoubleVector.SPECIES_PREFERRED, Double.NaN);
+          default -> null;
+        };
+    Lanes lanes = new Lanes(species, operator, nan);
+    return new VectorFold(Template.class, lanes, carrier, species.vectorByteSize());
+  }
+
+  private static @Nullable Associative operator(Predefined op, DataType type) {
+    boolean smallFloat = type.kind() == Kind.FLOAT && type.bytes() < Float.BYTES;
+    boolean unsigned = type.kind() == Kind.UNSIGNED;
+    return switch (op) {
+      case SUM, AVERAGE -> VectorOperators.ADD;
+      case PRODUCT -> type.kind() == Kind.COMPLEX ? null : VectorOperators.MUL;
+      case MIN -> smallFloat ? null : unsigned ? VectorOperators.UMIN : VectorOperators.MIN;
+      case MAX -> smallFloat ? null : unsigned ? VectorOperators.UMAX : VectorOperators.MAX;
+      case BIT_AND -> VectorOperators.AND;
+      case BIT_OR -> VectorOperators.OR;
+      case BIT_XOR -> VectorOperators.XOR;
+      case LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, MIN_LOC, MAX_LOC -> null;
+    };
+  }
+
+  /// What a copy of the template works on.
+  ///
+  /// @param species how many lanes of which primitive
+  /// @param nan the canonical NaN in each lane, null for integers
+  record Lanes(VectorSpecies<?> species, Associative operator, @Nullable Vector<?> nan) {}
+
+  /// The loop for all primitives: in a copy the species is a constant too.
+  static final class Template implements VectorLoop {
+    private static final ByteOrder ORDER = ByteOrder.nativeOrder();
+    private static final Lanes LANES = Specialized.operator(MethodHandles.lookup(), Lanes.class);
+    private static final Associative OP = LANES.operator();
+
+    @SuppressWarnings("unchecked") // any one primitive will do for the compiler
+    private static final VectorSpecies<Float> SPECIES = (VectorSpecies<Float>) LANES.species();
+
+    @SuppressWarnings("unchecked")
+    private static final @Nullable Vector<Float> NAN = (Vector<Float>) LANES.nan();
+
+    @Override
+    public void apply(
+        MemorySegment a,
+        long aOffset,
+        MemorySegment b,
+        long bOffset,
+        MemorySegment out,
+        long outOffset,
+        int bytes) {
+      var _ = a.address() ^ b.address() ^ out.address(); // tells the compiler their classes
+      for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
+        Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
+        Vector<Float> y = SPECIES.fromMemorySegment(b, bOffset + i, ORDER);
+        Vector<Float> z = x.lanewise(OP, y);
+        if (NAN != null) {
+          z = z.blend(NAN, z.test(VectorOperators.IS_NAN));
+        }
+        z.intoMemorySegment(out, outOffset + i, ORDER);
+      }
+    }
+  }
+}
