@@ -11,4 +11,8 @@ module org.comm4j.core {
   exports org.comm4j.core.schedule;
   exports org.comm4j.core.select;
   exports org.comm4j.core.transport;
+  exports org.comm4j.core.session;
+
+  provides org.comm4j.api.spi.SessionFactory with
+      org.comm4j.core.session.DefaultSessionFactory;
 }

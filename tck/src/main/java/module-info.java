@@ -7,7 +7,7 @@ module org.comm4j.tck {
   requires transitive org.comm4j.core;
   requires transitive org.junit.jupiter.api;
   requires transitive org.junit.jupiter.params;
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
 
   exports org.comm4j.tck;
 }

@@ -1,0 +1,179 @@
+package org.comm4j.core.session;
+
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session;
+import org.comm4j.api.spi.SessionFactory;
+
+/// Joins the session that the configuration names. Where ranks meet:
+///
+/// | configuration | meeting place |
+/// |---|---|
+/// | `COMM_MASTER_ADDR` and `COMM_MASTER_PORT` | there, over TCP |
+/// | `COMM_MASTER_ADDR=file:/directory` | a file in that directory |
+/// | `COMM_SESSION` alone, all ranks on this host | a file in `/dev/shm/comm4j-<uid>` |
+/// | none of them, one rank | nowhere |
+///
+/// Over TCP a launcher that hosts the session listens before it starts the ranks, and says so with
+/// the option [#HOSTED]`=launcher`: then all ranks connect. Without it rank 0 listens; if it finds
+/// the port taken it joins what listens there, if that is a session (a launcher that has not said
+/// so), and fails at once if it is not. The others may start before the host does.
+///
+/// A process may join, close and join again; it counts how often it has met others at a host, and
+/// only ranks with the same count form a group.
+///
+/// Thread-safe.
+public final class DefaultSessionFactory implements SessionFactory {
+  /// The option by which a launcher says that it hosts the session: `launcher`.
+  public static final String HOSTED = "COMM_SESSION_HOSTED";
+
+  private static final long HELLO_NS = TimeUnit.SECONDS.toNanos(5);
+
+  /// How long a stranger on our port may keep silent before it is one.
+  private static final long STRANGER_NS = TimeUnit.MILLISECONDS.toNanos(800);
+
+  /// For [java.util.ServiceLoader].
+  public DefaultSessionFactory() {}
+
+  @Override
+  public Session join(CommConfig config, List<String> usableBackends) {
+    if (config.rank().isEmpty() || config.worldSize().isEmpty()) {
+      throw new JoinException(
+          Reason.CONFIGURATION,
+          "neither rank nor world size are known; start the ranks with comm-cli run, or set COMM_RANK"
+              + " and COMM_WORLD_SIZE");
+    }
+    String address = config.masterAddress().orElse("");
+    if (address.startsWith("file:")) {
+      throw new JoinException(Reason.ADDRESS, "sessions over files are not there yet");
+    }
+    if (!address.isEmpty()) {
+      return joinOverTcp(config, address, usableBackends);
+    }
+    if (config.worldSize().getAsInt() == 1) {
+      return InMemorySessions.alone(usableBackends);
+    }
+    throw new JoinException(
+        Reason.ADDRESS,
+        "no place for %d ranks to meet; set COMM_MASTER_ADDR and COMM_MASTER_PORT, or, with all ranks"
+                .formatted(config.worldSize().getAsInt())
+            + " on one host, COMM_SESSION");
+  }
+
+  private static Session joinOverTcp(
+      CommConfig config, String address, List<String> usableBackends) {
+    InetSocketAddress place = place(config, address);
+    return joinOverTcp(
+        request(config, usableBackends), place, "launcher".equals(config.options().get(HOSTED)));
+  }
+
+  static Session joinOverTcp(JoinRequest request, InetSocketAddress place, boolean hosted) {
+    if (hosted || request.rank() != 0) {
+      return connect(request, place, HELLO_NS);
+    }
+    JoinException taken;
+    try {
+      var server =
+          SessionServer.startFor(
+              request,
+              place.getAddress(),
+              place.getPort(),
+              System::nanoTime,
+              ReplicatedSession::haltProcess);
+      return await(server.localJoin(), server::close);
+    } catch (JoinException e) {
+      if (!(e.getCause() instanceof BindException)
+          || !String.valueOf(e.getCause().getMessage()).contains("in use")) {
+        throw e;
+      }
+      taken = e;
+    }
+    try {
+      return connect(request, place, STRANGER_NS);
+    } catch (JoinException e) {
+      if (e.reason() != Reason.PROTOCOL) {
+        throw e;
+      }
+      throw new JoinException(
+          Reason.ADDRESS, "%s (%s)".formatted(taken.getMessage(), e.getMessage()), taken);
+    }
+  }
+
+  private static Session connect(JoinRequest request, InetSocketAddress place, long helloNs) {
+    TcpSession session =
+        TcpSession.start(place, request, helloNs, System::nanoTime, ReplicatedSession::haltProcess);
+    return await(session.joined(), session::close);
+  }
+
+  private static InetSocketAddress place(CommConfig config, String address) {
+    int port =
+        config
+            .masterPort()
+            .orElseThrow(() ->
+                new JoinException(
+                    Reason.ADDRESS,
+                    "COMM_MASTER_ADDR is %s, but COMM_MASTER_PORT is not set".formatted(address)));
+    if (port == 0) {
+      throw new JoinException(
+          Reason.ADDRESS, "COMM_MASTER_PORT is 0, which no other rank could find; choose one");
+    }
+    try {
+      InetAddress resolved = InetAddress.getByName(address);
+      SessionServer.requireLoopback(resolved);
+      return new InetSocketAddress(resolved, port);
+    } catch (UnknownHostException e) {
+      throw new JoinException(
+          Reason.ADDRESS, "COMM_MASTER_ADDR is %s, an unknown host".formatted(address), e);
+    }
+  }
+
+  private static JoinRequest request(CommConfig config, List<String> usableBackends) {
+    return new JoinRequest(
+        Versions.comm4j(),
+        config.session().orElse(""),
+        0,
+        config.rank().orElseThrow(),
+        config.worldSize().orElseThrow(),
+        millis(config.joinTimeout()),
+        Math.max(1, millis(config.liveness())),
+        LocalHost.identity(),
+        ProcessHandle.current().pid(),
+        usableBackends,
+        Settings.of(config));
+  }
+
+  private static long millis(Duration time) {
+    Duration longest = Duration.ofDays(365);
+    return time.compareTo(longest) > 0 ? longest.toMillis() : time.toMillis();
+  }
+
+  /// Waits for a join, which ends by itself.
+  ///
+  /// @param close ends what the join has begun, if it fails
+  private static Session await(CompletableFuture<? extends Session> join, Runnable close) {
+    try {
+      return join.get();
+    } catch (ExecutionException e) {
+      close.run();
+      if (e.getCause() instanceof JoinException why) {
+        throw new JoinException(why.reason(), String.valueOf(why.getMessage()), why);
+      }
+      throw new IllegalStateException(e.getCause());
+    } catch (InterruptedException e) {
+      close.run();
+      Thread.currentThread().interrupt();
+      throw new InterruptedCallException("joining the session was interrupted");
+    }
+  }
+}

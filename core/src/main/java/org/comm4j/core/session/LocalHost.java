@@ -1,0 +1,47 @@
+package org.comm4j.core.session;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.comm4j.api.spi.HostIdentity;
+
+/// Says where this process runs, from the kernel's mouth. Environment variables of launchers are
+/// not asked: they count containers of one host as hosts, or hosts as one.
+final class LocalHost {
+  private static final Path PROC = Path.of("/proc");
+
+  private LocalHost() {}
+
+  /// The boot, the namespaces for mounts, processes and IPC, and the user. Where the kernel does
+  /// not tell (it is not Linux), the process itself: then nobody shares memory with it.
+  static HostIdentity identity() {
+    String name;
+    try {
+      name = Files.readString(PROC.resolve("sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      name = "localhost";
+    }
+    try {
+      String boot = Files.readString(PROC.resolve("sys/kernel/random/boot_id")).strip();
+      String id =
+          "%s/%s/%s/%s/%d"
+              .formatted(boot, namespace("mnt"), namespace("pid"), namespace("ipc"), uid());
+      return new HostIdentity(name, id);
+    } catch (IOException | UnsupportedOperationException e) {
+      ProcessHandle self = ProcessHandle.current();
+      return new HostIdentity(
+          name, "process/%d/%s".formatted(self.pid(), self.info().startInstant().orElse(null)));
+    }
+  }
+
+  /// The user id of this process.
+  static int uid() throws IOException {
+    return (Integer) Files.getAttribute(PROC.resolve("self"), "unix:uid");
+  }
+
+  /// The number in `mnt:[4026531841]`.
+  private static String namespace(String kind) throws IOException {
+    String link = Files.readSymbolicLink(PROC.resolve("self/ns/" + kind)).toString();
+    return link.replaceAll("[^0-9]", "");
+  }
+}

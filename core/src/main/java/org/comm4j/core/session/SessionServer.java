@@ -1,0 +1,810 @@
+package org.comm4j.core.session;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.Queue;
+import java.util.SequencedMap;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
+import java.util.function.LongSupplier;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Member;
+import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.jspecify.annotations.Nullable;
+
+/// Keeps the history of sessions whose ranks are connected over TCP: it lets them join, puts their
+/// events into one order, tells them to everyone, and notices who is gone. A launcher hosts it, so
+/// that no rank is special; without a launcher rank 0 does, in its own process.
+///
+/// One daemon thread does everything. It serves one group at a time. When all ranks of a group have
+/// left, they may form the next one (each of them counts its sessions, so a rank that comes too
+/// early is asked to come again). Only loopback addresses are served, because nothing is
+/// authenticated.
+///
+/// A rank is gone when its connection ends, which the kernel sees to within milliseconds of a
+/// process's death, or when it is silent for longer than the liveness time. Strangers get nothing:
+/// few of them at a time, each for 5 s and with a small buffer.
+public final class SessionServer implements AutoCloseable {
+  /// What the owner of a server hears, on the server's thread. Must be quick and must not throw.
+  public interface Listener {
+    /// All ranks have joined.
+    ///
+    /// @param sessionId of the session that they form
+    /// @param members all of them, in order
+    default void formed(String sessionId, List<Member> members) {}
+
+    /// The ranks did not come together, and know it.
+    ///
+    /// @param reason why
+    default void notFormed(JoinException reason) {}
+
+    /// A rank is gone without a goodbye.
+    ///
+    /// @param rank its world rank
+    /// @param evidence how it is known
+    default void failed(int rank, String evidence) {}
+
+    /// A rank has said goodbye.
+    ///
+    /// @param rank its world rank
+    default void left(int rank) {}
+
+    /// A rank wants all processes to end; they do so themselves, the owner may help.
+    ///
+    /// @param rank its world rank
+    /// @param code the exit code
+    default void abortProcesses(int rank, int code) {}
+  }
+
+  private static final int MAX_PENDING = 64;
+  private static final long PENDING_NS = TimeUnit.SECONDS.toNanos(5);
+  private static final long ACCEPT_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long CLOSE_NS = TimeUnit.SECONDS.toNanos(1);
+
+  private final ServerSocketChannel acceptor;
+  private final Selector selector;
+  private final SelectionKey acceptKey;
+  private final String hostId = InMemorySessions.randomId();
+  private final Optional<String> job;
+  private final OptionalInt worldSize;
+  private final Listener listener;
+  private final LongSupplier nanoTime;
+  private final Thread thread;
+  private final Queue<Event> localEvents = new ConcurrentLinkedQueue<>();
+  private volatile boolean closing;
+
+  // The rank that hosts the server in its own process, if one does.
+  private final @Nullable JoinRequest localRequest;
+  private final IntConsumer halt;
+  private final CompletableFuture<ReplicatedSession> localJoin = new CompletableFuture<>();
+  private @Nullable ReplicatedSession localSession;
+
+  // The rest is the thread's own.
+  private final SequencedMap<Connection, Long> pending = new LinkedHashMap<>();
+  private final SequencedMap<Connection, Long> departing = new LinkedHashMap<>();
+  private final Map<Connection, Integer> connected = new LinkedHashMap<>();
+  private final TreeMap<Integer, Peer> peers = new TreeMap<>();
+  private Phase phase = Phase.JOINING;
+  private Roster roster;
+  private int generation;
+  private long firstJoinNs;
+  private long joinDeadlineNs;
+  private long livenessNs = TimeUnit.SECONDS.toNanos(10);
+  private @Nullable JoinException whyOver;
+  private long acceptAgainNs;
+  private long plannedNs;
+  private long forgaveNs;
+  private Event.@Nullable Halt localHalt;
+  private long deadlineNs;
+  private boolean finished;
+
+  private enum Phase {
+    JOINING,
+    FORMED,
+    OVER
+  }
+
+  /// A rank that has joined. Without a connection it is the local one.
+  private static final class Peer {
+    final @Nullable Connection connection;
+    boolean gone;
+
+    Peer(@Nullable Connection connection) {
+      this.connection = connection;
+    }
+  }
+
+  private SessionServer(
+      ServerSocketChannel acceptor,
+      Optional<String> job,
+      OptionalInt worldSize,
+      Listener listener,
+      @Nullable JoinRequest localRequest,
+      LongSupplier nanoTime,
+      IntConsumer halt)
+      throws IOException {
+    this.acceptor = acceptor;
+    this.job = job;
+    this.worldSize = worldSize;
+    this.listener = listener;
+    this.localRequest = localRequest;
+    this.nanoTime = nanoTime;
+    this.halt = halt;
+    this.roster = new Roster(job, worldSize);
+    this.generation = localRequest == null ? 0 : localRequest.generation();
+    this.selector = Selector.open();
+    acceptor.configureBlocking(false);
+    this.acceptKey = acceptor.register(selector, SelectionKey.OP_ACCEPT);
+    this.thread =
+        Thread.ofPlatform()
+            .name("comm4j-session-server")
+            .daemon()
+            .inheritInheritableThreadLocals(false)
+            .unstarted(this::run);
+  }
+
+  /// Starts a server that is no rank's.
+  ///
+  /// @param address where to listen: a loopback address, exactly this one is bound
+  /// @param port where to listen; 0 takes one that is free, see [#port()]
+  /// @param job what ranks must ask for (`COMM_SESSION`); empty where they ask for nothing
+  /// @param worldSize how many ranks there will be
+  /// @param listener hears what happens
+  /// @return running; the caller closes it
+  /// @throws JoinException if the address can't be bound (`ADDRESS`)
+  public static SessionServer start(
+      InetAddress address, int port, String job, int worldSize, Listener listener) {
+    return start(
+        address,
+        port,
+        Optional.of(job),
+        OptionalInt.of(worldSize),
+        listener,
+        null,
+        System::nanoTime,
+        ReplicatedSession::haltProcess);
+  }
+
+  /// Starts a server in the process of a rank, which joins at once.
+  static SessionServer startFor(
+      JoinRequest request, InetAddress address, int port, LongSupplier nanoTime, IntConsumer halt) {
+    return start(
+        address,
+        port,
+        Optional.of(request.job()),
+        OptionalInt.of(request.worldSize()),
+        new Listener() {},
+        request,
+        nanoTime,
+        halt);
+  }
+
+  private static SessionServer start(
+      InetAddress address,
+      int port,
+      Optional<String> job,
+      OptionalInt worldSize,
+      Listener listener,
+      @Nullable JoinRequest localRequest,
+      LongSupplier nanoTime,
+      IntConsumer halt) {
+    requireLoopback(address);
+    ServerSocketChannel acceptor = null;
+    try {
+      acceptor = ServerSocketChannel.open();
+      acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+      acceptor.bind(new InetSocketAddress(address, port), 512);
+      var server =
+          new SessionServer(acceptor, job, worldSize, listener, localRequest, nanoTime, halt);
+      server.thread.start();
+      return server;
+    } catch (IOException e) {
+      if (acceptor != null) {
+        closeQuietly(acceptor);
+      }
+      throw new JoinException(
+          Reason.ADDRESS,
+          "can't listen on %s port %d: %s%s"
+              .formatted(
+                  address.getHostAddress(),
+                  port,
+                  e.getMessage(),
+                  e instanceof BindException ? "; choose another COMM_MASTER_PORT" : ""),
+          e);
+    }
+  }
+
+  static void requireLoopback(InetAddress address) {
+    if (!address.isLoopbackAddress()) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "address %s is not a loopback address; sessions are not authenticated yet, so they stay"
+                  .formatted(address.getHostAddress())
+              + " on one host: use 127.0.0.1");
+    }
+  }
+
+  /// The port that it listens on.
+  public int port() {
+    return acceptor.socket().getLocalPort();
+  }
+
+  /// Ends it. Ranks that are still connected see the session as lost. Idempotent, within 2 s.
+  @Override
+  public void close() {
+    closing = true;
+    selector.wakeup();
+    if (!Thread.currentThread().equals(thread)) {
+      awaitEnd();
+    }
+  }
+
+  private void awaitEnd() {
+    boolean interrupted = Thread.interrupted();
+    long start = System.nanoTime();
+    while (thread.isAlive() && System.nanoTime() - start < CLOSE_NS) {
+      try {
+        thread.join(100);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /// The session of the rank that hosts this server, once all are there.
+  CompletableFuture<ReplicatedSession> localJoin() {
+    return localJoin;
+  }
+
+  private int hostRank() {
+    return localRequest == null ? Frame.NO_RANK : localRequest.rank();
+  }
+
+  private void run() {
+    try {
+      if (localRequest != null) {
+        joinLocally(localRequest);
+      }
+      plannedNs = nanoTime.getAsLong();
+      while (!finished) {
+        turn();
+      }
+    } catch (IOException | RuntimeException | Error e) {
+      localFailure("the session's thread failed: " + e, e);
+    } finally {
+      free();
+    }
+  }
+
+  private void turn() throws IOException {
+    long tickNs = tickNs();
+    selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(tickNs)));
+    long now = nanoTime.getAsLong();
+    noticeSleep(now, tickNs);
+    for (SelectionKey key : selector.selectedKeys()) {
+      if (key.equals(acceptKey)) {
+        accept(now);
+      } else if (key.attachment() instanceof Connection connection) {
+        if (connection.isOpen() && key.isReadable()) {
+          read(connection, now);
+        }
+      }
+    }
+    selector.selectedKeys().clear();
+    for (Event event = localEvents.poll(); event != null; event = localEvents.poll()) {
+      take(event);
+    }
+    judge(now);
+    flush(now);
+    end(now);
+    plannedNs = now;
+  }
+
+  private long tickNs() {
+    return closing || localHalt != null
+        ? TimeUnit.MILLISECONDS.toNanos(10)
+        : Math.min(MAX_TICK_NS, livenessNs / 16);
+  }
+
+  /// If this process itself was stopped, the silence of the others says nothing: what they have
+  /// sent has perhaps not been read yet. Everyone gets a new chance.
+  private void noticeSleep(long now, long tickNs) {
+    if (now - plannedNs - tickNs > livenessNs / 4) {
+      forgaveNs = now;
+      connected.keySet().forEach(connection -> connection.forgive(now));
+    }
+  }
+
+  private void accept(long now) {
+    try {
+      for (SocketChannel channel = acceptor.accept();
+          channel != null;
+          channel = acceptor.accept()) {
+        if (pending.size() >= MAX_PENDING) {
+          pending.pollFirstEntry().getKey().close();
+        }
+        try {
+          var connection = new Connection(channel, selector, now);
+          pending.put(connection, now);
+          connection.send(new Frame.Hello(FrameCodec.PROTOCOL, hostId));
+          connection.flush(now);
+        } catch (IOException e) {
+          closeQuietly(channel);
+        }
+      }
+    } catch (IOException e) {
+      // Out of descriptors, most likely. The connection waits; trying at once would spin.
+      acceptKey.interestOps(0);
+      acceptAgainNs = now + ACCEPT_PAUSE_NS;
+    }
+  }
+
+  private void read(Connection connection, long now) {
+    try {
+      for (Frame frame : connection.read(now)) {
+        if (!connection.isOpen()) {
+          return;
+        }
+        handle(connection, frame, now);
+      }
+    } catch (ProtocolException e) {
+      lose(connection, "it sent what is not ours: " + e.getMessage());
+    } catch (EOFException e) {
+      lose(connection, "its control connection closed");
+    } catch (IOException e) {
+      lose(connection, "its control connection broke: " + e.getMessage());
+    }
+  }
+
+  private void handle(Connection connection, Frame frame, long now)
+      throws IOException, ProtocolException {
+    if (connection.isFinishing()) {
+      return;
+    }
+    Integer rank = connected.get(connection);
+    if (rank == null) {
+      switch (frame) {
+        case Frame.Join join -> join(connection, join.request(), now);
+        case Frame.ForeignJoin foreign ->
+            refuse(
+                connection,
+                Reason.VERSION,
+                "the session speaks protocol %d, this rank %d; use the same comm4j on all ranks"
+                    .formatted(FrameCodec.PROTOCOL, foreign.protocol()));
+        case Frame.Control _ -> throw new ProtocolException("not a join");
+        case Event _ -> throw new ProtocolException("not a join");
+      }
+      return;
+    }
+    if (!isAlive(rank)) {
+      return;
+    }
+    switch (frame) {
+      case Event event -> {
+        if (event.rank() != rank || event instanceof Event.Fail || phase != Phase.FORMED) {
+          throw new ProtocolException("an event that is not its own");
+        }
+        check(event);
+        take(event);
+      }
+      case Frame.Heartbeat _ -> {}
+      case Frame.Lost lost -> givenUp(rank, lost.evidence(), now);
+      case Frame.Control _ -> throw new ProtocolException("a frame out of place");
+    }
+  }
+
+  private void check(Event event) throws ProtocolException {
+    if (event instanceof Event.Contribute contribute) {
+      List<Integer> members = contribute.topic().members();
+      boolean known = members.stream().allMatch(peers::containsKey);
+      if (!known
+          || !contribute.topic().includes(event.rank())
+          || new HashSet<>(members).size() != members.size()) {
+        throw new ProtocolException("members " + members);
+      }
+    } else if (event instanceof Event.Halt order && (order.code() < 1 || order.code() > 255)) {
+      throw new ProtocolException("exit code " + order.code());
+    }
+  }
+
+  // --- Joining ---
+
+  private void joinLocally(JoinRequest request) {
+    long now = nanoTime.getAsLong();
+    admitted(request, null, now);
+    roster.admit(request, _ -> true);
+    if (roster.isComplete()) {
+      form(now);
+    }
+  }
+
+  private void join(Connection connection, JoinRequest request, long now) throws IOException {
+    if (request.generation() > generation) {
+      boolean forming = phase == Phase.JOINING && !roster.isEmpty();
+      if (localRequest != null || forming || isInUse()) {
+        connection.send(new Frame.Retry("the session before this one has not ended"));
+        dismiss(connection);
+        return;
+      }
+      nextGroup(request.generation());
+    }
+    if (request.generation() < generation) {
+      refuse(connection, Reason.LATE, "the ranks have gone on to their next session");
+      return;
+    }
+    if (phase == Phase.OVER) {
+      refuseLate(connection);
+      return;
+    }
+    Roster.Verdict verdict = roster.admit(request, this::isAlive);
+    switch (verdict) {
+      case Roster.Verdict.Admitted _ -> {
+        pending.remove(connection);
+        connected.put(connection, request.rank());
+        connection.accept();
+        connection.send(new Frame.Accepted(hostRank(), hostText()));
+        admitted(request, connection, now);
+        if (roster.isComplete()) {
+          form(now);
+        }
+      }
+      case Roster.Verdict.Refused no -> refuse(connection, no.reason(), no.message());
+      case Roster.Verdict.Broken broken -> {
+        refuse(connection, broken.reason(), broken.message());
+        giveUp(new JoinException(broken.reason(), broken.message()));
+      }
+    }
+  }
+
+  private void refuseLate(Connection connection) throws IOException {
+    JoinException why = whyOver;
+    if (why == null) {
+      refuse(connection, Reason.LATE, "the group has formed, and all its ranks have left");
+    } else if (why.reason() == Reason.MISSING_RANKS) {
+      refuse(connection, Reason.LATE, "the group has given up: " + why.getMessage());
+    } else {
+      refuse(connection, why.reason(), String.valueOf(why.getMessage()));
+    }
+  }
+
+  private void nextGroup(int next) {
+    generation = next;
+    phase = Phase.JOINING;
+    roster = new Roster(job, worldSize);
+    peers.clear();
+    whyOver = null;
+  }
+
+  private void admitted(JoinRequest request, @Nullable Connection connection, long now) {
+    long patienceNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+    if (peers.isEmpty()) {
+      firstJoinNs = now;
+      joinDeadlineNs = now + patienceNs;
+      livenessNs = TimeUnit.MILLISECONDS.toNanos(request.livenessMillis());
+    } else if (now + patienceNs - joinDeadlineNs < 0) {
+      joinDeadlineNs = now + patienceNs;
+    }
+    peers.put(request.rank(), new Peer(connection));
+  }
+
+  private void form(long now) {
+    phase = Phase.FORMED;
+    String id = InMemorySessions.randomId();
+    List<Member> members = roster.members();
+    for (Member member : members) {
+      tell(FrameCodec.encode(new Frame.Joined(member)), null);
+    }
+    tell(FrameCodec.encode(new Frame.Welcome(id)), null);
+    connected.keySet().forEach(connection -> connection.forgive(now));
+    if (localRequest != null) {
+      localSession =
+          new ReplicatedSession(
+              localRequest.rank(), id, members, new LocalHistory(), nanoTime, halt);
+      localJoin.complete(localSession);
+    }
+    listener.formed(id, members);
+  }
+
+  private void refuse(Connection connection, Reason reason, String message) throws IOException {
+    connection.send(new Frame.Refused(reason, message));
+    dismiss(connection);
+  }
+
+  /// Has a connection end when it has been sent what is queued and the peer has seen it.
+  private void dismiss(Connection connection) {
+    connection.finish();
+    if (connected.remove(connection) != null) {
+      departing.put(connection, nanoTime.getAsLong());
+    }
+  }
+
+  private void dismiss(Peer peer) {
+    if (peer.connection != null) {
+      dismiss(peer.connection);
+    }
+  }
+
+  /// Turns everyone away who has joined.
+  private void giveUp(JoinException why) {
+    phase = Phase.OVER;
+    whyOver = why;
+    tell(
+        FrameCodec.encode(new Frame.Refused(why.reason(), String.valueOf(why.getMessage()))), null);
+    peers.values().forEach(peer -> peer.gone = true);
+    List.copyOf(connected.keySet()).forEach(this::dismiss);
+    if (localRequest != null) {
+      localJoin.completeExceptionally(why);
+      closing = true;
+    }
+    listener.notFormed(why);
+  }
+
+  // --- The history ---
+
+  /// Gives an event its place in the history.
+  private void take(Event event) {
+    Peer peer = peers.get(event.rank());
+    if (peer == null || peer.gone || phase != Phase.FORMED) {
+      return;
+    }
+    if (event instanceof Event.Leave || event instanceof Event.Fail) {
+      peer.gone = true;
+    }
+    tell(FrameCodec.encode(event), event);
+    ReplicatedSession local = localSession;
+    if (local != null && event instanceof Event.Halt order) {
+      if (localHalt == null) {
+        localHalt = order; // The others must hear it before this process ends.
+        deadlineNs = nanoTime.getAsLong() + FLUSH_NS;
+      }
+    } else if (local != null && local.deliver(event)) {
+      local.tellNews();
+    }
+    switch (event) {
+      case Event.Leave leave -> {
+        dismiss(peer);
+        listener.left(leave.rank());
+      }
+      case Event.Fail fail -> {
+        dismiss(peer); // Its process may only have been stopped: it will find the news and the end.
+        listener.failed(fail.rank(), fail.evidence());
+      }
+      case Event.Halt order -> listener.abortProcesses(order.rank(), order.code());
+      case Event.Contribute _, Event.Put _, Event.Abort _ -> {}
+    }
+    if (!isInUse()) {
+      phase = Phase.OVER;
+    }
+  }
+
+  /// Queues a frame for everyone whom it concerns.
+  private void tell(ByteBuffer bytes, @Nullable Event event) {
+    for (var entry : peers.entrySet()) {
+      Connection connection = entry.getValue().connection;
+      if (connection != null && concerns(event, entry.getKey(), entry.getValue())) {
+        try {
+          connection.send(bytes);
+        } catch (IOException e) {
+          // Too much is queued: the connection is lost, which the next flush finds.
+          connection.close();
+        }
+      }
+    }
+  }
+
+  private static boolean concerns(@Nullable Event event, int rank, Peer peer) {
+    return switch (event) {
+      case Event.Contribute contribute -> !peer.gone && contribute.topic().includes(rank);
+      case Event.Fail fail -> !peer.gone || fail.rank() == rank;
+      case null, default -> !peer.gone;
+    };
+  }
+
+  private boolean isAlive(int rank) {
+    Peer peer = peers.get(rank);
+    return peer != null && !peer.gone;
+  }
+
+  private boolean isInUse() {
+    return peers.values().stream().anyMatch(peer -> !peer.gone);
+  }
+
+  // --- Deaths ---
+
+  /// A connection has ended.
+  private void lose(Connection connection, String evidence) {
+    Integer rank = connected.remove(connection);
+    pending.remove(connection);
+    departing.remove(connection);
+    connection.close();
+    if (rank != null && acceptor.isOpen()) {
+      fail(rank, "%s (%s)".formatted(evidence, roster.who(rank)));
+    }
+  }
+
+  private void fail(int rank, String evidence) {
+    if (!isAlive(rank)) {
+      return;
+    }
+    switch (phase) {
+      case JOINING ->
+          giveUp(
+              new JoinException(
+                  Reason.PEER_FAILED,
+                  "rank %d died before all had joined: %s".formatted(rank, evidence)));
+      case FORMED -> take(new Event.Fail(rank, evidence, null));
+      case OVER -> {}
+    }
+  }
+
+  /// A rank has not heard from us for too long. If we have slept it is right and we are out.
+  private void givenUp(int rank, String evidence, long now) {
+    ReplicatedSession local = localSession;
+    if (local != null && forgaveNs != 0 && now - forgaveNs < 2 * livenessNs) {
+      local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
+      local.tellNews();
+    }
+    fail(rank, "it has given up the session's host: " + evidence);
+  }
+
+  private void localFailure(String evidence, Throwable cause) {
+    localJoin.completeExceptionally(new JoinException(Reason.PEER_FAILED, evidence, cause));
+    ReplicatedSession local = localSession;
+    if (local != null) {
+      local.evict(evidence);
+      local.tellNews();
+    }
+  }
+
+  // --- Time ---
+
+  private void judge(long now) {
+    if (acceptAgainNs != 0 && now - acceptAgainNs >= 0 && acceptKey.isValid()) {
+      acceptAgainNs = 0;
+      acceptKey.interestOps(SelectionKey.OP_ACCEPT);
+    }
+    dropOld(pending, now);
+    dropOld(departing, now);
+    if (phase == Phase.JOINING && !peers.isEmpty() && now - joinDeadlineNs >= 0) {
+      giveUp(new JoinException(Reason.MISSING_RANKS, roster.missing(now - firstJoinNs)));
+    }
+    if (phase == Phase.FORMED) {
+      for (var entry : List.copyOf(connected.entrySet())) {
+        judge(entry.getKey(), entry.getValue(), now);
+      }
+    }
+  }
+
+  private void judge(Connection connection, int rank, long now) {
+    if (!isAlive(rank)) {
+      return;
+    }
+    long silentNs = now - connection.heardNs();
+    if (silentNs > livenessNs) {
+      fail(
+          rank,
+          "silent for %s (%s)".formatted(ReplicatedSession.seconds(silentNs), roster.who(rank)));
+    } else if (now - connection.sentNs() > livenessNs / 4) {
+      try {
+        connection.send(new Frame.Heartbeat());
+      } catch (IOException e) {
+        lose(connection, String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  private void flush(long now) {
+    for (Connection connection : connections()) {
+      try {
+        if (connection.isOpen()) {
+          connection.flush(now);
+        } else {
+          lose(connection, "it does not read what it is sent");
+        }
+      } catch (IOException e) {
+        lose(connection, "its control connection broke: " + e.getMessage());
+      }
+    }
+  }
+
+  private List<Connection> connections() {
+    var all = new ArrayList<>(connected.keySet());
+    all.addAll(departing.keySet());
+    all.addAll(pending.keySet());
+    return all;
+  }
+
+  /// Ends what is to end: first everything is sent, then the peers get the chance to close first,
+  /// so that nothing in flight is lost to a reset.
+  private void end(long now) {
+    Event.Halt order = localHalt;
+    ReplicatedSession local = localSession;
+    boolean flushed = connections().stream().allMatch(Connection::isFlushed);
+    if (order != null && local != null && (flushed || now - deadlineNs >= 0)) {
+      localHalt = null;
+      local.deliver(order);
+    } else if (closing && order == null) {
+      if (acceptor.isOpen()) {
+        closeQuietly(acceptor);
+        deadlineNs = now + FLUSH_NS;
+        if (localRequest != null) {
+          take(new Event.Leave(localRequest.rank()));
+        }
+        localJoin.completeExceptionally(
+            new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
+        connections().forEach(Connection::finish);
+        flush(now);
+      }
+      finished = connections().isEmpty() || now - deadlineNs >= 0;
+    }
+  }
+
+  private static void dropOld(SequencedMap<Connection, Long> connections, long now) {
+    while (!connections.isEmpty() && now - connections.firstEntry().getValue() > PENDING_NS) {
+      connections.pollFirstEntry().getKey().close();
+    }
+  }
+
+  private void free() {
+    closeQuietly(acceptor);
+    connections().forEach(Connection::close);
+    closeQuietly(selector);
+  }
+
+  private static void closeQuietly(AutoCloseable resource) {
+    try {
+      resource.close();
+    } catch (Exception e) {
+      // Its descriptor is freed all the same.
+    }
+  }
+
+  private static String hostText(@Nullable JoinRequest localRequest) {
+    return localRequest == null
+        ? JoinRequest.who(ProcessHandle.current().pid(), LocalHost.identity())
+        : localRequest.who();
+  }
+
+  private String hostText() {
+    return hostText(localRequest);
+  }
+
+  /// The local rank's way into the history.
+  private final class LocalHistory implements ReplicatedSession.History {
+    @Override
+    public void append(Event event) {
+      localEvents.add(event);
+      selector.wakeup();
+    }
+
+    @Override
+    public void close() {
+      SessionServer.this.close();
+    }
+  }
+}

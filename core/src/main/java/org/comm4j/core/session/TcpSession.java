@@ -1,0 +1,488 @@
+package org.comm4j.core.session;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
+import java.util.function.LongSupplier;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Member;
+import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.jspecify.annotations.Nullable;
+
+/// A rank's connection to a [SessionServer]: joins, brings events there and takes the history from
+/// there. Its one daemon thread does all of it, since a thread of the user's that is interrupted
+/// would close the channel.
+final class TcpSession implements ReplicatedSession.History {
+  private static final long FIRST_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(5);
+  private static final long MAX_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long GOODBYE_NS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long CLOSE_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
+
+  /// Failures after which the same group may still form.
+  private static final Set<Reason> NOT_MET =
+      EnumSet.of(
+          Reason.ADDRESS,
+          Reason.AUTHENTICATION,
+          Reason.DUPLICATE_RANK,
+          Reason.OTHER_JOB,
+          Reason.PROTOCOL,
+          Reason.VERSION);
+
+  /// How long the server may take beyond this rank's own patience before it counts as mute.
+  private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(400);
+
+  private final InetSocketAddress address;
+  private final JoinRequest request;
+  private final long helloNs;
+  private final LongSupplier nanoTime;
+  private final IntConsumer halt;
+  private final long livenessNs;
+  private final Selector selector;
+  private final Thread thread;
+  private final CompletableFuture<ReplicatedSession> joined = new CompletableFuture<>();
+  private final Queue<Event> outgoing = new ConcurrentLinkedQueue<>();
+  private volatile boolean closing;
+
+  // The rest is the thread's own.
+  private final ArrayDeque<Frame> incoming = new ArrayDeque<>();
+  private final List<Member> members = new ArrayList<>();
+  private Frame.@Nullable Accepted accepted;
+  private @Nullable ReplicatedSession session;
+  private String hostId = "";
+  private boolean slept;
+  private long sleptNs;
+
+  private TcpSession(
+      InetSocketAddress address,
+      JoinRequest request,
+      long helloNs,
+      LongSupplier nanoTime,
+      IntConsumer halt)
+      throws IOException {
+    this.address = address;
+    this.request = request;
+    this.helloNs = helloNs;
+    this.nanoTime = nanoTime;
+    this.halt = halt;
+    this.livenessNs = TimeUnit.MILLISECONDS.toNanos(request.livenessMillis());
+    this.selector = Selector.open();
+    this.thread =
+        Thread.ofPlatform()
+            .name("comm4j-session-" + request.rank())
+            .daemon()
+            .inheritInheritableThreadLocals(false)
+            .unstarted(this::run);
+  }
+
+  /// Starts to join.
+  ///
+  /// @param helloNs how long whoever listens may take to say that it is a session
+  static TcpSession start(
+      InetSocketAddress address,
+      JoinRequest request,
+      long helloNs,
+      LongSupplier nanoTime,
+      IntConsumer halt) {
+    SessionServer.requireLoopback(address.getAddress());
+    try {
+      var session = new TcpSession(address, request, helloNs, nanoTime, halt);
+      session.thread.start();
+      return session;
+    } catch (IOException e) {
+      throw new JoinException(Reason.ADDRESS, "can't open a selector: " + e.getMessage(), e);
+    }
+  }
+
+  /// The session, once all are there; fails with a [JoinException].
+  CompletableFuture<ReplicatedSession> joined() {
+    return joined;
+  }
+
+  @Override
+  public void append(Event event) {
+    outgoing.add(event);
+    selector.wakeup();
+  }
+
+  @Override
+  public void close() {
+    closing = true;
+    selector.wakeup();
+    if (Thread.currentThread().equals(thread)) {
+      return;
+    }
+    boolean interrupted = Thread.interrupted();
+    long start = System.nanoTime();
+    while (thread.isAlive() && System.nanoTime() - start < CLOSE_NS) {
+      try {
+        thread.join(100);
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void run() {
+    Connection connection = null;
+    try {
+      connection = join();
+      if (connection != null) {
+        serve(connection);
+      }
+    } catch (JoinException e) {
+      if (!NOT_MET.contains(e.reason())) {
+        Meetings.ofThisProcess().add(hostId, request.rank());
+      }
+      joined.completeExceptionally(e);
+    } catch (IOException | RuntimeException | Error e) {
+      joined.completeExceptionally(
+          new JoinException(Reason.ADDRESS, "the session's thread failed: " + e, e));
+      lose("the session's thread failed: " + e);
+    } finally {
+      if (connection != null) {
+        connection.close();
+      }
+      try {
+        selector.close();
+      } catch (IOException e) {
+        // Its descriptors are freed all the same.
+      }
+    }
+  }
+
+  // --- Joining ---
+
+  /// Tries until it is in, refused, or out of patience. Who listens may start later than this rank.
+  private @Nullable Connection join() throws IOException {
+    long start = nanoTime.getAsLong();
+    long deadline = start + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+    long backOffNs = FIRST_BACK_OFF_NS;
+    String trouble = "nobody listens";
+    while (!closing) {
+      if (nanoTime.getAsLong() - deadline >= 0) {
+        throw new JoinException(
+            Reason.ADDRESS,
+            "rank %d could not join at %s within %s: %s; start the host of the session (rank 0, or the"
+                    .formatted(
+                        request.rank(),
+                        place(),
+                        ReplicatedSession.seconds(deadline - start),
+                        trouble)
+                + " launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT");
+      }
+      Connection connection = null;
+      boolean keep = false;
+      try {
+        connection = connect(deadline);
+        if (connection != null) {
+          String retry = shakeHands(connection, deadline);
+          if (retry == null) {
+            keep = true;
+            return connection;
+          }
+          trouble = retry;
+        }
+      } catch (IOException e) {
+        if (accepted != null) {
+          throw hostGone(e);
+        }
+        trouble = String.valueOf(e.getMessage());
+      } finally {
+        if (connection != null && !keep) {
+          connection.close();
+        }
+      }
+      incoming.clear();
+      pause(backOffNs);
+      backOffNs = Math.min(MAX_BACK_OFF_NS, 2 * backOffNs);
+    }
+    joined.completeExceptionally(
+        new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
+    return null;
+  }
+
+  private @Nullable Connection connect(long deadline) throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    boolean keep = false;
+    try {
+      channel.configureBlocking(false);
+      if (!channel.connect(address)) {
+        channel.register(selector, SelectionKey.OP_CONNECT);
+        while (!channel.finishConnect()) {
+          long now = nanoTime.getAsLong();
+          if (closing || now - deadline >= 0) {
+            return null;
+          }
+          select(now, deadline);
+        }
+        channel.keyFor(selector).interestOps(0);
+      }
+      if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
+        throw new IOException("nobody listens"); // TCP connected the free port to itself.
+      }
+      var connection = new Connection(channel, selector, nanoTime.getAsLong());
+      keep = true;
+      return connection;
+    } finally {
+      if (!keep) {
+        channel.close();
+      }
+    }
+  }
+
+  /// @return null when the session has formed, else why to try again
+  private @Nullable String shakeHands(Connection connection, long deadline) throws IOException {
+    long helloDeadline = Math.min(deadline, nanoTime.getAsLong() + helloNs);
+    try {
+      Frame hello = next(connection, helloDeadline);
+      if (hello == null) {
+        throw stranger("it says nothing");
+      }
+      if (!(hello instanceof Frame.Hello greeting)) {
+        throw new ProtocolException("not a greeting");
+      }
+      if (greeting.protocol() != FrameCodec.PROTOCOL) {
+        throw new JoinException(
+            Reason.VERSION,
+            "the session at %s speaks protocol %d, this rank %d; use the same comm4j on all ranks"
+                .formatted(place(), greeting.protocol(), FrameCodec.PROTOCOL));
+      }
+      hostId = greeting.hostId();
+      connection.send(
+          new Frame.Join(
+              request.forHost(
+                  Meetings.ofThisProcess().count(hostId, request.rank()),
+                  deadline - nanoTime.getAsLong())));
+      connection.flush(nanoTime.getAsLong());
+      while (true) {
+        Frame answer = next(connection, deadline + GRACE_NS);
+        switch (answer) {
+          case Frame.Accepted in -> {
+            accepted = in;
+            connection.accept();
+          }
+          case Frame.Refused no -> throw new JoinException(no.reason(), no.message());
+          case Frame.Retry retry -> {
+            return retry.why();
+          }
+          case Frame.Joined one -> members.add(one.member());
+          case Frame.Welcome welcome -> {
+            welcome(welcome);
+            return null;
+          }
+          case null ->
+              throw new JoinException(
+                  Reason.MISSING_RANKS,
+                  "the group did not form within %d ms, and its host at %s does not say why"
+                      .formatted(request.patienceMillis(), place()));
+          default -> throw new ProtocolException("not an answer to a join");
+        }
+      }
+    } catch (ProtocolException e) {
+      throw stranger(e.getMessage());
+    }
+  }
+
+  private void welcome(Frame.Welcome welcome) throws ProtocolException {
+    boolean inOrder = members.size() == request.worldSize();
+    for (int rank = 0; inOrder && rank < members.size(); rank++) {
+      inOrder = members.get(rank).rank() == rank;
+    }
+    if (!inOrder || accepted == null) {
+      throw new ProtocolException("a welcome with %d members".formatted(members.size()));
+    }
+    session =
+        new ReplicatedSession(request.rank(), welcome.sessionId(), members, this, nanoTime, halt);
+    Meetings.ofThisProcess().add(hostId, request.rank());
+    joined.complete(session);
+  }
+
+  private JoinException stranger(@Nullable String what) {
+    return new JoinException(
+        Reason.PROTOCOL,
+        "what listens at %s is not a comm4j session: %s; choose another COMM_MASTER_PORT"
+            .formatted(place(), what));
+  }
+
+  private JoinException hostGone(IOException e) {
+    Frame.Accepted in = accepted;
+    String host = in == null ? "?" : in.host();
+    return new JoinException(
+        Reason.PEER_FAILED,
+        "%s (%s) died before all had joined: %s"
+            .formatted(
+                in == null || in.hostRank() == Frame.NO_RANK
+                    ? "the launcher"
+                    : "rank " + in.hostRank(),
+                host,
+                ended(e)),
+        e);
+  }
+
+  /// The next frame, or null at the deadline.
+  private @Nullable Frame next(Connection connection, long deadline)
+      throws IOException, ProtocolException {
+    while (incoming.isEmpty()) {
+      long now = nanoTime.getAsLong();
+      if (closing || now - deadline >= 0) {
+        return null;
+      }
+      select(now, deadline);
+      connection.flush(nanoTime.getAsLong());
+      incoming.addAll(connection.read(nanoTime.getAsLong()));
+    }
+    return incoming.removeFirst();
+  }
+
+  private void pause(long backOffNs) throws IOException {
+    long until = nanoTime.getAsLong() + backOffNs;
+    for (long now = nanoTime.getAsLong(); !closing && now - until < 0; now = nanoTime.getAsLong()) {
+      select(now, until);
+    }
+  }
+
+  private void select(long now, long deadline) throws IOException {
+    long waitNs = Math.min(MAX_TICK_NS, deadline - now);
+    selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(waitNs)));
+    selector.selectedKeys().clear();
+  }
+
+  // --- The session ---
+
+  private void serve(Connection connection) {
+    long tickNs = Math.min(MAX_TICK_NS, livenessNs / 16);
+    long last = nanoTime.getAsLong();
+    long goodbyeDeadline = 0;
+    boolean left = false;
+    while (true) {
+      try {
+        handleAll();
+        for (Event event = outgoing.poll(); event != null; event = outgoing.poll()) {
+          connection.send(event);
+        }
+        if (closing && !left) {
+          left = true;
+          goodbyeDeadline = nanoTime.getAsLong() + GOODBYE_NS;
+          connection.send(new Event.Leave(request.rank()));
+          connection.finish();
+        }
+        long now = nanoTime.getAsLong();
+        if (now - connection.sentNs() > livenessNs / 4) {
+          connection.send(new Frame.Heartbeat());
+        }
+        connection.flush(now);
+        if (left && now - goodbyeDeadline >= 0) {
+          return;
+        }
+        selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(left ? tickNs / 4 : tickNs)));
+        selector.selectedKeys().clear();
+        now = nanoTime.getAsLong();
+        if (now - last - tickNs > livenessNs / 4) {
+          slept = now - last > livenessNs;
+          sleptNs = now;
+          connection.forgive(now);
+        }
+        last = now;
+        incoming.addAll(connection.read(now));
+        if (now - connection.heardNs() > livenessNs) {
+          giveUpHost(connection, now);
+          return;
+        }
+      } catch (EOFException e) {
+        handleAll();
+        lose(left ? "this rank has left" : ended(e));
+        return;
+      } catch (IOException e) {
+        drain(connection);
+        lose(ended(e));
+        return;
+      } catch (ProtocolException e) {
+        lose("its host sent what is not ours: " + e.getMessage());
+        return;
+      }
+    }
+  }
+
+  /// What the host has said before the connection broke while we were writing.
+  private void drain(Connection connection) {
+    try {
+      for (List<Frame> more = connection.read(0); !more.isEmpty(); more = connection.read(0)) {
+        incoming.addAll(more);
+      }
+    } catch (IOException | ProtocolException e) {
+      // That was all.
+    }
+    handleAll();
+  }
+
+  private void handleAll() {
+    ReplicatedSession session = this.session;
+    boolean isNews = false;
+    for (Frame frame = incoming.poll(); frame != null; frame = incoming.poll()) {
+      if (frame instanceof Event event && session != null) {
+        isNews |= session.deliver(event);
+      }
+    }
+    if (isNews && session != null) {
+      session.tellNews();
+    }
+  }
+
+  private void giveUpHost(Connection connection, long now) {
+    String evidence = "silent for " + ReplicatedSession.seconds(now - connection.heardNs());
+    try {
+      connection.send(new Frame.Lost(evidence));
+      connection.flush(now);
+    } catch (IOException e) {
+      // It will see the connection's end.
+    }
+    lose(evidence);
+  }
+
+  /// The history has ended for this rank.
+  private void lose(String evidence) {
+    ReplicatedSession session = this.session;
+    Frame.Accepted in = accepted;
+    if (session == null || in == null || closing) {
+      return;
+    }
+    if (slept && nanoTime.getAsLong() - sleptNs < livenessNs) {
+      session.evict(
+          "rank %d was stopped for longer than %s, and the session went on without it"
+              .formatted(request.rank(), ReplicatedSession.seconds(livenessNs)));
+    } else if (in.hostRank() == Frame.NO_RANK) {
+      session.evict("the launcher (%s) is gone: %s".formatted(in.host(), evidence));
+    } else {
+      session.loseHost(in.hostRank(), "%s (%s)".formatted(evidence, in.host()));
+    }
+    session.tellNews();
+  }
+
+  private static String ended(IOException e) {
+    return e instanceof EOFException
+        ? "its control connection closed"
+        : "its control connection broke: " + e.getMessage();
+  }
+
+  private String place() {
+    return address.getAddress().getHostAddress() + " port " + address.getPort();
+  }
+}
