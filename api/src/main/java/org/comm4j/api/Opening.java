@@ -111,8 +111,7 @@ record Opening(
 
   private static void log(Choice choice, int rank) {
     LOG.log(
-        rank == 0 ? System.Logger.Level.DEBUG : System.Logger.Level.DEBUG,
-        () -> "rank %d: %s".formatted(rank, choice.selection().why()));
+        System.Logger.Level.DEBUG, () -> "rank %d: %s".formatted(rank, choice.selection().why()));
   }
 
   private static Runnable both(Runnable first, Runnable second) {

@@ -15,7 +15,8 @@ import picocli.CommandLine.Spec;
     name = "available-backends",
     aliases = "available_backends",
     mixinStandardHelpOptions = true,
-    description = "List every backend that was found, whether it works here, and if not what to do.")
+    description =
+        "List every backend that was found, whether it works here, and if not what to do.")
 final class AvailableBackends implements Callable<Integer> {
   @Spec @Nullable CommandSpec spec;
 
@@ -61,5 +62,4 @@ final class AvailableBackends implements Callable<Integer> {
   private static String lower(Enum<?> value) {
     return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
-
 }

@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import com.google.gson.FormattingStyle;
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
+import com.google.gson.JsonNull;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -27,7 +28,7 @@ final class Listing {
       new GsonBuilder().serializeNulls().setFormattingStyle(FormattingStyle.PRETTY).create();
 
   private final List<String> columns;
-  private final List<Map<String, @Nullable Object>> rows = new ArrayList<>();
+  private final List<Map<String, Object>> rows = new ArrayList<>();
 
   Listing(String... columns) {
     this.columns = List.of(columns);
@@ -40,9 +41,10 @@ final class Listing {
     if (values.length != columns.size()) {
       throw new IllegalArgumentException(values.length + " values for the columns " + columns);
     }
-    Map<String, @Nullable Object> row = new LinkedHashMap<>();
+    Map<String, Object> row = new LinkedHashMap<>();
     for (int i = 0; i < values.length; i++) {
-      row.put(columns.get(i), values[i]);
+      Object value = values[i];
+      row.put(columns.get(i), value == null ? JsonNull.INSTANCE : value);
     }
     rows.add(row);
     return this;
@@ -53,18 +55,17 @@ final class Listing {
       case JSON -> out.println(JSON.toJson(rows));
       case CSV -> {
         out.println(String.join(",", columns));
-        rows.forEach(row -> out.println(csv(row.values())));
+        for (var row : rows) {
+          out.println(row.values().stream().map(Listing::csv).collect(Collectors.joining(",")));
+        }
       }
       case TABLE -> printTable(out);
     }
     out.flush();
   }
 
-  private static String csv(Collection<@Nullable Object> values) {
-    return values.stream().map(value -> quoted(text(value))).collect(Collectors.joining(","));
-  }
-
-  private static String quoted(String text) {
+  private static String csv(Object value) {
+    String text = text(value);
     boolean plain = text.chars().noneMatch(c -> c == ',' || c == '"' || c == '\n' || c == '\r');
     return plain ? text : '"' + text.replace("\"", "\"\"") + '"';
   }
@@ -74,44 +75,31 @@ final class Listing {
     for (String column : columns) {
       int width = column.length();
       for (var row : rows) {
-        width = Math.max(width, text(row.get(column)).length());
+        width = Math.max(width, text(row.getOrDefault(column, "")).length());
       }
       widths.add(width);
     }
-    out.println(line(columns, widths, true));
+    out.println(line(List.copyOf(columns), widths));
     for (var row : rows) {
-      out.println(line(List.copyOf(texts(row)), widths, false, row));
+      out.println(line(List.copyOf(row.values()), widths));
     }
   }
 
-  private static List<String> texts(Map<String, @Nullable Object> row) {
-    return row.values().stream().map(Listing::text).toList();
-  }
-
-  private static String line(List<String> cells, List<Integer> widths, boolean header) {
-    return line(cells, widths, header, Map.of());
-  }
-
   /// Numbers stand to the right, words to the left.
-  private static String line(
-      List<String> cells,
-      List<Integer> widths,
-      boolean header,
-      Map<String, @Nullable Object> row) {
-    List<@Nullable Object> values = new ArrayList<>(row.values());
+  private static String line(List<?> values, List<Integer> widths) {
     StringBuilder line = new StringBuilder();
-    for (int i = 0; i < cells.size(); i++) {
-      boolean number = !header && i < values.size() && values.get(i) instanceof Number;
-      String padding = " ".repeat(widths.get(i) - cells.get(i).length());
+    for (int i = 0; i < values.size(); i++) {
+      String text = text(values.get(i));
+      String padding = " ".repeat(widths.get(i) - text.length());
       line.append(i == 0 ? "" : "  ")
-          .append(number ? padding + cells.get(i) : cells.get(i) + padding);
+          .append(values.get(i) instanceof Number ? padding + text : text + padding);
     }
     return line.toString().stripTrailing();
   }
 
-  private static String text(@Nullable Object value) {
+  private static String text(Object value) {
     return switch (value) {
-      case null -> "";
+      case JsonNull _ -> "";
       case Collection<?> list ->
           list.stream().map(String::valueOf).collect(Collectors.joining(" "));
       default -> value.toString();

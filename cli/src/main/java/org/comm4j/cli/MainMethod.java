@@ -4,11 +4,10 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.List;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A program's main method, found as the `java` launcher does: with arguments before without, static
-/// or of an object that is made for it.
+/// A program's main method, found as the `java` launcher does: with arguments before without,
+/// static or of an object that is made for it.
 final class MainMethod {
   private final Class<?> program;
   private final Method method;
@@ -23,18 +22,19 @@ final class MainMethod {
   /// @throws IllegalArgumentException if there is none
   static MainMethod of(ClassLoader loader, String className) throws ClassNotFoundException {
     Class<?> program = Class.forName(className, true, loader);
-    return Stream.of(find(program, String[].class), find(program))
-        .filter(method -> method != null)
-        .findFirst()
-        .map(method -> new MainMethod(program, method))
-        .orElseThrow(
-            () ->
-                new IllegalArgumentException(
-                    className + ": no main method (expected: static void main(String[] args))"));
+    Method withArguments = find(program, String[].class);
+    Method method = withArguments != null ? withArguments : find(program);
+    if (method == null) {
+      throw new IllegalArgumentException(
+          className + ": no main method (expected: static void main(String[] args))");
+    }
+    return new MainMethod(program, method);
   }
 
   private static @Nullable Method find(Class<?> program, Class<?>... parameters) {
-    for (Class<?> each = program; each != null && each != Object.class; each = each.getSuperclass()) {
+    for (Class<?> each = program;
+        each != null && each != Object.class;
+        each = each.getSuperclass()) {
       try {
         Method method = each.getDeclaredMethod("main", parameters);
         if (!Modifier.isPrivate(method.getModifiers())) {

@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Ranks as processes of this host. The launcher hosts their session, so that no rank is special.
 ///
-/// When a rank fails the others have a grace time to notice, then they get SIGTERM and a second later
-/// SIGKILL. They also get it when the launcher itself is ended by a signal.
+/// When a rank fails the others have a grace time to notice, then they get SIGTERM and a second
+/// later SIGKILL. They also get it when the launcher itself is ended by a signal.
 final class ProcessLaunch {
   private static final List<String> JVM_FLAGS =
       List.of("--enable-native-access=ALL-UNNAMED", "--add-modules=jdk.incubator.vector");
@@ -109,7 +109,7 @@ final class ProcessLaunch {
     String label = launch.labels() ? "[" + rank + "] " : "";
     outputs.add(RankOutput.copy(process.getInputStream(), out, label));
     outputs.add(RankOutput.copy(process.getErrorStream(), err, label));
-    var unused = process.onExit().thenRun(() -> ended.add(rank));
+    var _ = process.onExit().thenRun(() -> ended.add(rank));
     return process;
   }
 

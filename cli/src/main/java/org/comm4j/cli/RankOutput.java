@@ -8,8 +8,8 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 
-/// Copies a rank's output line by line, so that lines of different ranks never mix, and says whose it
-/// is. A line that ends with a carriage return (a progress bar) is passed on as such.
+/// Copies a rank's output line by line, so that lines of different ranks never mix, and says whose
+/// it is. A line that ends with a carriage return (a progress bar) is passed on as such.
 final class RankOutput {
   /// What the JVM itself says because of the flags that we gave it.
   private static final Set<String> JVM_NOTES =

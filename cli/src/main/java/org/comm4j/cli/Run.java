@@ -102,7 +102,8 @@ final class Run implements Callable<Integer> {
     }
     if (first.endsWith(".java") || first.endsWith(".jar")) {
       throw new ParameterException(
-          own.commandLine(), first + ": no such file (expected: a .java file, a jar, or a command)");
+          own.commandLine(),
+          first + ": no such file (expected: a .java file, a jar, or a command)");
     }
     return launch(new Program.Command(program)).run(System.out, System.err);
   }
@@ -138,7 +139,8 @@ final class Run implements Callable<Integer> {
     }
   }
 
-  /// What a program finds beside its source: the folder of resources of our examples, as Maven has it.
+  /// What a program finds beside its source: the folder of resources of our examples, as Maven has
+  /// it.
   private static List<Path> resources(Path source) {
     Path folder = source.toAbsolutePath().resolveSibling("src/main/resources");
     return Files.isDirectory(folder) ? List.of(folder) : List.of();
@@ -160,7 +162,8 @@ final class Run implements Callable<Integer> {
     var compiler = javax.tools.ToolProvider.getSystemJavaCompiler();
     if (compiler == null) {
       throw new IllegalArgumentException(
-          source + ": this Java has no compiler (expected: a JDK, not a JRE; set JAVA_HOME to one)");
+          source
+              + ": this Java has no compiler (expected: a JDK, not a JRE; set JAVA_HOME to one)");
     }
     List<Path> path = new ArrayList<>(extraClassPath());
     path.addAll(ProcessLaunch.ownClassPath());

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.Console;
+import java.util.Optional;
 import picocli.CommandLine.Help.Ansi;
 
 /// Whether people look at the output.
@@ -12,8 +13,7 @@ final class Terminal {
 
   /// Whether standard input and output are a terminal.
   static boolean isInteractive() {
-    Console console = System.console();
-    return console != null && console.isTerminal();
+    return Optional.ofNullable(System.console()).map(Console::isTerminal).orElse(false);
   }
 
   /// Colours on a terminal, unless `NO_COLOR` is set.

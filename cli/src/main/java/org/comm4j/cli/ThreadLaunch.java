@@ -17,10 +17,10 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.ThreadRanks;
 import org.jspecify.annotations.Nullable;
 
-/// Ranks as threads of this JVM. comm4j, the backends and what they need are one copy; each rank has
-/// its own copy of the program's classes, so its static fields are its own as in a process. The rest of
-/// the JVM is shared: properties, `System.exit`, native libraries, and standard output, whose lines
-/// say which rank wrote them.
+/// Ranks as threads of this JVM. comm4j, the backends and what they need are one copy; each rank
+/// has its own copy of the program's classes, so its static fields are its own as in a process. The
+/// rest of the JVM is shared: properties, `System.exit`, native libraries, and standard output,
+/// whose lines say which rank wrote them.
 final class ThreadLaunch {
   private final Launch launch;
   private final PrintStream out;
@@ -62,7 +62,8 @@ final class ThreadLaunch {
   private static Program.MainClass mainClass(Program program) {
     return switch (program) {
       case Program.MainClass main -> main;
-      case Program.Jar jar -> new Program.MainClass(mainClass(jar.file()), List.of(jar.file()), jar.arguments());
+      case Program.Jar jar ->
+          new Program.MainClass(mainClass(jar.file()), List.of(jar.file()), jar.arguments());
       case Program.Command command ->
           throw new IllegalArgumentException(
               "command '%s' on a backend whose ranks are threads (expected: a .java file or a jar; for a command use a backend of processes, for example --backend shm)"
@@ -73,8 +74,7 @@ final class ThreadLaunch {
   private static String mainClass(Path jar) {
     try (var file = new JarFile(jar.toFile())) {
       var manifest = file.getManifest();
-      String name =
-          manifest == null ? null : manifest.getMainAttributes().getValue("Main-Class");
+      String name = manifest == null ? null : manifest.getMainAttributes().getValue("Main-Class");
       if (name == null) {
         throw new IllegalArgumentException(jar + ": no Main-Class in its manifest");
       }
@@ -155,12 +155,10 @@ final class ThreadLaunch {
   }
 
   private void report(int rank, Throwable failure) {
-    StringBuilder trace = new StringBuilder();
-    for (Throwable each = failure; each != null; each = each.getCause()) {
-      trace.append(each == failure ? "" : "  caused by: ").append(each).append('\n');
-    }
-    for (String line : trace.toString().split("\n")) {
-      err.println((launch.labels() ? "[" + rank + "] " : "") + line);
+    String label = launch.labels() ? "[" + rank + "] " : "";
+    err.println(label + failure);
+    for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+      err.println(label + "  caused by: " + cause);
     }
     err.println("comm-cli: rank " + rank + " ended with an exception");
   }

@@ -283,11 +283,22 @@ final class Engine {
     orphans.removeIf(orphan -> Frame.context(Frame.word(orphan.header())) < nextContext);
   }
 
+  /// Ends a communicator; with the last one everything ends.
   void remove(Context context) {
-    context.close();
-    if (contexts.remove(context) && context.hasLane()) {
-      zombies.add(context);
-      freeLanes();
+    boolean last;
+    lock.lock();
+    try {
+      context.close();
+      if (contexts.remove(context) && context.hasLane()) {
+        zombies.add(context);
+        freeLanes();
+      }
+      last = contexts.isEmpty();
+    } finally {
+      lock.unlock();
+    }
+    if (last) {
+      close();
     }
   }
 
@@ -584,8 +595,7 @@ final class Engine {
 
   // --- the end ---
 
-  /// Ends everything; the world communicator was closed.
-  void close() {
+  private void close() {
     Thread thread;
     lock.lock();
     try {
@@ -593,10 +603,6 @@ final class Engine {
         return;
       }
       closed = true;
-      for (Context context : List.copyOf(contexts)) {
-        context.close();
-      }
-      contexts.clear();
       if (windows != null) {
         windows.buffers().forEach(WindowBuffer::release);
       }

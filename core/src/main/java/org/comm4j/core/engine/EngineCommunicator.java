@@ -48,21 +48,19 @@ import org.jspecify.annotations.Nullable;
 /// The communicator of every wire backend: turns calls into plans and lets the engine run them.
 public final class EngineCommunicator implements BackendCommunicator {
   private static final Thread SOME_OTHER_THREAD = new Thread();
-  private static final long CLOSE_NS = 2_000_000_000L;
+  private static final long CLOSE_NS = 800_000_000L; // with what the API waits it stays below 2 s
 
   private final String backend;
   private final Engine engine;
   private final Context context;
-  private final boolean isWorld;
   private @Nullable EngineSharedMemory sharedMemory;
   private int shrinks;
   private volatile boolean closed;
 
-  private EngineCommunicator(String backend, Engine engine, Context context, boolean isWorld) {
+  private EngineCommunicator(String backend, Engine engine, Context context) {
     this.backend = backend;
     this.engine = engine;
     this.context = context;
-    this.isWorld = isWorld;
   }
 
   /// Opens this rank's communicator of all ranks of a session over a transport that connects them.
@@ -97,7 +95,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       int[] members = IntStream.range(0, transport.size()).toArray();
       Context world = engine.addContext(1, "world", members, engine.freeLanes());
-      return new EngineCommunicator(backend, engine, world, true);
+      return new EngineCommunicator(backend, engine, world);
     } finally {
       engine.unlock();
     }
@@ -402,8 +400,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     engine.enter();
     try {
       String name = name() + "/" + label + "-" + id;
-      return new EngineCommunicator(
-          backend, engine, engine.addContext(id, name, members, lanes), false);
+      return new EngineCommunicator(backend, engine, engine.addContext(id, name, members, lanes));
     } finally {
       engine.unlock();
     }
@@ -563,15 +560,6 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (provider != null) {
       provider.close();
     }
-    if (isWorld) {
-      engine.close();
-      return;
-    }
-    engine.lock();
-    try {
-      engine.remove(context);
-    } finally {
-      engine.unlock();
-    }
+    engine.remove(context);
   }
 }

@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.Properties;
 
-/// Which comm4j this is: the build writes it into a resource, so that it is the same on the class path
-/// and on the module path, in a jar and in a folder of classes.
+/// Which comm4j this is: the build writes it into a resource, so that it is the same on the class
+/// path and on the module path, in a jar and in a folder of classes.
 final class Versions {
   private Versions() {}
 

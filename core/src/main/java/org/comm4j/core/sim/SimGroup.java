@@ -27,8 +27,7 @@ public final class SimGroup implements AutoCloseable {
 
   /// @param size how many ranks
   /// @param seed decides every delay
-  public SimGroup(
-      int size, SimNetwork.Link link, long seed, CommConfig config, Selector selector) {
+  public SimGroup(int size, SimNetwork.Link link, long seed, CommConfig config, Selector selector) {
     this.network = new SimNetwork(size, link, seed);
     this.sessions = InMemorySessions.group(size, network::nowNs, _ -> {});
     for (int rank = 0; rank < size; rank++) {
@@ -112,7 +111,8 @@ public final class SimGroup implements AutoCloseable {
 
   @Override
   public void close() {
-    // sessions in memory hold nothing; telling thousands of ranks of thousands of goodbyes takes long
+    // sessions in memory hold nothing; telling thousands of ranks of thousands of goodbyes takes
+    // long
     communicators.forEach(BackendCommunicator::close);
     network.close();
   }

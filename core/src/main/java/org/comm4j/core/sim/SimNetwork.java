@@ -44,7 +44,11 @@ public final class SimNetwork implements AutoCloseable {
     public static final Link USUAL = new Link(1_000, 50_000, 1024, 8, 0);
 
     public Link {
-      if (leastNs < 0 || mostNs < leastNs || payloadBytes < 256 || inFlight < 1 || windowBytes < 0) {
+      if (leastNs < 0
+          || mostNs < leastNs
+          || payloadBytes < 256
+          || inFlight < 1
+          || windowBytes < 0) {
         throw new IllegalArgumentException(
             "link: %d..%d ns, payloads of %d bytes, %d in flight, windows of %d bytes (expected: 0 <= least <= most, at least 256, at least 1, at least 0)"
                 .formatted(leastNs, mostNs, payloadBytes, inFlight, windowBytes));
@@ -53,7 +57,8 @@ public final class SimNetwork implements AutoCloseable {
   }
 
   /// What happens at a time: a payload arrives, or, without one, a rank wakes.
-  private record Event(long atNs, long number, int from, int to, MemorySegment header, MemorySegment payload)
+  private record Event(
+      long atNs, long number, int from, int to, MemorySegment header, MemorySegment payload)
       implements Comparable<Event> {
     @Override
     public int compareTo(Event other) {
@@ -195,8 +200,7 @@ public final class SimNetwork implements AutoCloseable {
       if (!dead.get(rank)) {
         pair.inFlight++;
         pair.lastNs = Math.max(pair.lastNs, nowNs + delay());
-        events.add(
-            new Event(pair.lastNs, nextEvent++, rank, peer, copy(header), copy(payload)));
+        events.add(new Event(pair.lastNs, nextEvent++, rank, peer, copy(header), copy(payload)));
       }
       return true;
     }
@@ -217,8 +221,7 @@ public final class SimNetwork implements AutoCloseable {
 
     @Override
     public void wakeUp() {
-      events.add(
-          new Event(nowNs, nextEvent++, -1, rank, MemorySegment.NULL, MemorySegment.NULL));
+      events.add(new Event(nowNs, nextEvent++, -1, rank, MemorySegment.NULL, MemorySegment.NULL));
     }
 
     @Override
@@ -261,20 +264,16 @@ public final class SimNetwork implements AutoCloseable {
 
     @Override
     public Extent map(long offset, long bytes) {
-      Arena life = Arena.ofShared();
-      MemorySegment part =
-          MemorySegment.ofAddress(window(rank).asSlice(offset, bytes).address())
-              .reinterpret(bytes, life, null);
+      MemorySegment part = window(rank).asSlice(offset, bytes);
       return new Extent() {
         @Override
         public MemorySegment segment() {
           return part;
         }
 
+        // the window's memory stays, so there is nothing to end
         @Override
-        public void close() {
-          life.close();
-        }
+        public void close() {}
       };
     }
 
