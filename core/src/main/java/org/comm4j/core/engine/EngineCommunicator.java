@@ -37,22 +37,26 @@ import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.select.Choice;
 import org.comm4j.core.select.Selector;
+import org.comm4j.core.select.Tuning;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
 
 /// The communicator of every wire backend: turns calls into plans and lets the engine run them.
 public final class EngineCommunicator implements BackendCommunicator {
+  private static final int MOST_PLANS = 64;
   private static final Thread SOME_OTHER_THREAD = new Thread();
   private static final long CLOSE_NS = 800_000_000L; // with what the API waits it stays below 2 s
 
   private final String backend;
   private final Engine engine;
   private final Context context;
+  private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
   private @Nullable EngineSharedMemory sharedMemory;
   private int shrinks;
   private volatile boolean closed;
@@ -75,7 +79,11 @@ public final class EngineCommunicator implements BackendCommunicator {
       Transport transport,
       @Nullable PeerMemory memory,
       CommConfig config) {
-    return open(backend, session, transport, memory, config, Selector.standard(), System::nanoTime);
+    return open(backend, session, transport, memory, config, selector(config), System::nanoTime);
+  }
+
+  private static Selector selector(CommConfig config) {
+    return new Selector(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
   }
 
   /// The same, with what varies in tests and simulations.
@@ -222,15 +230,15 @@ public final class EngineCommunicator implements BackendCommunicator {
   private Call start(Collective call, CallSignature.Purpose purpose) {
     Buffers buffers = Buffers.of(call, rank());
     Shape shape = shape(call);
-    Choice choice = engine.selector().choose(shape);
-    Schedule plan = choice.algorithm().plan(shape, rank());
+    Planned planned = plan(shape);
     CallSignature signature =
         CallSignature.of(
             shape,
             call instanceof Collective.Barrier ? null : Buffers.type(call),
             CallSignature.op(call),
             purpose,
-            choice.algorithm().name());
+            planned.algorithm());
+    Schedule plan = planned.plan();
     return new CollectiveCall(
         context,
         call,
@@ -241,6 +249,23 @@ public final class EngineCommunicator implements BackendCommunicator {
         context.takeStages(plan.stages()),
         boundTo(buffers.input(), buffers.output()));
   }
+
+  /// Programs call the same few shapes over and over: their plans are kept.
+  private Planned plan(Shape shape) {
+    Planned known = plans.get(shape);
+    if (known != null) {
+      return known;
+    }
+    Algorithm algorithm = engine.selector().choose(shape).algorithm();
+    Planned planned = new Planned(algorithm.plan(shape, rank()), algorithm.name());
+    if (plans.size() == MOST_PLANS) {
+      plans.clear();
+    }
+    plans.put(shape, planned);
+    return planned;
+  }
+
+  private record Planned(Schedule plan, String algorithm) {}
 
   private Shape shape(Collective call) {
     Windows windows = engine.windows();
