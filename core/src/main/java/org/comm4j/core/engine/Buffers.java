@@ -25,6 +25,7 @@ final class Buffers {
   private final boolean widened;
   private final MemorySegment input;
   private final MemorySegment output;
+  private final boolean inPlace;
   private MemorySegment scratch = NOTHING;
   private MemorySegment work = NOTHING;
 
@@ -35,6 +36,7 @@ final class Buffers {
     this.widened = accumulator != type;
     this.input = input;
     this.output = output;
+    this.inPlace = overlap(input, output);
   }
 
   /// The memory of a call; temporary memory comes later ([#allocate]).
@@ -44,7 +46,8 @@ final class Buffers {
     return switch (call) {
       case Collective.AllReduce c -> of(type, op, c.input(), c.output());
       case Collective.Reduce c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
-      case Collective.Broadcast c -> of(type, op, c.data(), c.data());
+      case Collective.Broadcast c ->
+          rank == c.root() ? of(type, op, c.data(), null) : of(type, op, null, c.data());
       case Collective.AllGather c -> of(type, op, c.input(), c.output());
       case Collective.AllGatherV c -> of(type, op, c.input(), c.output());
       case Collective.Gather c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
@@ -132,7 +135,16 @@ final class Buffers {
 
   /// The memory of a slice.
   MemorySegment memory(Slice slice) {
+    if (slice.count() == 0) {
+      return NOTHING; // an empty part of a partition may stand anywhere, behind the end too
+    }
     return memory(slice.space()).asSlice(offset(slice), bytes(slice));
+  }
+
+  /// Whether a slice keeps what it holds until the call has ended, so that peers may read it where
+  /// it is.
+  boolean isConstant(Slice slice) {
+    return slice.space() == Space.INPUT && !inPlace;
   }
 
   void copy(Slice from, Slice to) {

@@ -173,7 +173,7 @@ final class CollectiveCall extends Call {
       return false;
     }
     MemorySegment data = buffers.memory(slice);
-    WindowBuffer buffer = engine.bufferOf(data);
+    WindowBuffer buffer = buffers.isConstant(slice) ? engine.bufferOf(data) : null;
     long where;
     if (buffer != null && data.byteSize() > 0) {
       where = buffer.windowOffset(data);
