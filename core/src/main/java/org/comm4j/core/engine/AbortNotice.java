@@ -37,6 +37,10 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
 
   static AbortNotice of(CommException failure) {
     String message = String.valueOf(failure.getMessage());
+    if (failure instanceof AbortedException aborted) {
+      String added = "rank %d aborted the communicator: ".formatted(aborted.rank());
+      message = message.replace(added, ""); // the others' exception says it again
+    }
     return switch (failure) {
       case MismatchedCallException _ -> new AbortNotice(Kind.MISMATCH, List.of(), message);
       case CollectiveTimeoutException timeout ->
