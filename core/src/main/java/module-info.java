@@ -10,8 +10,9 @@ module org.comm4j.core {
   exports org.comm4j.core.kernel;
   exports org.comm4j.core.schedule;
   exports org.comm4j.core.select;
-  exports org.comm4j.core.transport;
   exports org.comm4j.core.session;
+  exports org.comm4j.core.sim;
+  exports org.comm4j.core.transport;
 
   provides org.comm4j.api.spi.SessionFactory with
       org.comm4j.core.session.DefaultSessionFactory;
