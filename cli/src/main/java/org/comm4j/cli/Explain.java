@@ -1,0 +1,502 @@
+package org.comm4j.cli;
+
+import com.google.gson.FormattingStyle;
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import org.comm4j.api.DataType;
+import org.comm4j.api.Partition;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.core.algorithm.Algorithm;
+import org.comm4j.core.algorithm.Algorithms;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.ScheduleText;
+import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.Step;
+import org.comm4j.core.select.Choice;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.select.Tuning;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// Says which algorithm does a collective, why, what it costs, and what each rank does.
+@Command(
+    name = "explain",
+    mixinStandardHelpOptions = true,
+    description = {
+      "Say which algorithm does a collective, why, what it costs, and what each rank does.",
+      "",
+      "It needs no ranks. Backends that bring their own communicator (mpi) choose for themselves."
+    })
+final class Explain implements Callable<Integer> {
+  private static final Gson JSON =
+      new GsonBuilder().serializeNulls().setFormattingStyle(FormattingStyle.PRETTY).create();
+
+  /// What a rank of shm and local can publish at once, unless their windows are made smaller.
+  private static final String USUAL_WINDOW = "1MiB";
+
+  private static final int MOST_RANKS = 1 << 20;
+  private static final long MOST_STEPS = 4_000_000;
+
+  @Spec @Nullable CommandSpec spec;
+
+  @Parameters(
+      index = "0",
+      paramLabel = "OPERATION",
+      converter = Names.Kind.class,
+      description = "For example allReduce.")
+  CollectiveKind kind = CollectiveKind.ALL_REDUCE;
+
+  @Option(
+      names = {"-n", "--ranks"},
+      required = true,
+      paramLabel = "N",
+      description = "How many ranks.")
+  int ranks;
+
+  @ArgGroup(exclusive = true)
+  @Nullable Amount amount;
+
+  /// How much data.
+  static final class Amount {
+    @Option(
+        names = "--count",
+        paramLabel = "N",
+        description =
+            "Elements of a rank's buffer; of gather and allGather what a rank contributes, of"
+                + " scatter and reduceScatter what it gets, of allToAll what it sends to each.")
+    @Nullable Long count;
+
+    @Option(
+        names = "--bytes",
+        paramLabel = "SIZE",
+        converter = Sizes.One.class,
+        description = "The same in bytes, for example 1MiB, which it is unless given.")
+    @Nullable Long bytes;
+  }
+
+  @Option(
+      names = "--dtype",
+      defaultValue = "f32",
+      paramLabel = "TYPE",
+      converter = Names.Type.class,
+      description = "What the elements are; ${DEFAULT-VALUE} unless given.")
+  DataType type = DataType.FLOAT32;
+
+  @Option(
+      names = "--op",
+      defaultValue = "sum",
+      converter = Names.Op.class,
+      description = "How elements are combined; ${DEFAULT-VALUE} unless given.")
+  ReduceOp.Predefined op = ReduceOp.Predefined.SUM;
+
+  @Option(names = "--root", defaultValue = "0", paramLabel = "RANK", description = "The root.")
+  int root;
+
+  @Option(
+      names = "--ordered",
+      description = "Reduce as the left fold over ranks (COMM_REDUCTION=ordered).")
+  boolean ordered;
+
+  @Option(
+      names = {"--windows", "--window"},
+      defaultValue = USUAL_WINDOW,
+      paramLabel = "SIZE",
+      converter = Sizes.One.class,
+      description =
+          "How much a rank can publish at once for its peers to read; 0 where they can't, as on a"
+              + " network. ${DEFAULT-VALUE} unless given, as on shm and local.")
+  long windowBytes;
+
+  @Option(
+      names = "--algorithm",
+      paramLabel = "NAME",
+      description = "Explain this one in place of the one that is chosen.")
+  @Nullable String algorithm;
+
+  @Option(
+      names = "--rank",
+      paramLabel = "RANK",
+      description = "Whose plan to show; everybody's unless given.")
+  @Nullable Integer rank;
+
+  @Option(
+      names = "--limit",
+      defaultValue = "200",
+      paramLabel = "STEPS",
+      description = "How many steps to show at most; ${DEFAULT-VALUE} unless given.")
+  int limit;
+
+  @Option(
+      names = "--format",
+      defaultValue = "table",
+      description = "table, json or csv (the steps only); ${DEFAULT-VALUE} unless given.")
+  Listing.Format format = Listing.Format.TABLE;
+
+  Explain() {}
+
+  @Override
+  public Integer call() {
+    CommandSpec own = Objects.requireNonNull(spec);
+    check(own);
+    long count = count(own);
+    Shape shape = shape(root, count);
+    Choice choice = choice(own, shape);
+    List<PlannedRound> rounds = new ArrayList<>();
+    long leftOut = collect(choice.algorithm(), count, rounds);
+    PrintWriter out = own.commandLine().getOut();
+    switch (format) {
+      case TABLE -> printText(out, shape, choice, rounds, leftOut);
+      case JSON -> out.println(JSON.toJson(json(shape, choice, rounds, leftOut)));
+      case CSV -> steps(rounds).print(format, out);
+    }
+    out.flush();
+    if (format == Listing.Format.CSV && leftOut > 0) {
+      own.commandLine().getErr().println("comm-cli: " + leftOut(leftOut));
+    }
+    return ExitCode.FINE;
+  }
+
+  // --- what is asked ---
+
+  private void check(CommandSpec own) {
+    if (ranks < 1 || ranks > MOST_RANKS) {
+      throw wrong(own, "-n: %d (expected: 1..%d ranks)".formatted(ranks, MOST_RANKS));
+    }
+    if (root < 0 || root >= ranks) {
+      throw wrong(own, "--root: %d (expected: 0..%d)".formatted(root, ranks - 1));
+    }
+    Integer shown = rank;
+    if (shown != null && (shown < 0 || shown >= ranks)) {
+      throw wrong(own, "--rank: %d (expected: 0..%d)".formatted(shown, ranks - 1));
+    }
+    if (limit < 0) {
+      throw wrong(own, "--limit: %d (expected: 0 or more steps)".formatted(limit));
+    }
+    if (isReduction() && !op.supports(type)) {
+      throw wrong(
+          own,
+          "--op: %s is not defined for %s (expected: one of %s); choose another --op or --dtype"
+              .formatted(Names.of(op), Names.of(type), opsOf(type)));
+    }
+  }
+
+  private static List<String> opsOf(DataType type) {
+    return Arrays.stream(ReduceOp.Predefined.values())
+        .filter(each -> each.supports(type))
+        .map(Names::of)
+        .toList();
+  }
+
+  private static ParameterException wrong(CommandSpec own, String message) {
+    return new ParameterException(own.commandLine(), message);
+  }
+
+  private long count(CommandSpec own) {
+    Long elements = amount == null ? null : amount.count;
+    Long bytes = amount == null ? Long.valueOf(1 << 20) : amount.bytes;
+    if (kind == CollectiveKind.BARRIER) {
+      return 0;
+    }
+    if (elements != null && elements < 0) {
+      throw wrong(own, "--count: %d (expected: 0 or more elements)".formatted(elements));
+    }
+    if (bytes != null && bytes % type.bytes() != 0) {
+      throw wrong(
+          own,
+          "--bytes: %d (expected: a multiple of %d, the size of %s); or give --count"
+              .formatted(bytes, type.bytes(), Names.of(type)));
+    }
+    long count = elements != null ? elements : bytes == null ? 0 : bytes / type.bytes();
+    if (count > Long.MAX_VALUE / 32 / ranks) {
+      throw wrong(own, "--count: %d (expected: buffers of less than 2^58 bytes)".formatted(count));
+    }
+    return count;
+  }
+
+  private boolean isReduction() {
+    return switch (kind) {
+      case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
+      case BARRIER,
+          BROADCAST,
+          GATHER,
+          GATHER_V,
+          ALL_GATHER,
+          ALL_GATHER_V,
+          SCATTER,
+          SCATTER_V,
+          ALL_TO_ALL,
+          ALL_TO_ALL_V ->
+          false;
+    };
+  }
+
+  /// The shape as a rank sees it; parts are even.
+  private Shape shape(int ofRank, long count) {
+    DataType accumulator = isReduction() ? op.accumulationType(type) : type;
+    Partition even = Partition.even(ranks, count);
+    boolean hasParts =
+        switch (kind) {
+          case ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V -> true;
+          case GATHER_V, SCATTER_V -> ofRank == root;
+          default -> false;
+        };
+    boolean countless =
+        switch (kind) {
+          case ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V, BARRIER -> true;
+          default -> false;
+        };
+    return new Shape(
+        kind,
+        ranks,
+        countless ? 0 : count,
+        isRooted() ? root : 0,
+        hasParts ? even : null,
+        kind == CollectiveKind.ALL_TO_ALL_V ? even : null,
+        kind == CollectiveKind.BARRIER ? 1 : type.bytes(),
+        kind == CollectiveKind.BARRIER ? 1 : accumulator.bytes(),
+        accumulator != type,
+        isReduction() && ordered,
+        windowBytes);
+  }
+
+  private boolean isRooted() {
+    return switch (kind) {
+      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
+      default -> false;
+    };
+  }
+
+  private Choice choice(CommandSpec own, Shape shape) {
+    Choice usual = selector().choose(shape);
+    String name = algorithm;
+    if (name == null) {
+      return usual;
+    }
+    Algorithm named =
+        Algorithms.find(kind, name)
+            .orElseThrow(() ->
+                wrong(
+                    own,
+                    "--algorithm: '%s' (expected: one of %s for %s)"
+                        .formatted(name, names(Algorithms.of(kind)), kind.label())));
+    if (!named.supports(shape)) {
+      throw wrong(
+          own,
+          "--algorithm: '%s' can't do this (expected: one of %s)"
+              .formatted(name, names(supporting(shape))));
+    }
+    return new Choice(
+        named, "asked for; the choice would be %s".formatted(usual.algorithm().name()));
+  }
+
+  /// With the user's choices, as a communicator would have them.
+  private static Selector selector() {
+    return new Selector(Environment.config().tuning().map(Tuning::read).orElseGet(Tuning::none));
+  }
+
+  private static List<String> names(List<Algorithm> algorithms) {
+    return algorithms.stream().map(Algorithm::name).toList();
+  }
+
+  private List<Algorithm> supporting(Shape shape) {
+    return Algorithms.of(kind).stream().filter(each -> each.supports(shape)).toList();
+  }
+
+  // --- the answer ---
+
+  /// A round that has steps.
+  ///
+  /// @param stepsLeftOut how many come behind these
+  private record PlannedRound(int rank, int round, List<String> steps, int stepsLeftOut) {}
+
+  /// Collects rounds until there are as many steps as the limit says.
+  ///
+  /// @return how many rounds are left out
+  private long collect(Algorithm chosen, long count, List<PlannedRound> rounds) {
+    Integer only = rank;
+    int first = only == null ? 0 : only;
+    int end = only == null ? ranks : only + 1;
+    int stepsLeft = limit;
+    for (int each = first; each < end; each++) {
+      Schedule plan = chosen.plan(shape(each, count), each);
+      for (int index = 0; index < plan.rounds(); index++) {
+        if (stepsLeft == 0) {
+          // counting those of thousands of ranks is not worth the time: all have about as many
+          return plan.rounds() - index + (long) (end - 1 - each) * plan.rounds();
+        }
+        List<Step> steps = plan.round(index).steps();
+        int shown = Math.min(stepsLeft, steps.size());
+        if (shown > 0) {
+          rounds.add(
+              new PlannedRound(
+                  each,
+                  index,
+                  steps.stream().limit(shown).map(ScheduleText::of).toList(),
+                  steps.size() - shown));
+        }
+        stepsLeft -= shown;
+      }
+    }
+    return 0;
+  }
+
+  private String leftOut(long rounds) {
+    return "%s%d more rounds are left out; --rank shows one rank, --limit more steps"
+        .formatted(rank == null ? "about " : "", rounds);
+  }
+
+  private Cost cost(Algorithm of, long count) {
+    return Cost.of(shape(root, count), each -> of.plan(shape(each, count), each), MOST_STEPS);
+  }
+
+  private void printText(
+      PrintWriter out, Shape shape, Choice choice, List<PlannedRound> rounds, long leftOut) {
+    out.println(question(shape));
+    out.println("algorithm: " + choice.algorithm().name());
+    out.println("why:       " + choice.reason());
+    out.println("order:     " + order(choice.algorithm()));
+    out.println();
+    candidates(shape, choice).print(Listing.Format.TABLE, out);
+    out.println();
+    out.println(
+        "Messages are those that a rank sends, or its reads of peers' memory; of the rank that has"
+            + " most.");
+    int last = -1;
+    for (PlannedRound each : rounds) {
+      if (each.rank() != last) {
+        out.println();
+        out.println("rank " + each.rank());
+        last = each.rank();
+      }
+      out.println(
+          "  round %d: %s%s"
+              .formatted(
+                  each.round(),
+                  String.join(" | ", each.steps()),
+                  each.stepsLeftOut() == 0
+                      ? ""
+                      : " | … %d more steps".formatted(each.stepsLeftOut())));
+    }
+    if (leftOut > 0) {
+      out.println("  … " + leftOut(leftOut));
+    }
+  }
+
+  private String question(Shape shape) {
+    StringBuilder text = new StringBuilder(kind.label());
+    if (kind != CollectiveKind.BARRIER) {
+      long count = amountCount(shape);
+      text.append(" of %d × %s (%s)".formatted(count, type, Sizes.text(type.bytes(count))));
+    }
+    if (isReduction()) {
+      text.append(" with ").append(Names.of(op)).append(ordered ? ", ordered," : "");
+    }
+    if (isRooted()) {
+      text.append(", root ").append(root).append(',');
+    }
+    text.append(" on ").append(ranks).append(ranks == 1 ? " rank" : " ranks");
+    return text.append(
+            windowBytes == 0 ? ", messages only" : ", windows of " + Sizes.text(windowBytes))
+        .toString();
+  }
+
+  private static long amountCount(Shape shape) {
+    Partition parts = shape.parts();
+    return parts == null ? shape.count() : parts.count(0);
+  }
+
+  private static String order(Algorithm algorithm) {
+    return switch (algorithm.order()) {
+      case NONE -> "nothing is combined, or in any order with the same bits";
+      case LEFT_FOLD -> "the left fold over ranks";
+      case FIXED -> "an order of its own, the same on all ranks and in every run";
+    };
+  }
+
+  /// Every algorithm that could do it, with its cost; the chosen one first.
+  private Listing candidates(Shape shape, Choice choice) {
+    Listing listing =
+        new Listing(
+            "algorithm",
+            "chosen",
+            "over",
+            "order",
+            "rounds",
+            "messages",
+            "bytes",
+            "all_messages",
+            "all_bytes",
+            "temporary_bytes");
+    for (Map<String, @Nullable Object> row : rows(shape, choice)) {
+      listing.row(row.values().toArray());
+    }
+    return listing;
+  }
+
+  private List<Map<String, @Nullable Object>> rows(Shape shape, Choice choice) {
+    List<Algorithm> algorithms = new ArrayList<>(supporting(shape));
+    algorithms.sort(
+        Comparator.comparing((Algorithm each) -> !each.name().equals(choice.algorithm().name())));
+    List<Map<String, @Nullable Object>> rows = new ArrayList<>();
+    for (Algorithm each : algorithms) {
+      Cost cost = cost(each, amountCount(shape));
+      Map<String, @Nullable Object> row = new LinkedHashMap<>();
+      row.put("algorithm", each.name());
+      row.put("chosen", each.name().equals(choice.algorithm().name()));
+      row.put("over", each.usesPeerMemory() ? "memory" : "messages");
+      row.put("order", each.order().name().toLowerCase(Locale.ROOT).replace('_', '-'));
+      row.put("rounds", cost.rounds());
+      row.put("messages", cost.messages());
+      row.put("bytes", cost.bytes());
+      row.put("all_messages", cost.complete() ? cost.allMessages() : null);
+      row.put("all_bytes", cost.complete() ? cost.allBytes() : null);
+      row.put("temporary_bytes", cost.temporaryBytes());
+      rows.add(row);
+    }
+    return rows;
+  }
+
+  private Map<String, @Nullable Object> json(
+      Shape shape, Choice choice, List<PlannedRound> rounds, long leftOut) {
+    Map<String, @Nullable Object> json = new LinkedHashMap<>();
+    json.put("operation", kind.label());
+    json.put("ranks", ranks);
+    json.put("count", amountCount(shape));
+    json.put("dtype", kind == CollectiveKind.BARRIER ? null : Names.of(type));
+    json.put("op", isReduction() ? Names.of(op) : null);
+    json.put("root", isRooted() ? root : null);
+    json.put("ordered", shape.ordered());
+    json.put("window_bytes", windowBytes);
+    json.put("algorithm", choice.algorithm().name());
+    json.put("reason", choice.reason());
+    json.put("algorithms", rows(shape, choice));
+    json.put("schedule", rounds);
+    json.put("rounds_left_out", leftOut);
+    return json;
+  }
+
+  private static Listing steps(List<PlannedRound> rounds) {
+    Listing listing = new Listing("rank", "round", "step");
+    for (PlannedRound each : rounds) {
+      each.steps().forEach(step -> listing.row(each.rank(), each.round(), step));
+    }
+    return listing;
+  }
+}

@@ -1,0 +1,81 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.google.gson.JsonParser;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class ExplainTest {
+  @ParameterizedTest
+  @EnumSource(CollectiveKind.class)
+  void explain_anyCollective_namesAlgorithmReasonAndSteps(CollectiveKind kind) {
+    for (String windows : new String[] {"0", "64KiB"}) {
+      var done =
+          Commands.run(
+              new Explain(), kind.label(), "-n", "5", "--count", "7", "--windows", windows);
+      assertThat(done.err()).isEmpty();
+      assertThat(done.code()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out()).contains("algorithm: ", "why:  ", "rank 4", "  round 0: ");
+    }
+  }
+
+  @Test
+  void explain_manyRanks_isBoundedAndSaysWhatIsLeftOut() {
+    var done =
+        Commands.run(new Explain(), "all-reduce", "-n", "4096", "--windows", "0", "--limit", "9");
+    assertThat(done.code()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines().count()).isLessThan(40);
+    assertThat(done.out()).contains("more rounds are left out; --rank shows one rank");
+  }
+
+  @Test
+  void explain_ring_costsWhatRingsCost() {
+    var done =
+        Commands.run(
+            new Explain(),
+            "allReduce",
+            "-n",
+            "4",
+            "--bytes",
+            "4KiB",
+            "--windows",
+            "0",
+            "--algorithm",
+            "ring",
+            "--format",
+            "json");
+    var ring =
+        JsonParser.parseString(done.out())
+            .getAsJsonObject()
+            .getAsJsonArray("algorithms")
+            .get(0)
+            .getAsJsonObject();
+    assertThat(ring.get("algorithm").getAsString()).isEqualTo("ring");
+    assertThat(ring.get("messages").getAsInt()).isEqualTo(2 * (4 - 1));
+    assertThat(ring.get("bytes").getAsInt()).isEqualTo(4096 / 4 * 2 * (4 - 1));
+    assertThat(ring.get("all_bytes").getAsInt()).isEqualTo(4096 * 2 * (4 - 1));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "allReduc -n 2,'allReduc',allReduce",
+    "allReduce -n 0,-n: 0,1..",
+    "reduce -n 4 --root 4,--root: 4,0..3",
+    "reduce -n 4 --rank 7,--rank: 7,0..3",
+    "reduce -n 4 --bytes 3,--bytes: 3,a multiple of 4",
+    "reduce -n 4 --bytes 3KB,'3KB',3KiB",
+    "reduce -n 4 --dtype f31,'f31',bf16",
+    "scan -n 4 --dtype bool,--op: sum,bit-xor",
+    "scan -n 4 --algorithm rings,--algorithm: 'rings',chain",
+    "scan -n 4 --count 4 --bytes 16,--count,mutually exclusive"
+  })
+  void explain_wrongUse_namesValueAndExpectation(String line, String value, String expected) {
+    var done = Commands.run(new Explain(), line.split(" ", -1));
+    assertThat(done.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(done.err()).contains(value).contains(expected);
+  }
+}
