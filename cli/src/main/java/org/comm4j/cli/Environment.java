@@ -40,6 +40,11 @@ final class Environment {
 
   private Environment() {}
 
+  /// All of it, for whoever explains it.
+  static Map<String, String> all() {
+    return System.getenv();
+  }
+
   /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
   static CommConfig config() {
     return CommConfig.fromEnvironment(withoutLaunch());
@@ -47,7 +52,12 @@ final class Environment {
 
   /// The environment for a rank, to which its launch is added.
   static Map<String, String> withoutLaunch() {
-    Map<String, String> own = new HashMap<>(System.getenv());
+    return withoutLaunch(System.getenv());
+  }
+
+  /// An environment without what it says of a launch.
+  static Map<String, String> withoutLaunch(Map<String, String> environment) {
+    Map<String, String> own = new HashMap<>(environment);
     own.keySet().removeIf(Environment::isOfLaunch);
     return own;
   }

@@ -19,7 +19,14 @@ import picocli.CommandLine.Spec;
     mixinStandardHelpOptions = true,
     versionProvider = Main.Version.class,
     description = "Collective communication for the JVM.",
-    subcommands = {AvailableBackends.class, Run.class, CommandLine.HelpCommand.class},
+    subcommands = {
+      AvailableBackends.class,
+      Run.class,
+      Doctor.class,
+      Explain.class,
+      ShowTopology.class,
+      CommandLine.HelpCommand.class
+    },
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       "0:fine",

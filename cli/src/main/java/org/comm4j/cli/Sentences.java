@@ -9,4 +9,11 @@ final class Sentences {
     String message = thrown.getMessage();
     return message == null || message.isBlank() ? "failed with " + thrown : message;
   }
+
+  /// Lets the calling thread, a rank of a program of our own, end with a sentence in place of a
+  /// stack trace.
+  static void forUncaught() {
+    Thread.currentThread()
+        .setUncaughtExceptionHandler((_, thrown) -> System.err.println("comm-cli: " + of(thrown)));
+  }
 }

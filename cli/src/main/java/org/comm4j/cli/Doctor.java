@@ -1,0 +1,271 @@
+package org.comm4j.cli;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.Communicators;
+import org.comm4j.core.select.Tuning;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/// Looks at everything that decides whether ranks come together here, and how fast they are.
+@Command(
+    name = "doctor",
+    mixinStandardHelpOptions = true,
+    description = {
+      "Look at what decides whether ranks come together here: launcher, settings, Java, host,"
+          + " backends.",
+      "",
+      "Exit code 1 if something must be mended. It starts no ranks; comm-cli verify does."
+    })
+final class Doctor implements Callable<Integer> {
+  private static final String LAUNCH = "launch";
+  private static final String SETTING = "setting";
+  private static final String BACKEND = "backend";
+
+  private static final Pattern CONFIDENTIAL =
+      Pattern.compile(".*(SECRET|TOKEN|PASSWORD|PASSPHRASE|KEY|CREDENTIAL).*");
+
+  private final Map<String, String> environment;
+  private final HostFindings host;
+
+  @Spec @Nullable CommandSpec spec;
+
+  @Option(
+      names = "--format",
+      defaultValue = "table",
+      description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
+  Listing.Format format = Listing.Format.TABLE;
+
+  Doctor() {
+    this(Environment.all(), new HostFindings());
+  }
+
+  Doctor(Map<String, String> environment, HostFindings host) {
+    this.environment = Map.copyOf(environment);
+    this.host = host;
+  }
+
+  @Override
+  public Integer call() {
+    List<Finding> findings = findings();
+    print(findings, Objects.requireNonNull(spec).commandLine().getOut());
+    return findings.stream().anyMatch(each -> each.status() == Finding.Status.PROBLEM)
+        ? ExitCode.CHECK_FAILED
+        : ExitCode.FINE;
+  }
+
+  List<Finding> findings() {
+    List<Finding> findings = new ArrayList<>();
+    CommConfig config = launch(findings);
+    settings(config, findings);
+    findings.addAll(host.all());
+    backends(config, findings);
+    findings.add(groupOfOne());
+    return findings;
+  }
+
+  // --- launch ---
+
+  /// The configuration, or what remains of it where it contradicts itself.
+  private CommConfig launch(List<Finding> findings) {
+    try {
+      CommConfig config = CommConfig.fromEnvironment(environment);
+      findings.add(launch(config));
+      return config;
+    } catch (IllegalArgumentException e) {
+      findings.add(Finding.problem(LAUNCH, "environment", "wrong", Sentences.of(e)));
+      return CommConfig.builder().build();
+    }
+  }
+
+  private Finding launch(CommConfig config) {
+    if (config.rank().isEmpty()) {
+      return Finding.ok(
+          LAUNCH,
+          "launcher",
+          config.launcher(),
+          "Nothing launched this process: Communicators.open() gives a group of one.");
+    }
+    String variables =
+        String.join(
+            " ",
+            config.launchVariables().stream()
+                .map(name -> name + "=" + shown(name, environment.getOrDefault(name, "")))
+                .toList());
+    String where =
+        config.masterAddress().isPresent() || config.worldSize().orElse(1) == 1
+            ? "ranks meet at %s"
+                .formatted(
+                    config.masterAddress().orElse("no address, since there is one rank")
+                        + (config.masterPort().isPresent()
+                            ? ":" + config.masterPort().getAsInt()
+                            : ""))
+            : "no address tells where the ranks meet; set COMM_MASTER_ADDR unless the backend"
+                + " brings its own launcher (mpi)";
+    return Finding.ok(
+        LAUNCH,
+        "launcher",
+        "%s: rank %d of %d"
+            .formatted(config.launcher(), config.rank().getAsInt(), config.worldSize().orElse(0)),
+        "From %s; %s.".formatted(variables, where));
+  }
+
+  // --- settings ---
+
+  private void settings(CommConfig config, List<Finding> findings) {
+    for (CommConfig.Setting setting : CommConfig.settings()) {
+      String given = environment.get(setting.variable());
+      findings.add(
+          Finding.ok(
+              SETTING,
+              setting.variable(),
+              given == null ? "(" + setting.defaultValue() + ")" : shown(setting.variable(), given),
+              "%s Expected: %s.".formatted(setting.doc(), setting.range())));
+    }
+    new TreeMap<>(config.options())
+        .forEach((variable, value) ->
+            findings.add(
+                Finding.ok(SETTING, variable, shown(variable, value), "Of a single backend.")));
+    config.secretFile().ifPresent(file -> findings.add(secretFile(file)));
+    if (config.secret().isPresent()) {
+      findings.add(
+          Finding.note(
+              SETTING,
+              "COMM_SECRET",
+              "(not shown)",
+              "Other processes can see it; put it into a file and set COMM_SECRET_FILE."));
+    }
+    config.tuning().ifPresent(file -> findings.add(tuning(file)));
+  }
+
+  private static Finding tuning(Path file) {
+    try {
+      var _ = Tuning.read(file);
+      return Finding.ok(SETTING, "COMM_TUNING", file.toString(), "It can be read.");
+    } catch (IllegalArgumentException e) {
+      return Finding.problem(SETTING, "COMM_TUNING", file.toString(), Sentences.of(e));
+    }
+  }
+
+  private static Finding secretFile(Path file) {
+    String item = "COMM_SECRET_FILE";
+    if (!Files.isReadable(file)) {
+      return Finding.problem(
+          SETTING, item, file.toString(), "can't be read; correct the path or its permissions");
+    }
+    try {
+      var others = EnumSet.copyOf(Files.getPosixFilePermissions(file));
+      others.removeAll(
+          EnumSet.of(
+              PosixFilePermission.OWNER_READ,
+              PosixFilePermission.OWNER_WRITE,
+              PosixFilePermission.OWNER_EXECUTE));
+      return others.isEmpty()
+          ? Finding.ok(SETTING, item, file.toString(), "Only its owner may read it.")
+          : Finding.problem(
+              SETTING, item, file.toString(), "others may use it too; chmod 600 " + file);
+    } catch (IOException | UnsupportedOperationException | IllegalArgumentException e) {
+      return Finding.note(
+          SETTING, item, file.toString(), "Its permissions can't be read: " + e.getMessage());
+    }
+  }
+
+  private static String shown(String variable, String value) {
+    boolean hidden =
+        !variable.equals("COMM_SECRET_FILE")
+            && CONFIDENTIAL.matcher(variable.toUpperCase(Locale.ROOT)).matches();
+    return hidden ? "(not shown)" : value;
+  }
+
+  // --- backends ---
+
+  private static void backends(CommConfig config, List<Finding> findings) {
+    for (BackendInfo backend : Backends.availableBackends(config)) {
+      String value = backend.status().name().toLowerCase(Locale.ROOT);
+      String note =
+          backend.reason().orElse(backend.reaches())
+              + backend.remedy().map(remedy -> "; " + remedy).orElse("");
+      boolean asked = backend.name().equals(config.backend());
+      boolean wrong = backend.status() == BackendInfo.Status.BROKEN || asked;
+      findings.add(
+          backend.isReady()
+              ? Finding.ok(BACKEND, backend.name(), value, note)
+              : wrong
+                  ? Finding.problem(BACKEND, backend.name(), value, note)
+                  : Finding.note(BACKEND, backend.name(), value, note));
+    }
+    findings.add(selection("this process", config));
+    if (config.rank().isEmpty()) {
+      findings.add(selection("comm-cli run -n 2", config.toBuilder().rank(0).worldSize(2).build()));
+    }
+  }
+
+  /// Opening checks what listing can't: the options of single backends, for example.
+  private Finding groupOfOne() {
+    String item = "open a group of one";
+    try (Communicator communicator =
+        Communicators.open(CommConfig.fromEnvironment(Environment.withoutLaunch(environment)))) {
+      communicator.barrier();
+      return Finding.ok(BACKEND, item, communicator.backend(), "");
+    } catch (IllegalArgumentException | CommException e) {
+      return Finding.problem(BACKEND, item, "failed", Sentences.of(e));
+    }
+  }
+
+  private static Finding selection(String what, CommConfig config) {
+    String item = config.backend() + ", " + what;
+    try {
+      Backends.Selection selection = Backends.select(config);
+      return Finding.ok(BACKEND, item, selection.backend(), selection.why());
+    } catch (BackendUnavailableException | IllegalArgumentException e) {
+      return Finding.problem(BACKEND, item, "none", Sentences.of(e));
+    }
+  }
+
+  // --- printing ---
+
+  private void print(List<Finding> findings, PrintWriter out) {
+    if (format != Listing.Format.TABLE) {
+      Listing listing = new Listing("area", "item", "status", "value", "note");
+      findings.forEach(each ->
+          listing.row(each.area(), each.item(), each.status().text(), each.value(), each.note()));
+      listing.print(format, out);
+      return;
+    }
+    for (String area : findings.stream().map(Finding::area).distinct().toList()) {
+      Listing listing = new Listing(area, "status", "value", "note");
+      findings.stream()
+          .filter(each -> each.area().equals(area))
+          .forEach(
+              each -> listing.row(each.item(), each.status().text(), each.value(), each.note()));
+      listing.print(format, out);
+      out.println();
+    }
+    long problems =
+        findings.stream().filter(each -> each.status() == Finding.Status.PROBLEM).count();
+    out.println(
+        problems == 0 ? "Nothing must be mended." : problems + " must be mended, see 'problem'.");
+    out.flush();
+  }
+}

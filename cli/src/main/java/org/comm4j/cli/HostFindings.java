@@ -1,0 +1,201 @@
+package org.comm4j.cli;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/// What [Doctor] finds out about this JVM and this host.
+final class HostFindings {
+  private static final String JAVA = "java";
+  private static final String HOST = "host";
+  private static final int OLDEST_JAVA = 25;
+  private static final long LITTLE_SHARED_MEMORY = 256L << 20;
+  private static final long FEW_FILES = 1024;
+
+  private final Path sharedMemory;
+  private final Path limits;
+
+  HostFindings() {
+    this(Path.of("/dev/shm"), Path.of("/proc/self/limits"));
+  }
+
+  /// @param sharedMemory the file system in memory
+  /// @param limits as `/proc/self/limits`
+  HostFindings(Path sharedMemory, Path limits) {
+    this.sharedMemory = sharedMemory;
+    this.limits = limits;
+  }
+
+  List<Finding> all() {
+    List<Finding> findings = new ArrayList<>(java());
+    findings.add(
+        Finding.ok(
+            HOST,
+            "processors",
+            Integer.toString(Runtime.getRuntime().availableProcessors()),
+            "More ranks than these take turns."));
+    findings.addAll(sharedMemory());
+    findings.addAll(limits());
+    return findings;
+  }
+
+  private static List<Finding> java() {
+    var runtime = ManagementFactory.getRuntimeMXBean();
+    int feature = Runtime.version().feature();
+    String version = "%s, %s".formatted(Runtime.version(), runtime.getVmVendor());
+    boolean nativeAccess = HostFindings.class.getModule().isNativeAccessEnabled();
+    boolean vectors = ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent();
+    return List.of(
+        feature >= OLDEST_JAVA
+            ? Finding.ok(JAVA, "version", version, "")
+            : Finding.problem(
+                JAVA,
+                "version",
+                version,
+                "expected: %d or newer; install one".formatted(OLDEST_JAVA)),
+        nativeAccess
+            ? Finding.ok(JAVA, "native access", "enabled", "")
+            : Finding.note(
+                JAVA,
+                "native access",
+                "not enabled",
+                "The JVM warns and waits are slower; start java with"
+                    + " --enable-native-access=ALL-UNNAMED."),
+        vectors
+            ? Finding.ok(JAVA, "vector module", "present", "")
+            : Finding.note(
+                JAVA,
+                "vector module",
+                "absent",
+                "Reductions are slower; start java with --add-modules=jdk.incubator.vector."),
+        Finding.ok(
+            JAVA,
+            "heap",
+            Sizes.roughly(Runtime.getRuntime().maxMemory()),
+            "The most that -Xmx lets it grow to."),
+        Finding.ok(JAVA, "flags", String.join(" ", runtime.getInputArguments()), ""));
+  }
+
+  // --- shared memory ---
+
+  private List<Finding> sharedMemory() {
+    String item = sharedMemory.toString();
+    if (!Files.isDirectory(sharedMemory)) {
+      return List.of(
+          Finding.note(HOST, item, "absent", "The backend shm needs it; it is part of Linux."));
+    }
+    List<Finding> findings = new ArrayList<>();
+    try {
+      FileStore store = Files.getFileStore(sharedMemory);
+      long free = store.getUsableSpace();
+      String size =
+          "%s, %s free, %s"
+              .formatted(Sizes.roughly(store.getTotalSpace()), Sizes.roughly(free), permissions());
+      if (!Files.isWritable(sharedMemory)) {
+        findings.add(
+            Finding.problem(
+                HOST, item, size, "expected: writable; as root: chmod 1777 " + sharedMemory));
+      } else if (free < LITTLE_SHARED_MEMORY) {
+        findings.add(
+            Finding.note(
+                HOST,
+                item,
+                size,
+                "Little for large buffers; as root: mount -o remount,size=2g %s, or for a container"
+                        .formatted(sharedMemory)
+                    + " docker run --shm-size=2g."));
+      } else {
+        findings.add(Finding.ok(HOST, item, size, ""));
+      }
+      leftOvers().ifPresent(findings::add);
+    } catch (IOException e) {
+      findings.add(
+          Finding.problem(HOST, item, "can't be looked at: " + e.getMessage(), "mend its mount"));
+    }
+    return findings;
+  }
+
+  private String permissions() throws IOException {
+    return PosixFilePermissions.toString(Files.getPosixFilePermissions(sharedMemory));
+  }
+
+  /// Folders of launches: one that runs, or one whose processes were all killed at once.
+  private Optional<Finding> leftOvers() throws IOException {
+    try (Stream<Path> entries = Files.list(sharedMemory)) {
+      List<String> ours =
+          entries
+              .map(entry -> entry.getFileName().toString())
+              .filter(name -> name.startsWith("comm4j-"))
+              .sorted()
+              .toList();
+      return ours.isEmpty()
+          ? Optional.empty()
+          : Optional.of(
+              Finding.note(
+                  HOST,
+                  "in " + sharedMemory,
+                  String.join(" ", ours),
+                  "Of launches that run now; where none runs, delete them."));
+    }
+  }
+
+  // --- limits ---
+
+  private List<Finding> limits() {
+    Map<String, String> soft = read(limits);
+    List<Finding> findings = new ArrayList<>();
+    soft.forEach((name, value) -> {
+      switch (name) {
+        case "Max open files" -> findings.add(openFiles(value));
+        case "Max locked memory" ->
+            findings.add(
+                Finding.ok(
+                    HOST,
+                    "ulimit -l",
+                    value.equals("unlimited") ? value : Sizes.roughly(Long.parseLong(value)),
+                    "Locked memory; network cards with RDMA want much, ours nothing."));
+        case "Max core file size" ->
+            findings.add(
+                Finding.ok(
+                    HOST, "ulimit -c", value, "0: a crash in native code leaves no core file."));
+        default -> {
+          // not about us
+        }
+      }
+    });
+    return findings;
+  }
+
+  private static Finding openFiles(String value) {
+    boolean few = !value.equals("unlimited") && Long.parseLong(value) < FEW_FILES;
+    return few
+        ? Finding.note(
+            HOST, "ulimit -n", value, "Few files; large groups want more: ulimit -n 4096.")
+        : Finding.ok(HOST, "ulimit -n", value, "");
+  }
+
+  /// The soft limits by name; empty where the system has no such file.
+  private static Map<String, String> read(Path file) {
+    Map<String, String> soft = new TreeMap<>();
+    try {
+      for (String line : Files.readAllLines(file)) {
+        String[] cells = line.strip().split("\\s{2,}", -1);
+        if (cells.length >= 3 && cells[1].matches("\\d{1,18}|unlimited")) {
+          soft.put(cells[0], cells[1]);
+        }
+      }
+    } catch (IOException _) {
+      // no Linux: nothing to say
+    }
+    return soft;
+  }
+}

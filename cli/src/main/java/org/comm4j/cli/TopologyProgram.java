@@ -1,0 +1,52 @@
+package org.comm4j.cli;
+
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.Locale;
+import java.util.TreeMap;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.Communicators;
+import org.comm4j.api.Topology;
+
+/// What each rank of [ShowTopology] runs: rank 0 prints.
+final class TopologyProgram {
+  private TopologyProgram() {}
+
+  /// Joins, and prints where the ranks are.
+  ///
+  /// @param arguments the format
+  public static void main(String[] arguments) {
+    Sentences.forUncaught();
+    try (Communicator communicator = Communicators.open()) {
+      if (communicator.rank() == 0) {
+        var format = Listing.Format.valueOf(arguments[0].toUpperCase(Locale.ROOT));
+        print(communicator, format, new PrintWriter(System.out, true, StandardCharsets.UTF_8));
+      }
+      communicator.barrier();
+    }
+  }
+
+  private static void print(Communicator communicator, Listing.Format format, PrintWriter out) {
+    Topology topology = communicator.topology();
+    Listing listing = new Listing("host", "id", "leader", "ranks");
+    for (Topology.Host host : topology.hosts()) {
+      listing.row(host.name(), host.id(), host.leader(), host.ranks());
+    }
+    listing.print(format, out);
+    if (format != Listing.Format.TABLE) {
+      return;
+    }
+    out.println();
+    out.printf(
+        "%d ranks on backend %s, %s%n",
+        communicator.size(),
+        communicator.backend(),
+        topology.isHomogeneous() ? "as many on each host" : "not as many on each host");
+    topology.scheduler().ifPresent(scheduler -> out.println("started by " + scheduler));
+    new TreeMap<>(topology.libraries())
+        .forEach((library, version) -> out.println(library + " " + version));
+    for (int rank = 0; rank < topology.peerAccess().size(); rank++) {
+      out.println("rank %d's device reaches %s".formatted(rank, topology.peerAccess().get(rank)));
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import org.comm4j.api.CommConfig;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class DoctorTest {
+  @Test
+  void doctor_plainEnvironment_finesAndListsEverySetting() {
+    var done = Commands.run(doctor(Map.of()), "--format", "csv");
+    assertThat(done.code()).as(done.out()).isEqualTo(ExitCode.FINE);
+    for (CommConfig.Setting setting : CommConfig.settings()) {
+      assertThat(done.out()).contains("setting," + setting.variable() + ",");
+    }
+    assertThat(done.out())
+        .contains("launch,launcher,ok,none", "java,version,ok", "backend,local,ok");
+  }
+
+  @Test
+  void doctor_otherLauncher_namesItWithItsVariables() {
+    var done =
+        Commands.run(
+            doctor(Map.of("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "3")),
+            "--format",
+            "csv");
+    assertThat(done.out()).contains("openmpi: rank 1 of 3", "OMPI_COMM_WORLD_SIZE=3");
+  }
+
+  @Test
+  void doctor_halfALaunch_isAProblem() {
+    var done = Commands.run(doctor(Map.of("COMM_RANK", "1")));
+    assertThat(done.code()).isEqualTo(ExitCode.CHECK_FAILED);
+    assertThat(done.out()).contains("problem", "COMM_RANK: '1' without COMM_WORLD_SIZE");
+  }
+
+  @Test
+  void doctor_unknownOption_isAProblemThatNamesTheNearest() {
+    assertThat(problems(Map.of("COMM_SHMM_WINDOW", "1GiB")))
+        .anySatisfy(note -> assertThat(note).contains("did you mean COMM_SHM_WINDOW?"));
+  }
+
+  @Test
+  void doctor_backendThatIsNotThere_isAProblem() {
+    assertThat(problems(Map.of("COMM_BACKEND", "carrier-pigeon")))
+        .anySatisfy(note -> assertThat(note).contains("carrier-pigeon"));
+  }
+
+  @Test
+  void doctor_secrets_areNeverShown(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("secret"), "swordfish");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
+    assertThat(problems(Map.of("COMM_SECRET_FILE", file.toString())))
+        .containsExactly("others may use it too; chmod 600 " + file);
+    var done = Commands.run(doctor(Map.of("COMM_SECRET", "swordfish", "COMM_MPI_TOKEN", "tuna")));
+    assertThat(done.out()).contains("(not shown)").doesNotContain("swordfish", "tuna");
+  }
+
+  @Test
+  void hostFindings_littleIsAllowed_saysSo(@TempDir Path folder) throws IOException {
+    Path limits =
+        Files.writeString(
+            folder.resolve("limits"),
+            """
+            Limit                     Soft Limit           Hard Limit           Units
+            Max core file size        unlimited            unlimited            bytes
+            Max open files            256                  1048576              files
+            Max locked memory         8388608              8388608              bytes
+            """);
+    List<Finding> findings = new HostFindings(folder.resolve("shm"), limits).all();
+    assertThat(findings)
+        .filteredOn(each -> each.status() == Finding.Status.NOTE)
+        .extracting(Finding::item)
+        .contains(folder.resolve("shm").toString(), "ulimit -n");
+    assertThat(findings).extracting(Finding::value).contains("unlimited", "8.0 MiB", "256");
+  }
+
+  private static Doctor doctor(Map<String, String> environment) {
+    return new Doctor(environment, new HostFindings());
+  }
+
+  private static List<String> problems(Map<String, String> environment) {
+    return doctor(environment).findings().stream()
+        .filter(each -> each.status() == Finding.Status.PROBLEM)
+        .map(Finding::note)
+        .toList();
+  }
+}
