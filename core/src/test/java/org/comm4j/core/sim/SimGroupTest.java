@@ -1,0 +1,177 @@
+package org.comm4j.core.sim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.select.Tuning;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+final class SimGroupTest {
+  private static final long SEED = 7;
+  private static final CommConfig CONFIG = CommConfig.builder().build();
+
+  private static SimGroup group(int size) {
+    return group(size, CONFIG);
+  }
+
+  private static SimGroup group(int size, CommConfig config) {
+    return new SimGroup(size, SimNetwork.Link.USUAL, SEED, config, Selector.standard());
+  }
+
+  @Test
+  void allReduce_4096Ranks_takesAsManyTripsAsTheLogarithm() {
+    int size = 4096;
+    long[][] data = new long[size][3];
+    for (int rank = 0; rank < size; rank++) {
+      Arrays.fill(data[rank], rank);
+    }
+    Selector doubling = new Selector(Tuning.of("allReduce recursive-doubling"));
+    try (var group = new SimGroup(size, SimNetwork.Link.USUAL, SEED, CONFIG, doubling)) {
+      List<Pending> ended =
+          group.run(rank ->
+              new Collective.AllReduce(
+                  CommData.of(data[rank]), CommData.of(data[rank]), ReduceOp.SUM));
+
+      ended.forEach(pending -> pending.await(0));
+      long sum = size * (size - 1L) / 2;
+      assertThat(List.of(data))
+          .allMatch(result -> Arrays.equals(result, new long[] {sum, sum, sum}));
+      assertThat(group.network().nowNs()).isLessThanOrEqualTo(12 * 50_000);
+    }
+  }
+
+  @Test
+  void run_sameSeed_takesTheSameVirtualTime() {
+    assertThat(virtualTime()).isEqualTo(virtualTime());
+  }
+
+  private static long virtualTime() {
+    try (var group = group(5)) {
+      float[][] data = new float[5][10_000];
+      group.run(rank ->
+          new Collective.AllReduce(CommData.of(data[rank]), CommData.of(data[rank]), ReduceOp.SUM));
+      return group.network().nowNs();
+    }
+  }
+
+  @Test
+  void kill_rankInACollective_isNamedByAllOthers() {
+    try (var group = group(4)) {
+      int[] data = new int[1];
+      List<Pending> pending = new ArrayList<>();
+      for (int rank = 0; rank < 4; rank++) {
+        if (rank != 2) {
+          pending.add(
+              group
+                  .communicator(rank)
+                  .submit(
+                      new Collective.AllReduce(
+                          CommData.of(data.clone()), CommData.of(data.clone()), ReduceOp.MAX)));
+        }
+      }
+      group.kill(2);
+
+      assertThat(pending)
+          .allSatisfy(handle ->
+              assertThatThrownBy(() -> handle.await(Long.MAX_VALUE))
+                  .isInstanceOfSatisfying(
+                      PeerFailedException.class,
+                      failure -> assertThat(failure.ranks()).containsExactly(2)));
+    }
+  }
+
+  @Test
+  void deadline_rankThatNeverComes_isNamed() {
+    var config = CommConfig.builder().timeout(Duration.ofSeconds(3)).build();
+    try (var group = group(2, config)) {
+      Pending waiting =
+          group.communicator(0).submit(new PointToPoint.Receive(CommData.of(new int[1]), 1, 0));
+      group.network().pass(2_900_000_000L);
+      assertThat(waiting.isDone()).isFalse();
+      group.network().pass(200_000_000L);
+
+      assertThat(waiting.isDone()).isTrue();
+      assertThatThrownBy(() -> waiting.await(0))
+          .isInstanceOfSatisfying(
+              CollectiveTimeoutException.class,
+              failure -> assertThat(failure.missing()).containsExactly(1))
+          .hasMessageContaining("receive(INT32 × 1 from rank 1, tag 0)");
+    }
+  }
+
+  @Test
+  void allReduce_oneRankWithAnotherOperator_failsOnAllRanksWithBothCalls() {
+    try (var group = group(3)) {
+      List<Pending> ended =
+          group.run(rank ->
+              new Collective.AllReduce(
+                  CommData.of(new int[4]),
+                  CommData.of(new int[4]),
+                  rank == 1 ? ReduceOp.MAX : ReduceOp.SUM));
+
+      assertThat(ended)
+          .allSatisfy(handle ->
+              assertThatThrownBy(() -> handle.await(0))
+                  .isInstanceOf(MismatchedCallException.class)
+                  .hasMessageContaining("allReduce(MAX, INT32 × 4)")
+                  .hasMessageContaining("allReduce(SUM, INT32 × 4)"));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 100, 1024, 3000})
+  void send_receiverThatDoesNotReceive_isHeldBackAndLosesNothing(int bytes) {
+    int messages = 2000;
+    try (var group = group(2)) {
+      List<Pending> sends = new ArrayList<>();
+      for (int i = 0; i < messages; i++) {
+        byte[] data = new byte[bytes];
+        Arrays.fill(data, (byte) i);
+        sends.add(group.communicator(0).submit(new PointToPoint.Send(CommData.of(data), 1, 5)));
+      }
+      Pending probe = group.communicator(1).submit(new PointToPoint.Probe(0, 6));
+      settle(group, sends, probe);
+      long gone = sends.stream().filter(Pending::isDone).count();
+      assertThat(gone * (bytes + 40L)).isLessThanOrEqualTo(512 << 10);
+      assertThat(probe.isDone()).isFalse();
+
+      for (int i = 0; i < messages; i++) {
+        byte[] data = new byte[bytes];
+        Pending receive =
+            group.communicator(1).submit(new PointToPoint.Receive(CommData.of(data), 0, 5));
+        group.await(List.of(sends.get(i), receive));
+        receive.await(0);
+        byte expected = (byte) i;
+        for (byte element : data) {
+          assertThat(element).isEqualTo(expected);
+        }
+      }
+      assertThat(probe.cancel()).isTrue();
+    }
+  }
+
+  /// Moves both ranks along until nothing is on its way.
+  private static void settle(SimGroup group, List<Pending> sends, Pending probe) {
+    do {
+      group.network().step();
+      sends.getLast().isDone();
+      probe.isDone();
+    } while (group.network().isBusy());
+  }
+}
