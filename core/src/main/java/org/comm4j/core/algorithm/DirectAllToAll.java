@@ -3,7 +3,6 @@ package org.comm4j.core.algorithm;
 import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.core.schedule.CollectiveKind;
-import org.comm4j.core.schedule.Round;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.schedule.Space;
@@ -46,6 +45,9 @@ record DirectAllToAll(CollectiveKind kind) implements Algorithm {
     }
     boolean countsAreCommonKnowledge = kind == CollectiveKind.ALL_TO_ALL;
     return Schedule.of(
-        0, 0, List.of(countsAreCommonKnowledge ? Phase.round(steps) : new Round(steps)));
+        0,
+        0,
+        List.of(
+            countsAreCommonKnowledge ? Phase.round(steps) : Phase.roundWithEmptyMessages(steps)));
   }
 }

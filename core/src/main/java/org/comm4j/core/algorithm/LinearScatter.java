@@ -3,7 +3,6 @@ package org.comm4j.core.algorithm;
 import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.core.schedule.CollectiveKind;
-import org.comm4j.core.schedule.Round;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.schedule.Space;
@@ -50,6 +49,9 @@ record LinearScatter(CollectiveKind kind) implements Algorithm {
     }
     boolean partsAreCommonKnowledge = kind == CollectiveKind.SCATTER;
     return Schedule.of(
-        0, 0, List.of(partsAreCommonKnowledge ? Phase.round(steps) : new Round(steps)));
+        0,
+        0,
+        List.of(
+            partsAreCommonKnowledge ? Phase.round(steps) : Phase.roundWithEmptyMessages(steps)));
   }
 }

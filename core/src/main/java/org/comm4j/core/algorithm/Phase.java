@@ -64,6 +64,14 @@ record Phase(int rounds, IntFunction<Round> round) {
     return new Round(moving);
   }
 
+  /// As [#round], but with the messages that move no element: where one rank alone knows a count,
+  /// the other one notices that its own is another.
+  static Round roundWithEmptyMessages(List<Step> steps) {
+    List<Step> kept = new ArrayList<>(steps);
+    kept.removeIf(step -> step instanceof Step.Local && isEmpty(step));
+    return new Round(kept);
+  }
+
   private static boolean isEmpty(Step step) {
     return switch (step) {
       case Step.Copy copy -> copy.from().count() == 0;

@@ -2,6 +2,7 @@ package org.comm4j.core.schedule;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.HashMap;
@@ -26,11 +27,13 @@ import org.jspecify.annotations.Nullable;
 /// - every element of the output is what the collective says: moved from the right place, or each
 ///   contribution once, in rank order if that was promised, else equal on all ranks, finished once
 ///   with the right divisor; and no element else is touched;
+/// - no rank leaves a barrier without having heard, directly or not, of all others;
 /// - where the accumulation type is a wider one, partial reductions are never kept or sent in the
 ///   data's type;
 /// - the rules of peer memory: stages ascend, are awaited before they are read and read before they
 ///   are done, fit the window, and every rank has done every stage. A rank publishes stage `s` when
-///   all ranks have done `s - 2`.
+///   all ranks have done `s - 2`, and what it published of its output it does not write before all
+///   have done that stage.
 ///
 /// For tests and the command line. Costs memory for every element on every rank.
 public final class ScheduleCheck {
@@ -77,26 +80,36 @@ public final class ScheduleCheck {
     int lastPublished = -1;
     int lastDone = -1;
 
+    /// In a barrier: the ranks of which this one knows that they have entered.
+    final BitSet heardOf = new BitSet();
+
     RankState(int rank, Schedule plan, boolean inPlace) {
       this.rank = rank;
       this.plan = plan;
       this.memory = new RankMemory(shapes[rank], rank, plan, expressions, inPlace);
+      heardOf.set(rank);
     }
   }
 
   /// What a rank lets the others read.
   private static final class Published {
+    final Slice slice;
     final int[] values;
     final boolean wide;
+    final BitSet heardOf;
 
-    Published(int[] values, boolean wide) {
+    Published(Slice slice, int[] values, boolean wide, BitSet heardOf) {
+      this.slice = slice;
+      this.heardOf = heardOf;
       this.values = values;
       this.wide = wide;
     }
   }
 
   /// A message of which one side is there.
-  private record Posted(RankState state, Step.Message step) {}
+  ///
+  /// @param heardOf what the sender knew when it sent
+  private record Posted(RankState state, Step.Message step, BitSet heardOf) {}
 
   /// The messages from one rank to another that wait for their other side.
   private record Channel(Deque<Posted> sends, Deque<Posted> receives) {}
@@ -167,6 +180,13 @@ public final class ScheduleCheck {
         throw new Fault(deadlock());
       }
     }
+    for (RankState state : ranks) {
+      if (isBarrier() && state.heardOf.cardinality() < size) {
+        throw new Fault(
+            "rank %d leaves without having heard of rank %d"
+                .formatted(state.rank, state.heardOf.nextClearBit(0)));
+      }
+    }
     new Results(expressions, List.of(shapes), leftFold).check(rank -> ranks[rank].memory);
   }
 
@@ -220,6 +240,7 @@ public final class ScheduleCheck {
         state.pending.add(message);
       }
     }
+    BitSet heardOf = news(state);
     // Not over `pending`: a match removes from it.
     for (Step step : state.steps) {
       if (step instanceof Step.Message message) {
@@ -229,7 +250,7 @@ public final class ScheduleCheck {
         Channel channel =
             channels.computeIfAbsent(
                 (long) from * size + to, _ -> new Channel(new ArrayDeque<>(), new ArrayDeque<>()));
-        (send ? channel.sends : channel.receives).add(new Posted(state, message));
+        (send ? channel.sends : channel.receives).add(new Posted(state, message, heardOf));
         if (!channel.sends.isEmpty() && !channel.receives.isEmpty()) {
           deliver(channel.sends.remove(), channel.receives.remove());
         }
@@ -259,6 +280,7 @@ public final class ScheduleCheck {
       }
       case Step.Send _ -> throw new AssertionError("a send among the receives");
     }
+    to.heardOf.or(sent.heardOf);
     end(sent);
     end(taken);
   }
@@ -315,9 +337,11 @@ public final class ScheduleCheck {
       }
       case Step.AwaitPeer await -> {
         checkStage(state, step, await.stage());
-        if (!ranks[await.peer()].published.containsKey(await.stage())) {
+        Published published = ranks[await.peer()].published.get(await.stage());
+        if (published == null) {
           return false;
         }
+        state.heardOf.or(published.heardOf);
         state.awaited.add(awaitKey(await.peer(), await.stage()));
       }
       case Step.ReadPeer read -> {
@@ -364,10 +388,19 @@ public final class ScheduleCheck {
       return false;
     }
     int[] values = read(state, publish, publish.slice());
-    state.published.put(stage, new Published(values, isWide(publish.slice())));
+    state.published.put(
+        stage, new Published(publish.slice(), values, isWide(publish.slice()), news(state)));
     state.lastPublished = stage;
     wakeWaiting();
     return true;
+  }
+
+  private BitSet news(RankState state) {
+    return isBarrier() ? (BitSet) state.heardOf.clone() : state.heardOf;
+  }
+
+  private boolean isBarrier() {
+    return shapes[0].kind() == CollectiveKind.BARRIER;
   }
 
   private void wakeWaiting() {
@@ -473,6 +506,18 @@ public final class ScheduleCheck {
   private void write(RankState state, Step step, Slice to, int[] values) {
     if (to.space() == Space.INPUT && to.count() > 0) {
       throw fault(state, step, "writes the input");
+    }
+    for (int stage = Math.max(0, state.lastPublished - 1); stage <= state.lastPublished; stage++) {
+      Published published = state.published.get(stage);
+      if (published != null
+          && published.slice.space() == Space.OUTPUT
+          && doneRanks[stage] < size
+          && state.memory.overlap(published.slice, to)) {
+        throw fault(
+            state,
+            step,
+            "writes a part of the output that others may read: it was published in stage " + stage);
+      }
     }
     for (int index = 0; index < values.length; index++) {
       state.memory.set(to.space(), to.from() + index, values[index]);

@@ -55,11 +55,13 @@ public sealed interface Step {
   record ReceiveReduceBefore(int peer, Slice slice, Wire wire) implements Message {}
 
   /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
-  /// stage. What they read is what the slice holds now: it is copied into this rank's window, for
-  /// the plan may write it later. Only an input never changes: it need not be copied where it is in
-  /// the window already, unless the call is in place. Stages are numbered from 0, the same on all
-  /// ranks; a rank that publishes nothing in a stage leaves the step out. It waits until every rank
-  /// has passed the Done of two stages before.
+  /// stage. Stages are numbered from 0, the same on all ranks; a rank that publishes nothing in a
+  /// stage leaves the step out. It waits until every rank has passed the Done of two stages before.
+  ///
+  /// What peers read is what the slice holds now, so it is copied into this rank's window: the plan
+  /// may write it later. It need not be copied where it is in the window already and will not be
+  /// written: the output, of which plans publish only what is finished; and the input, except in
+  /// place, where writing the output writes it.
   record Publish(int stage, Slice slice) implements Peer {}
 
   /// Waits until a peer has published a stage.

@@ -1,14 +1,22 @@
 package org.comm4j.core.algorithm;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Round;
+import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.ScheduleCheck;
+import org.comm4j.core.schedule.Step;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Every algorithm does what its collective promises: proved with symbols, for every size up to 33
 /// and some beyond.
@@ -37,7 +45,7 @@ class AlgorithmsTest {
   @MethodSource("algorithms")
   void plan_everySize_doesTheCollective(Algorithm algorithm) {
     for (int size = 1; size <= 33; size++) {
-      for (long count : counts(size)) {
+      for (long count : counts(algorithm, size)) {
         for (int root : roots(algorithm, size)) {
           check(algorithm, Calls.of(algorithm.kind(), size, count).withRoot(root));
         }
@@ -54,6 +62,73 @@ class AlgorithmsTest {
         calls = Calls.of(algorithm.kind(), size, size + 3L);
       }
       check(algorithm, calls.withRoot(calls.isRooted() ? size / 2 : 0));
+    }
+  }
+
+  /// The check sees each fault of this kind, and no plan has a step that it does not need.
+  @ParameterizedTest
+  @MethodSource("algorithms")
+  void plan_anyStepLeftOut_isNoticed(Algorithm algorithm) {
+    int size = 6;
+    Calls calls = Calls.of(algorithm.kind(), size, 13).withRoot(isRooted(algorithm) ? 2 : 0);
+    if (algorithm.usesPeerMemory()) {
+      calls = calls.withWindow(4L * size + 20);
+    }
+    if (!algorithm.supports(calls.shape(0))) {
+      return; // powers of two
+    }
+    for (int rank = 0; rank < size; rank++) {
+      Schedule plan = algorithm.plan(calls.shape(rank), rank);
+      for (int index = 0; index < plan.rounds(); index++) {
+        List<Step> steps = plan.round(index).steps();
+        for (int left = 0; left < steps.size(); left++) {
+          List<Step> others = new ArrayList<>(steps);
+          Step missing = others.remove(left);
+          Schedule wrong = withRound(plan, index, new Round(others));
+          Calls call = calls;
+          int wrongRank = rank;
+          assertThatThrownBy(() ->
+                  ScheduleCheck.check(
+                      size,
+                      call::shape,
+                      r -> r == wrongRank ? wrong : algorithm.plan(call.shape(r), r),
+                      algorithm.order() == Algorithm.Order.LEFT_FOLD,
+                      false))
+              .as("rank %d, round %d without %s", rank, index, missing)
+              .isInstanceOf(ScheduleCheck.Fault.class);
+        }
+      }
+    }
+  }
+
+  private static Schedule withRound(Schedule plan, int index, Round round) {
+    return Schedule.ofPeerMemory(
+        plan.rounds(),
+        plan.workCount(),
+        plan.scratchCount(),
+        plan.stages(),
+        at -> at == index ? round : plan.round(at));
+  }
+
+  /// Logarithmic algorithms at the size that the simulator promises.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "BARRIER dissemination",
+        "BROADCAST binomial",
+        "REDUCE binomial",
+        "ALL_REDUCE recursive-doubling",
+        "ALL_REDUCE rabenseifner",
+        "SCAN recursive-doubling",
+        "EXCLUSIVE_SCAN recursive-doubling",
+        "SCAN chain",
+      })
+  void plan_thousandsOfRanks_doesTheCollective(String name) {
+    String[] words = name.split(" ", -1);
+    CollectiveKind kind = CollectiveKind.valueOf(words[0]);
+    Algorithm algorithm = Algorithms.find(kind, words[1]).orElseThrow();
+    for (int size : new int[] {1021, 4096}) {
+      Calls.of(kind, size, 3).check(algorithm, false);
     }
   }
 
@@ -85,11 +160,15 @@ class AlgorithmsTest {
     }
   }
 
-  /// Nothing, one, around the size, and for small groups a prime that is many pieces.
-  private static Set<Long> counts(int size) {
-    Set<Long> counts = new TreeSet<>(Set.of(0L, 1L, size + 1L));
-    counts.add(size - 1L);
-    counts.add((long) size);
+  /// Nothing, one, around the size, and for small groups a prime that is many pieces. Where buffers
+  /// hold a part for every rank the size means little to the count.
+  private static Set<Long> counts(Algorithm algorithm, int size) {
+    Set<Long> counts = new TreeSet<>(Set.of(0L, 1L, 5L));
+    if (size <= 16 || !Calls.of(algorithm.kind(), size, 0).hasPartPerRank()) {
+      counts.add(size - 1L);
+      counts.add((long) size);
+      counts.add(size + 1L);
+    }
     if (size <= 16) {
       counts.add(size <= 9 ? 67L : 37L);
     }
@@ -97,12 +176,16 @@ class AlgorithmsTest {
   }
 
   private static int[] roots(Algorithm algorithm, int size) {
-    if (!Calls.of(algorithm.kind(), size, 0).isRooted()) {
+    if (!isRooted(algorithm)) {
       return new int[] {0};
     }
     if (size <= 9) {
       return java.util.stream.IntStream.range(0, size).toArray();
     }
     return new int[] {0, 1, size / 2, size - 1};
+  }
+
+  private static boolean isRooted(Algorithm algorithm) {
+    return Calls.of(algorithm.kind(), 2, 0).isRooted();
   }
 }
