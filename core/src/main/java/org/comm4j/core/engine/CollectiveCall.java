@@ -370,10 +370,19 @@ final class CollectiveCall extends Call {
     switch (blockedAt) {
       case Step.AwaitPeer s -> ranks.set(s.peer());
       case Step.Publish s -> notDone(ranks, firstStage + s.stage() - 2);
+      case Step.Done _ -> revoked(ranks);
       case null, default -> {}
     }
     if (round == null && roundIndex == plan.rounds() && lastDirect >= 0) {
       notDone(ranks, lastDirect);
+    }
+  }
+
+  private void revoked(BitSet ranks) {
+    for (int peer = 0; peer < context.size(); peer++) {
+      if (context.lane().isRevoked(peer)) {
+        ranks.set(peer);
+      }
     }
   }
 

@@ -409,8 +409,8 @@ final class Context {
   void close() {
     if (!closed) {
       closed = true;
-      if (lane != null) {
-        lane.revoke();
+      if (lane != null && !calls.isEmpty()) {
+        lane.revoke(); // peers may still read what the user will change now
       }
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
     }

@@ -161,11 +161,15 @@ final class Lane {
   boolean isRevoked() {
     VarHandle.acquireFence();
     for (int peer = 0; peer < members.length; peer++) {
-      if (flag(peer, layout.done(number) + REVOKED) == base + 1) {
+      if (isRevoked(peer)) {
         return true;
       }
     }
     return false;
+  }
+
+  boolean isRevoked(int peer) {
+    return flag(peer, layout.done(number) + REVOKED) == base + 1;
   }
 
   /// Whether another communicator may use the lane: nobody will read what this rank published.

@@ -134,6 +134,35 @@ final class SimGroupTest {
     }
   }
 
+  @Test
+  void close_rankThatIsDoneFirst_letsTheOthersEnd() {
+    var windows = new SimNetwork.Link(1_000, 50_000, 1024, 8, 4 << 20);
+    try (var group = new SimGroup(3, windows, SEED, CONFIG, Selector.standard())) {
+      int[][] data = {{1}, {2}, {3}};
+      List<Pending> pending = new ArrayList<>();
+      for (int rank = 0; rank < 3; rank++) {
+        pending.add(
+            group
+                .communicator(rank)
+                .submit(
+                    new Collective.AllReduce(
+                        CommData.of(data[rank]), CommData.of(data[rank]), ReduceOp.SUM)));
+      }
+      while (pending.stream().noneMatch(Pending::isDone)) {
+        group.network().step();
+      }
+      for (int rank = 0; rank < 3; rank++) {
+        if (pending.get(rank).isDone()) {
+          group.communicator(rank).close();
+        }
+      }
+      group.await(pending);
+
+      pending.forEach(handle -> handle.await(0));
+      assertThat(data).isEqualTo(new int[][] {{6}, {6}, {6}});
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(ints = {0, 100, 1024, 3000})
   void send_receiverThatDoesNotReceive_isHeldBackAndLosesNothing(int bytes) {
