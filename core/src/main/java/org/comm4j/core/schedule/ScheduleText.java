@@ -18,6 +18,31 @@ public final class ScheduleText {
     return text.toString();
   }
 
+  /// A picture of all ranks' plans: a line for each round, an arrow with the number of elements for
+  /// each movement. `→` is a message, `⇢` a look into the sender's window.
+  ///
+  ///     round 0: 0→1 ×4  2→3 ×4
+  ///     round 1: 0→2 ×8  1→3 ×8
+  public static String picture(int size, IntFunction<Schedule> plans) {
+    StringBuilder text = new StringBuilder();
+    int round = -1;
+    for (Arrow arrow : Arrow.of(size, plans)) {
+      if (arrow.round() != round) {
+        round = arrow.round();
+        text.append(text.isEmpty() ? "" : "\n").append("round ").append(round).append(':');
+      } else {
+        text.append(' ');
+      }
+      text.append(' ')
+          .append(arrow.from())
+          .append(arrow.kind() == Arrow.Kind.MESSAGE ? '→' : '⇢')
+          .append(arrow.to())
+          .append(" ×")
+          .append(arrow.count());
+    }
+    return text.append(text.isEmpty() ? "" : "\n").toString();
+  }
+
   /// One rank's plan, a line for each round that has steps.
   public static String of(Schedule plan) {
     StringBuilder text = new StringBuilder();
