@@ -1,5 +1,6 @@
 package org.comm4j.tck;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -24,6 +25,16 @@ final class Configs {
   /// Over TCP on this host, hosted by a server.
   static CommConfig.Builder launched(int worldSize, int port) {
     return tcp(worldSize, port).option(DefaultSessionFactory.HOSTED, "launcher");
+  }
+
+  /// Over a file on this host.
+  static CommConfig.Builder file(int worldSize, Path directory) {
+    return CommConfig.builder()
+        .rank(0)
+        .worldSize(worldSize)
+        .session("job")
+        .joinTimeout(Duration.ofSeconds(20))
+        .option(DefaultSessionFactory.DIRECTORY, directory.toString());
   }
 
   /// The variables from which a process makes this configuration.

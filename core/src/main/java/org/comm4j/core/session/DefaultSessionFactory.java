@@ -4,6 +4,7 @@ import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -21,8 +22,7 @@ import org.comm4j.api.spi.SessionFactory;
 /// | configuration | meeting place |
 /// |---|---|
 /// | `COMM_MASTER_ADDR` and `COMM_MASTER_PORT` | there, over TCP |
-/// | `COMM_MASTER_ADDR=file:/directory` | a file in that directory |
-/// | `COMM_SESSION` alone, all ranks on this host | a file in `/dev/shm/comm4j-<uid>` |
+/// | `COMM_SESSION` alone, all ranks on this host | a file in `COMM_SESSION_DIR`, or in `/dev/shm/comm4j-<uid>` |
 /// | none of them, one rank | nowhere |
 ///
 /// Over TCP a launcher that hosts the session listens before it starts the ranks, and says so with
@@ -37,6 +37,9 @@ import org.comm4j.api.spi.SessionFactory;
 public final class DefaultSessionFactory implements SessionFactory {
   /// The option by which a launcher says that it hosts the session: `launcher`.
   public static final String HOSTED = "COMM_SESSION_HOSTED";
+
+  /// The option that names the directory for sessions over files.
+  public static final String DIRECTORY = "COMM_SESSION_DIR";
 
   private static final long HELLO_NS = TimeUnit.SECONDS.toNanos(5);
 
@@ -55,14 +58,14 @@ public final class DefaultSessionFactory implements SessionFactory {
               + " and COMM_WORLD_SIZE");
     }
     String address = config.masterAddress().orElse("");
-    if (address.startsWith("file:")) {
-      throw new JoinException(Reason.ADDRESS, "sessions over files are not there yet");
-    }
     if (!address.isEmpty()) {
       return joinOverTcp(config, address, usableBackends);
     }
     if (config.worldSize().getAsInt() == 1) {
       return InMemorySessions.alone(usableBackends);
+    }
+    if (config.session().isPresent()) {
+      return joinOverFile(config, usableBackends);
     }
     throw new JoinException(
         Reason.ADDRESS,
@@ -113,6 +116,25 @@ public final class DefaultSessionFactory implements SessionFactory {
   private static Session connect(JoinRequest request, InetSocketAddress place, long helloNs) {
     TcpSession session =
         TcpSession.start(place, request, helloNs, System::nanoTime, ReplicatedSession::haltProcess);
+    return await(session.joined(), session::close);
+  }
+
+  private static Session joinOverFile(CommConfig config, List<String> usableBackends) {
+    int worldSize = config.worldSize().orElseThrow();
+    if (config.localWorldSize().orElse(worldSize) != worldSize) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "only %d of %d ranks are on this host, so they can't meet in a file; set COMM_MASTER_ADDR"
+                  .formatted(config.localWorldSize().orElse(0), worldSize)
+              + " and COMM_MASTER_PORT");
+    }
+    String directory = config.options().get(DIRECTORY);
+    FileSession session =
+        FileSession.start(
+            directory == null ? FileSession.defaultDirectory() : Path.of(directory),
+            request(config, usableBackends),
+            System::nanoTime,
+            ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
   }
 

@@ -42,7 +42,6 @@ final class ReplicatedSession implements Session {
   private static final long SLICE_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private static final long HALT_PATIENCE_NS = TimeUnit.SECONDS.toNanos(2);
-  private static final String LEFT = "left the session";
   private static final System.Logger LOG = System.getLogger(ReplicatedSession.class.getName());
 
   /// Keeps the events in order.
@@ -314,6 +313,9 @@ final class ReplicatedSession implements Session {
   }
 
   private void take(Event event) {
+    if (gone.containsKey(event.rank())) {
+      return; // It does not know yet that it is out.
+    }
     switch (event) {
       case Event.Contribute contribute -> contribute(contribute);
       case Event.Put put -> values.putIfAbsent(put.key(), put.value());
@@ -323,7 +325,7 @@ final class ReplicatedSession implements Session {
         publish(new News(news.failures(), aborts, news.evicted()));
       }
       case Event.Fail fail -> {
-        if (fail.rank() == rank && !gone.containsKey(rank)) {
+        if (fail.rank() == rank) {
           evict("the others have given up rank %d: %s".formatted(rank, fail.evidence()));
         }
         fail(fail.rank(), fail.evidence(), fail.cause());
@@ -352,8 +354,8 @@ final class ReplicatedSession implements Session {
   }
 
   private void leave(int leaver) {
-    if (gone.putIfAbsent(leaver, new Gone(LEFT, null, true)) == null && leaver != rank) {
-      tell(new Failure(leaver, LEFT, null));
+    if (gone.putIfAbsent(leaver, new Gone(Failure.LEFT, null, true)) == null && leaver != rank) {
+      tell(new Failure(leaver, Failure.LEFT, null));
     }
   }
 

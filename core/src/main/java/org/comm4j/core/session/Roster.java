@@ -142,6 +142,16 @@ final class Roster {
     return joined.isEmpty() ? Optional.empty() : Optional.of(joined.firstEntry().getValue());
   }
 
+  /// Who has joined, in order.
+  List<Integer> ranks() {
+    return List.copyOf(joined.keySet());
+  }
+
+  /// Whether it is this very request that has joined under its number.
+  boolean holds(JoinRequest request) {
+    return request.equals(joined.get(request.rank()));
+  }
+
   boolean isEmpty() {
     return joined.isEmpty();
   }

@@ -256,24 +256,7 @@ public final class SessionServer implements AutoCloseable {
   public void close() {
     closing = true;
     selector.wakeup();
-    if (!Thread.currentThread().equals(thread)) {
-      awaitEnd();
-    }
-  }
-
-  private void awaitEnd() {
-    boolean interrupted = Thread.interrupted();
-    long start = System.nanoTime();
-    while (thread.isAlive() && System.nanoTime() - start < CLOSE_NS) {
-      try {
-        thread.join(100);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Endings.await(thread, CLOSE_NS);
   }
 
   /// The session of the rank that hosts this server, once all are there.

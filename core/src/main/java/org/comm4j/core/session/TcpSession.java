@@ -123,21 +123,7 @@ final class TcpSession implements ReplicatedSession.History {
   public void close() {
     closing = true;
     selector.wakeup();
-    if (Thread.currentThread().equals(thread)) {
-      return;
-    }
-    boolean interrupted = Thread.interrupted();
-    long start = System.nanoTime();
-    while (thread.isAlive() && System.nanoTime() - start < CLOSE_NS) {
-      try {
-        thread.join(100);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Endings.await(thread, CLOSE_NS);
   }
 
   private void run() {

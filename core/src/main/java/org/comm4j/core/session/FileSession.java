@@ -1,0 +1,627 @@
+package org.comm4j.core.session;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.HexFormat;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.Queue;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntConsumer;
+import java.util.function.LongSupplier;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.jspecify.annotations.Nullable;
+
+/// A session of processes of one host without a port: the history is a file. Ranks append to it in
+/// turns and all read it, so it has one order without anyone who keeps it, and no rank is special.
+///
+///     0          magic, format, id, end of the log
+///     4096       a heartbeat counter for each rank
+///     LOG        the frames: joins first, then events; or that the group has been given up
+///     LOCKS      (no data) the turn, and a lock for each rank ([LogFile])
+///
+/// An entry counts when the end of the log has moved behind it, so one whose writer died is
+/// overwritten by the next. Deaths: ranks look at each other's locks, and whoever finds one free tells
+/// the others, in the log; silence shows in the heartbeats. The file is removed by the last rank that
+/// leaves. If all are killed it stays, and the next session of this user removes it, since nobody holds
+/// a lock on it.
+///
+/// One daemon thread per rank does everything: an interrupted thread of the user's would close the
+/// file. It looks every millisecond while somebody waits, else fifty times a second.
+final class FileSession implements ReplicatedSession.History {
+  private static final String ENDING = ".session";
+  private static final long MAGIC = FrameCodec.MAGIC;
+  private static final long FORMAT_AT = 8;
+  private static final long ID_AT = 16;
+  private static final int ID_BYTES = 16;
+  private static final long END_AT = 32;
+  private static final long HEARTBEATS = 4096;
+  private static final long LOG = HEARTBEATS + Long.BYTES * (long) FrameCodec.MAX_RANKS;
+  private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
+
+  private static final long FAST_NS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long SLOW_NS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long LAST_TURN_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(1500);
+
+  private final Path directory;
+  private final Path path;
+  private final JoinRequest request;
+  private final LongSupplier nanoTime;
+  private final IntConsumer halt;
+  private final long livenessNs;
+  private final Thread thread;
+  private final CompletableFuture<ReplicatedSession> joined = new CompletableFuture<>();
+  private final Queue<Event> outgoing = new ConcurrentLinkedQueue<>();
+  private volatile boolean closing;
+
+  // The rest is the thread's own.
+  private final BitSet gone = new BitSet();
+  private Roster roster = new Roster(Optional.empty(), OptionalInt.empty());
+  private @Nullable LogFile file;
+  private @Nullable Arena arena;
+  private MemorySegment header = MemorySegment.NULL;
+  private long readTo = LOG;
+  private @Nullable JoinException givenUp;
+  private @Nullable ReplicatedSession session;
+  private long startNs;
+  private long beatNs;
+  private long[] beats = new long[0];
+  private long[] heardNs = new long[0];
+  private int probe;
+
+  private FileSession(
+      Path directory, JoinRequest request, LongSupplier nanoTime, IntConsumer halt) {
+    this.directory = directory;
+    this.path = directory.resolve(fileName(request.job()));
+    this.request = request;
+    this.nanoTime = nanoTime;
+    this.halt = halt;
+    this.livenessNs = TimeUnit.MILLISECONDS.toNanos(request.livenessMillis());
+    this.thread =
+        Thread.ofPlatform()
+            .name("comm4j-session-" + request.rank())
+            .daemon()
+            .inheritInheritableThreadLocals(false)
+            .unstarted(this::run);
+  }
+
+  /// Starts to join.
+  ///
+  /// @param directory of this user alone; made if it is not there
+  static FileSession start(
+      Path directory, JoinRequest request, LongSupplier nanoTime, IntConsumer halt) {
+    var session = new FileSession(directory, request, nanoTime, halt);
+    session.thread.start();
+    return session;
+  }
+
+  /// A job's name where it makes a plain file name, else something that stands for it.
+  private static String fileName(String job) {
+    String plain =
+        job.matches("[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+            ? job
+            : "job-" + UUID.nameUUIDFromBytes(job.getBytes(StandardCharsets.UTF_8));
+    return plain + ENDING;
+  }
+
+  /// The session, once all are there; fails with a [JoinException].
+  CompletableFuture<ReplicatedSession> joined() {
+    return joined;
+  }
+
+  @Override
+  public void append(Event event) {
+    outgoing.add(event);
+    LockSupport.unpark(thread);
+  }
+
+  @Override
+  public void close() {
+    closing = true;
+    LockSupport.unpark(thread);
+    Endings.await(thread, CLOSE_NS);
+  }
+
+  private void run() {
+    try {
+      startNs = nanoTime.getAsLong();
+      join();
+      if (session != null) {
+        serve();
+      }
+    } catch (JoinException e) {
+      joined.completeExceptionally(e);
+    } catch (IOException | UnsupportedOperationException e) {
+      fail("the session's file %s failed: %s".formatted(path, e.getMessage()), e);
+    } catch (ProtocolException e) {
+      fail("what is in the session's file %s is not ours: %s".formatted(path, e.getMessage()), e);
+    } catch (RuntimeException | Error e) {
+      fail("the session's thread failed: " + e, e);
+    } finally {
+      leave();
+    }
+  }
+
+  private void fail(String why, Throwable cause) {
+    Reason reason = cause instanceof ProtocolException ? Reason.PROTOCOL : Reason.ADDRESS;
+    joined.completeExceptionally(new JoinException(reason, why, cause));
+    ReplicatedSession session = this.session;
+    if (session != null) {
+      session.evict(why);
+      session.tellNews();
+    }
+  }
+
+  // --- Joining ---
+
+  private void join() throws IOException, ProtocolException {
+    LogFile.requireDirectory(directory);
+    while (!attach()) {
+      if (closing || waitedNs() > patienceNs()) {
+        throw new JoinException(
+            Reason.ADDRESS,
+            "rank %d could not join at %s within %s: the session before this one has not ended"
+                .formatted(request.rank(), path, ReplicatedSession.seconds(waitedNs())));
+      }
+      detach();
+      LockSupport.parkNanos(SLOW_NS / 4);
+    }
+    while (session == null) {
+      LockSupport.parkNanos(FAST_NS);
+      beat(nanoTime.getAsLong());
+      poll();
+      if (session == null && (closing || waitedNs() > patienceNs() || findDead() >= 0)) {
+        inTurn(this::giveUp);
+      }
+    }
+  }
+
+  private long waitedNs() {
+    return nanoTime.getAsLong() - startNs;
+  }
+
+  private long patienceNs() {
+    return TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+  }
+
+  /// @return whether this rank is in; else it tries again
+  private boolean attach() throws IOException, ProtocolException {
+    LogFile opened = LogFile.open(path);
+    if (opened == null) {
+      return false;
+    }
+    file = opened;
+    if (!opened.tryTurn()) {
+      return false;
+    }
+    try {
+      return opened.isLinked() && attachInTurn(opened);
+    } finally {
+      opened.endTurn();
+    }
+  }
+
+  private boolean attachInTurn(LogFile file) throws IOException, ProtocolException {
+    boolean fresh = file.channel().size() < LOG;
+    if (fresh) {
+      initialise(file);
+    }
+    map(file);
+    if (header.get(ValueLayout.JAVA_LONG, 0) != MAGIC) {
+      throw new ProtocolException("it has another magic number");
+    }
+    int format = header.get(ValueLayout.JAVA_INT, FORMAT_AT);
+    if (format != FrameCodec.PROTOCOL) {
+      throw new JoinException(
+          Reason.VERSION,
+          "the session in %s has format %d, this rank %d; use the same comm4j on all ranks"
+              .formatted(path, format, FrameCodec.PROTOCOL));
+    }
+    if (Meetings.ofThisProcess().count(id(), request.rank()) > 0) {
+      return false;
+    }
+    poll();
+    if (!fresh && nobodyIsThere()) {
+      file.unlink();
+      return false;
+    }
+    admit(file);
+    if (fresh) {
+      LogFile.reap(directory, ENDING);
+    }
+    return true;
+  }
+
+  /// Writes what will be mapped, so that there is memory behind it: a full file system shows here.
+  private static void initialise(LogFile file) throws IOException {
+    ByteBuffer start = ByteBuffer.allocate((int) LOG).order(ByteOrder.nativeOrder());
+    start.putLong(0, MAGIC).putInt((int) FORMAT_AT, FrameCodec.PROTOCOL);
+    start.put((int) ID_AT, HexFormat.of().parseHex(InMemorySessions.randomId()));
+    start.putLong((int) END_AT, LOG);
+    file.write(start, 0);
+  }
+
+  private void map(LogFile file) throws IOException {
+    Arena mapping = Arena.ofConfined();
+    arena = mapping;
+    header = file.channel().map(FileChannel.MapMode.READ_WRITE, 0, LOG, mapping);
+    readTo = LOG;
+    roster = new Roster(Optional.empty(), OptionalInt.empty());
+    gone.clear();
+    givenUp = null;
+  }
+
+  private String id() {
+    return HexFormat.of().formatHex(header.asSlice(ID_AT, ID_BYTES).toArray(ValueLayout.JAVA_BYTE));
+  }
+
+  private boolean nobodyIsThere() throws IOException {
+    for (int rank : roster.ranks()) {
+      if (isAlive(rank)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void admit(LogFile file) throws IOException {
+    JoinException why = givenUp;
+    if (why != null) {
+      boolean late = why.reason() == Reason.MISSING_RANKS;
+      throw new JoinException(
+          late ? Reason.LATE : why.reason(),
+          (late ? "the group has given up: " : "") + why.getMessage());
+    }
+    switch (roster.admit(request, this::isAliveOrUnknown)) {
+      case Roster.Verdict.Admitted _ -> {
+        if (!file.lockRank(request.rank())) {
+          throw new IOException("the lock of rank " + request.rank() + " is taken");
+        }
+        write(new Frame.Join(request));
+      }
+      case Roster.Verdict.Refused no -> throw new JoinException(no.reason(), no.message());
+      case Roster.Verdict.Broken broken -> {
+        write(new Frame.Refused(broken.reason(), broken.message()));
+        throw new JoinException(broken.reason(), broken.message());
+      }
+    }
+    // It is read again with the rest, by a roster that has not seen it.
+    roster = new Roster(Optional.empty(), OptionalInt.empty());
+    readTo = LOG;
+    gone.clear();
+  }
+
+  private boolean isAliveOrUnknown(int rank) {
+    try {
+      return isAlive(rank);
+    } catch (IOException e) {
+      return true;
+    }
+  }
+
+  /// Gives the group up for all, unless it has formed meanwhile.
+  private void giveUp() throws IOException, ProtocolException {
+    poll();
+    if (session != null) {
+      return;
+    }
+    int dead = findDead();
+    write(
+        dead >= 0
+            ? new Frame.Refused(
+                Reason.PEER_FAILED,
+                "rank %d died before all had joined: %s".formatted(dead, released(dead)))
+            : new Frame.Refused(Reason.MISSING_RANKS, roster.missing(waitedNs())));
+    poll();
+  }
+
+  /// A rank that has joined and is dead, or -1.
+  private int findDead() throws IOException {
+    for (int rank : roster.ranks()) {
+      if (!isAlive(rank)) {
+        return rank;
+      }
+    }
+    return -1;
+  }
+
+  private void form() {
+    Meetings.ofThisProcess().add(id(), request.rank());
+    int size = request.worldSize();
+    beats = new long[size];
+    heardNs = new long[size];
+    forgive(nanoTime.getAsLong());
+    var formed =
+        new ReplicatedSession(request.rank(), id(), roster.members(), this, nanoTime, halt);
+    session = formed;
+    joined.complete(formed);
+  }
+
+  // --- The log ---
+
+  private interface Turn {
+    void run() throws IOException, ProtocolException;
+  }
+
+  /// Does something while nobody else appends. A turn takes microseconds, and ends when its process
+  /// does; only a process that was stopped in it can hold it up.
+  private void inTurn(Turn action) throws IOException, ProtocolException {
+    LogFile file = file();
+    long start = nanoTime.getAsLong();
+    while (!file.tryTurn()) {
+      LockSupport.parkNanos(FAST_NS / 10);
+      long now = nanoTime.getAsLong();
+      beat(now);
+      if (now - start > (closing ? LAST_TURN_NS : 2 * livenessNs)) {
+        throw new IOException("a process that does not run has it locked");
+      }
+    }
+    try {
+      action.run();
+    } finally {
+      file.endTurn();
+    }
+  }
+
+  /// Appends; only in the own turn.
+  private void write(Frame frame) throws IOException {
+    ByteBuffer bytes = FrameCodec.encode(frame);
+    long end = end();
+    long next = end + bytes.remaining();
+    file().write(bytes, end);
+    LONG.setRelease(header, END_AT, next);
+  }
+
+  private long end() {
+    return (long) LONG.getAcquire(header, END_AT);
+  }
+
+  /// Takes in what has been appended.
+  private void poll() throws IOException, ProtocolException {
+    long end = end();
+    boolean isNews = false;
+    while (readTo < end) {
+      var length = ByteBuffer.allocate(Integer.BYTES);
+      file().read(length, readTo);
+      int bytes = length.getInt(0);
+      if (bytes < 1 || bytes > FrameCodec.MAX_FRAME_BYTES) {
+        throw new ProtocolException("a frame of %d bytes".formatted(bytes));
+      }
+      var frame = ByteBuffer.allocate(bytes);
+      file().read(frame, readTo + Integer.BYTES);
+      readTo += Integer.BYTES + (long) bytes;
+      isNews |= take(FrameCodec.decode(frame.flip()));
+    }
+    ReplicatedSession session = this.session;
+    if (isNews && session != null) {
+      session.tellNews();
+    }
+  }
+
+  private boolean take(Frame frame) {
+    ReplicatedSession session = this.session;
+    switch (frame) {
+      case Frame.Join join -> {
+        Roster.Verdict _ = roster.admit(join.request(), _ -> true);
+        if (roster.isComplete() && isIn() && this.session == null) {
+          form();
+        }
+        return false;
+      }
+      case Frame.Refused refused -> {
+        givenUp = new JoinException(refused.reason(), refused.message());
+        if (isIn()) {
+          Meetings.ofThisProcess().add(id(), request.rank());
+          throw givenUp;
+        }
+        return false;
+      }
+      case Event event -> {
+        if (event instanceof Event.Fail || event instanceof Event.Leave) {
+          gone.set(event.rank());
+        }
+        return session != null && session.deliver(event);
+      }
+      case Frame.Control _ -> {
+        return false;
+      }
+    }
+  }
+
+  /// Whether this rank is one of those whose joins have been read.
+  private boolean isIn() {
+    return roster.holds(request);
+  }
+
+  private LogFile file() {
+    return Objects.requireNonNull(file);
+  }
+
+  // --- The session ---
+
+  private void serve() throws IOException, ProtocolException {
+    long last = nanoTime.getAsLong();
+    long busyNs = last;
+    while (!closing) {
+      if (!outgoing.isEmpty()) {
+        inTurn(this::writeOutgoing);
+      }
+      long before = readTo;
+      poll();
+      long now = nanoTime.getAsLong();
+      if (now - last > livenessNs / 4) {
+        forgive(now); // This process was stopped: what others did meanwhile it could not see.
+      }
+      last = now;
+      if (readTo != before) {
+        busyNs = now;
+      }
+      beat(now);
+      watch(now);
+      boolean fast = now - busyNs < SLOW_NS || waiters() > 0;
+      if (outgoing.isEmpty() && !closing) {
+        LockSupport.parkNanos(Math.min(fast ? FAST_NS : SLOW_NS, livenessNs / 16));
+      }
+    }
+    // What was handed in before the close goes out before the goodbye.
+    inTurn(this::writeOutgoing);
+  }
+
+  private int waiters() {
+    ReplicatedSession session = this.session;
+    return session == null ? 0 : session.waiters();
+  }
+
+  private void writeOutgoing() throws IOException {
+    for (Event event = outgoing.poll(); event != null; event = outgoing.poll()) {
+      write(event);
+    }
+  }
+
+  private void beat(long now) {
+    if (now - beatNs > livenessNs / 8 || beatNs == 0) {
+      beatNs = now;
+      long at = HEARTBEATS + Long.BYTES * (long) request.rank();
+      LONG.setRelease(header, at, (long) LONG.getAcquire(header, at) + 1);
+    }
+  }
+
+  private void forgive(long now) {
+    Arrays.fill(heardNs, now);
+  }
+
+  /// Looks for deaths: at the next rank and at one more at each turn of the loop.
+  private void watch(long now) throws IOException, ProtocolException {
+    int size = request.worldSize();
+    int next = request.rank();
+    do {
+      next = (next + 1) % size;
+    } while (gone.get(next) && next != request.rank());
+    probe = (probe + 1) % size;
+    for (int rank : new int[] {next, probe}) {
+      if (rank != request.rank() && !gone.get(rank) && !isAlive(rank)) {
+        tell(rank, released(rank));
+      }
+    }
+    for (int rank = 0; rank < size; rank++) {
+      long beat = (long) LONG.getAcquire(header, HEARTBEATS + Long.BYTES * (long) rank);
+      if (beat != beats[rank]) {
+        beats[rank] = beat;
+        heardNs[rank] = now;
+      } else if (now - heardNs[rank] > livenessNs && rank != request.rank() && !gone.get(rank)) {
+        tell(
+            rank,
+            "silent for %s (%s)"
+                .formatted(ReplicatedSession.seconds(now - heardNs[rank]), roster.who(rank)));
+      }
+    }
+  }
+
+  /// Tells everyone that a rank is gone, unless it or another one has said so before.
+  private void tell(int rank, String evidence) throws IOException, ProtocolException {
+    inTurn(() -> {
+      poll();
+      if (!gone.get(rank)) {
+        write(new Event.Fail(rank, evidence, null));
+      }
+    });
+    poll();
+  }
+
+  private String released(int rank) {
+    return "its process ended: the kernel has released its lock (%s)".formatted(roster.who(rank));
+  }
+
+  private boolean isAlive(int rank) throws IOException {
+    return file().isAlive(rank);
+  }
+
+  // --- Leaving ---
+
+  private void leave() {
+    try {
+      if (file != null && session != null) {
+        inTurn(this::leaveInTurn);
+      } else if (file != null && isIn()) {
+        inTurn(this::unlinkIfLast);
+      }
+    } catch (IOException | ProtocolException | RuntimeException e) {
+      // The others find the lock free.
+    } finally {
+      if (file != null) {
+        try {
+          file.unlockRank(isIn() ? request.rank() : -1);
+        } catch (IOException e) {
+          // Closing the file gives it up as well.
+        }
+      }
+      detach();
+    }
+  }
+
+  private void leaveInTurn() throws IOException, ProtocolException {
+    poll();
+    if (!gone.get(request.rank())) {
+      write(new Event.Leave(request.rank()));
+    }
+    unlinkIfLast();
+  }
+
+  private void unlinkIfLast() throws IOException {
+    for (int rank : roster.ranks()) {
+      if (rank != request.rank() && !gone.get(rank) && isAlive(rank)) {
+        return;
+      }
+    }
+    file().unlink();
+  }
+
+  private void detach() {
+    Arena mapping = arena;
+    arena = null;
+    header = MemorySegment.NULL;
+    if (mapping != null) {
+      mapping.close();
+    }
+    LogFile file = this.file;
+    this.file = null;
+    if (file != null) {
+      file.close();
+    }
+  }
+
+  /// The directory of this user's sessions where nothing else is configured.
+  static Path defaultDirectory() {
+    Path shared = Path.of("/dev/shm");
+    if (!Files.isDirectory(shared)) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "there is no /dev/shm; set COMM_SESSION_DIR to a directory that all ranks share, or"
+              + " COMM_MASTER_ADDR and COMM_MASTER_PORT");
+    }
+    try {
+      return shared.resolve("comm4j-" + LocalHost.uid());
+    } catch (IOException e) {
+      throw new JoinException(Reason.ADDRESS, "this user's id is unknown: " + e.getMessage(), e);
+    }
+  }
+}
