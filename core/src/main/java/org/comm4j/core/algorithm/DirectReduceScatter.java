@@ -69,7 +69,7 @@ record DirectReduceScatter(CollectiveKind kind) implements Algorithm {
 
   /// Folds contributions in the order in which they stand.
   ///
-  /// @param folded for the partial result; in place of it may be the result itself
+  /// @param folded room for the partial result; may be the result itself where no contribution is
   static Phase fold(List<Slice> contributions, Slice folded, Slice result) {
     List<Step> fold = new ArrayList<>(contributions.size() + 1);
     fold.add(new Copy(contributions.getFirst(), folded));

@@ -20,7 +20,7 @@ import org.comm4j.core.schedule.Step.Wire;
 /// has them all, gets nothing.
 ///
 ///     p = 4   scatter   0→2: c2 c3 | 0→1: c1, 2→3: c3
-///             ring      0→1: c0, 1→2: c1, 3→0: – | 1→2: c0, 2→3: c1 … (what they lack)
+///             ring      0→1: c0, 1→2: c1, 2→3: c2 | 0→1: c3, 1→2: c0, 2→3: c1 | 0→1: c2, 2→3: c0
 ///
 /// M. Barnett and others: Building a high-performance collective communication library (1994).
 record ScatterRingBroadcast() implements Algorithm {
