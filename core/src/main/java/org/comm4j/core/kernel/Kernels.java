@@ -17,7 +17,7 @@ final class Kernels {
   private static final boolean HAS_VECTORS =
       ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent();
 
-  private static final Map<Predefined, Map<DataType, Kernel>> KNOWN =
+  private static final Map<Predefined, Map<DataType, TileKernel>> KNOWN =
       new EnumMap<>(Predefined.class);
 
   static {
@@ -41,20 +41,45 @@ final class Kernels {
   }
 
   /// Every kernel there is for this operator and type: all must give the same bits.
-  static List<Kernel> variants(Predefined op, DataType type) {
-    return List.of(new TileKernel(op, type, null), new TileKernel(op, type, vectors(op, type)));
+  static List<TileKernel> variants(Predefined op, DataType type) {
+    return List.of(new TileKernel(op, type, null), known(op, type));
   }
 
-  private static Kernel known(Predefined op, DataType type) {
-    Map<DataType, Kernel> kernels = Objects.requireNonNull(KNOWN.get(op));
-    Kernel kernel = kernels.get(type);
-    return kernel != null
-        ? kernel
-        : kernels.computeIfAbsent(type, t -> new TileKernel(op, t, vectors(op, t)));
+  private static TileKernel known(Predefined op, DataType type) {
+    Map<DataType, TileKernel> kernels = Objects.requireNonNull(KNOWN.get(op));
+    TileKernel kernel = kernels.get(type);
+    if (kernel != null) {
+      return kernel;
+    }
+    Predefined basicOp = op == Predefined.AVERAGE ? Predefined.SUM : op;
+    DataType basicType = basicType(op, op.accumulationType(type));
+    TileKernel made =
+        op == basicOp && type == basicType
+            ? new TileKernel(op, type, vectors(op, type))
+            : known(basicOp, basicType).sharedBy(op, type);
+    kernel = kernels.putIfAbsent(type, made);
+    return kernel != null ? kernel : made;
+  }
+
+  /// The type on which the operator is the same machine code: what is compiled once serves all.
+  private static DataType basicType(Predefined op, DataType type) {
+    return switch (op) {
+      case MIN, MAX, MIN_LOC, MAX_LOC -> type;
+      default ->
+          switch (type) {
+            case UINT64 -> DataType.INT64;
+            case UINT32 -> DataType.INT32;
+            case UINT16 -> DataType.INT16;
+            case UINT8, BOOL -> DataType.INT8;
+            case COMPLEX64 -> op == Predefined.PRODUCT ? type : DataType.FLOAT32;
+            case COMPLEX128 -> op == Predefined.PRODUCT ? type : DataType.FLOAT64;
+            default -> type;
+          };
+    };
   }
 
   /// The one place that mentions vectors: without their module nothing loads what is behind it.
   private static @Nullable VectorFold vectors(Predefined op, DataType type) {
-    return HAS_VECTORS ? VectorLoops.of(op, op.accumulationType(type)) : null;
+    return HAS_VECTORS ? VectorLoops.of(op, type) : null;
   }
 }

@@ -10,6 +10,9 @@ import org.jspecify.annotations.Nullable;
 /// combined there ([Tiles] says why). Where there are vectors they take what they can, without
 /// copies; the rest, a tail at least, is left to the tiles, which give the same bits.
 final class TileKernel implements Kernel {
+  /// The most that is combined in one go, in bytes of the accumulation type.
+  private static final int PIECE = 64 << 10;
+
   private final Predefined op;
   private final DataType type;
   private final DataType accumulator;
@@ -18,15 +21,31 @@ final class TileKernel implements Kernel {
   private final Loop loop;
   private final @Nullable VectorFold vectors;
 
+  /// A kernel with a loop of its own.
+  ///
   /// @param vectors the same operator on the accumulation type, or null where there are no vectors
   TileKernel(Predefined op, DataType type, @Nullable VectorFold vectors) {
+    this(op, type, Loops.of(op, op.accumulationType(type)), vectors);
+  }
+
+  private TileKernel(Predefined op, DataType type, Loop loop, @Nullable VectorFold vectors) {
     this.op = op;
     this.type = type;
     this.accumulator = op.accumulationType(type);
     this.raw = Carrier.of(type);
     this.wide = Carrier.of(accumulator);
-    this.loop = Loops.of(op, accumulator);
+    this.loop = loop;
     this.vectors = vectors;
+  }
+
+  /// A kernel that combines as this one does.
+  TileKernel sharedBy(Predefined otherOp, DataType otherType) {
+    return new TileKernel(otherOp, otherType, loop, vectors);
+  }
+
+  /// Whether memory of these classes is combined by vectors from now on.
+  boolean hasFastVectors(MemorySegment a, MemorySegment b, MemorySegment out) {
+    return vectors != null && vectors.isFast(a, b, out);
   }
 
   @Override
@@ -74,6 +93,7 @@ final class TileKernel implements Kernel {
     combine(type, a, aOffset, type, b, bOffset, out, outOffset, count);
   }
 
+  /// Piece by piece, so that what one step leaves to the next is still in the cache.
   private void combine(
       DataType aType,
       MemorySegment a,
@@ -84,25 +104,45 @@ final class TileKernel implements Kernel {
       MemorySegment out,
       long outOffset,
       long count) {
-    long done = 0;
-    if (vectors != null && aType == accumulator && bType == accumulator) {
-      long bytes = accumulator.bytes(count);
-      done = accumulator.countIn(vectors.fold(a, aOffset, b, bOffset, out, outOffset, bytes));
+    int most = PIECE / accumulator.bytes();
+    for (long at = 0; at < count; at += most) {
+      int piece = (int) Math.min(most, count - at);
+      long aAt = aOffset + at * aType.bytes();
+      long bAt = bOffset + at * bType.bytes();
+      long outAt = outOffset + at * accumulator.bytes();
+      int done = 0;
+      if (vectors != null && aType == accumulator && bType == accumulator) {
+        int bytes = piece * accumulator.bytes();
+        done = vectors.fold(a, aAt, b, bAt, out, outAt, bytes) / accumulator.bytes();
+      }
+      if (done < piece) {
+        combineTiles(aType, a, aAt, bType, b, bAt, out, outAt, done, piece);
+      }
     }
-    if (done == count) {
-      return;
-    }
+  }
+
+  private void combineTiles(
+      DataType aType,
+      MemorySegment a,
+      long aOffset,
+      DataType bType,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      int from,
+      int to) {
     Tiles tiles = Tiles.mine();
     Tile x = tiles.x(wide);
     Tile y = tiles.y(wide);
     int step = step();
-    for (long at = done; at < count; at += step) {
-      int part = (int) Math.min(step, count - at);
-      load(tiles, aType, a, aOffset + at * aType.bytes(), x, part);
-      load(tiles, bType, b, bOffset + at * bType.bytes(), y, part);
+    for (int at = from; at < to; at += step) {
+      int part = Math.min(step, to - at);
+      load(tiles, aType, a, aOffset + (long) at * aType.bytes(), x, part);
+      load(tiles, bType, b, bOffset + (long) at * bType.bytes(), y, part);
       loop.apply(x.array(), y.array(), carriers(part));
       Nans.makeCanonical(tiles, wide, carriers(part));
-      store(x, out, outOffset + at * accumulator.bytes(), part);
+      store(x, out, outOffset + (long) at * accumulator.bytes(), part);
     }
   }
 

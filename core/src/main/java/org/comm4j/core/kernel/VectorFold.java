@@ -13,13 +13,35 @@ import java.util.Arrays;
 /// of the loop for each combination of classes ([Specialized]), and each starts with a call on its
 /// segments whose profile, being the copy's own, tells the compiler which classes these are.
 ///
-/// Work is handed over in pieces, so that a copy that is new is soon called, and compiled, often
-/// enough.
+/// Until it is compiled, a vector loop is a thousand times slower, and it takes some thousand calls
+/// to be compiled. A new copy therefore only gets probes, the beginnings of the pieces that come
+/// by, and takes over once a probe was fast. Where no probe ever is (no vector instructions, no
+/// optimizing compiler), it gives up. Which way an element goes makes no difference to its bits.
 final class VectorFold {
-  /// Large enough that a call does not count, small enough to be compiled after a few megabytes.
-  private static final int PIECE = 16 << 10;
+  /// How many vectors a probe has: as few as show the compiler that there is a loop, so that the
+  /// calls that warm it up are not much slower than others.
+  private static final int PROBE_VECTORS = 4;
 
-  private record Copy(Class<?> a, Class<?> b, Class<?> out, VectorLoop loop) {}
+  /// A compiled probe takes a tenth of this with the time around it, another tens of microseconds.
+  private static final long FAST_NS = 500;
+
+  private static final int MAX_PROBES = 1 << 20;
+
+  private static final class Copy {
+    final Class<?> a;
+    final Class<?> b;
+    final Class<?> out;
+    final VectorLoop loop;
+    boolean fast; // like the count below, written without order by many threads: both are hints
+    int probes;
+
+    Copy(Class<?> a, Class<?> b, Class<?> out, VectorLoop loop) {
+      this.a = a;
+      this.b = b;
+      this.out = out;
+      this.loop = loop;
+    }
+  }
 
   private final Class<? extends VectorLoop> template;
   private final Object operator;
@@ -38,47 +60,61 @@ final class VectorFold {
     this.array = carrier.tile(carrier.bytes()).segment().getClass();
   }
 
-  /// `out = a ∘ b` from the start, in whole vectors.
+  /// `out = a ∘ b` from the start, in whole vectors, for one piece of perhaps many.
   ///
-  /// @return how many bytes were combined, a multiple of 16; 0 if the memory is of another kind
-  long fold(
+  /// @return how many bytes were combined; 0 if the memory is of another kind
+  int fold(
       MemorySegment a,
       long aOffset,
       MemorySegment b,
       long bOffset,
       MemorySegment out,
       long outOffset,
-      long bytes) {
-    long end = bytes & -vectorBytes;
+      int bytes) {
+    int end = bytes & -vectorBytes;
     if (end == 0 || !suits(a) || !suits(b) || !suits(out)) {
       return 0;
     }
-    VectorLoop loop = loop(a.getClass(), b.getClass(), out.getClass());
-    for (long at = 0; at < end; at += PIECE) {
-      int piece = (int) Math.min(PIECE, end - at);
-      loop.apply(a, aOffset + at, b, bOffset + at, out, outOffset + at, piece);
+    Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
+    if (copy.fast) {
+      copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
+      return end;
     }
-    return end;
+    int probe = PROBE_VECTORS * vectorBytes;
+    if (end < probe || copy.probes == MAX_PROBES) {
+      return 0;
+    }
+    long start = System.nanoTime();
+    copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, probe);
+    copy.fast = System.nanoTime() - start < FAST_NS;
+    copy.probes++;
+    return probe;
+  }
+
+  /// Whether memory of these classes is past its probes.
+  boolean isFast(MemorySegment a, MemorySegment b, MemorySegment out) {
+    return copy(a.getClass(), b.getClass(), out.getClass()).fast;
   }
 
   private boolean suits(MemorySegment segment) {
     return segment.isNative() || segment.getClass() == array;
   }
 
-  private VectorLoop loop(Class<?> a, Class<?> b, Class<?> out) {
+  private Copy copy(Class<?> a, Class<?> b, Class<?> out) {
     for (Copy copy : copies) {
       if (copy.a == a && copy.b == b && copy.out == out) {
-        return copy.loop;
+        return copy;
       }
     }
-    return addLoop(a, b, out);
+    return addCopy(a, b, out);
   }
 
-  private synchronized VectorLoop addLoop(Class<?> a, Class<?> b, Class<?> out) {
+  private synchronized Copy addCopy(Class<?> a, Class<?> b, Class<?> out) {
     Copy[] more = Arrays.copyOf(copies, copies.length + 1);
-    more[copies.length] =
-        new Copy(a, b, out, Specialized.copy(template, VectorLoop.class, operator));
+    VectorLoop loop = Specialized.copy(template, VectorLoop.class, operator);
+    Copy copy = new Copy(a, b, out, loop);
+    more[copies.length] = copy;
     copies = more;
-    return more[more.length - 1].loop;
+    return copy;
   }
 }

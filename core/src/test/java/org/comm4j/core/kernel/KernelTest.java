@@ -3,6 +3,7 @@ package org.comm4j.core.kernel;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.fail;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -19,6 +20,7 @@ import org.comm4j.api.ReduceOp.Predefined;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class KernelTest {
@@ -209,6 +211,46 @@ class KernelTest {
           };
       segment.fill((byte) 0x55);
       return new Place(segment, offset);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "SUM,FLOAT32",
+    "PRODUCT,FLOAT64",
+    "MIN,FLOAT32",
+    "MAX,FLOAT64",
+    "SUM,INT8",
+    "PRODUCT,INT64",
+    "MIN,UINT32",
+    "MAX,INT16",
+    "BIT_XOR,BOOL"
+  })
+  void vectors_onceCompiled_giveWhatTheTilesGive(Predefined op, DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    TileKernel plain = Kernels.variants(op, type).getFirst();
+    TileKernel vectors = Kernels.variants(op, type).getLast();
+    int count = 2003;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment a = arena.allocate(type.bytes(count));
+      MemorySegment b = arena.allocate(type.bytes(count));
+      MemorySegment out = arena.allocate(type.bytes(count));
+      MemorySegment expected = arena.allocate(type.bytes(count));
+      long deadline = System.nanoTime() + 20_000_000_000L;
+      int sinceFast = 0;
+      for (int i = 0; sinceFast < 20 && System.nanoTime() < deadline; i++) {
+        vectors.combineInto(a, 0, b, 0, out, 0, count);
+        if (i % 500 == 0 || sinceFast > 0) {
+          a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          vectors.combineInto(a, 0, b, 0, out, 0, count);
+          plain.combineInto(a, 0, b, 0, expected, 0, count);
+          assertThat(out.mismatch(expected)).as("%s of %s, seed %d", op, type, seed).isEqualTo(-1);
+        }
+        sinceFast += vectors.hasFastVectors(a, b, out) ? 1 : 0;
+      }
+      assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
     }
   }
 
