@@ -5,4 +5,8 @@ import org.jspecify.annotations.NullMarked;
 module org.comm4j.backend.local {
   requires org.comm4j.core;
   requires static org.jspecify;
+
+  provides org.comm4j.api.spi.BackendProvider with
+      org.comm4j.backend.local.LocalProvider,
+      org.comm4j.backend.local.ShmProvider;
 }

@@ -2,9 +2,8 @@ package org.comm4j.backend.local;
 
 /// Where things lie in the block of memory that each rank owns. All ranks compute the same one.
 ///
-///     0          identity: a magic number, the rank, the ranks, the size of the window
-///     64         the owner sleeps: 1, else 0; ranks that have something for it look here
-///     128        one bit per rank that has ever offered something to the owner
+///     0          the owner sleeps: 1, else 0; ranks that have something for it look here
+///     64         one bit per rank that has ever offered something to the owner
 ///     …          one line per peer: how many of the owner's messages it has taken
 ///     …          one ring per peer for what the owner offers to it: slots, then data
 ///     …          the window of [org.comm4j.core.transport.PeerMemory]
@@ -24,9 +23,8 @@ record BlockLayout(int ranks, long windowBytes) {
   /// What two cores can't share without passing it to and fro.
   static final int LINE_BYTES = 64;
 
-  static final long IDENTITY_AT = 0;
-  static final long SLEEPING_AT = LINE_BYTES;
-  static final long CONNECTED_AT = 2 * LINE_BYTES;
+  static final long SLEEPING_AT = 0;
+  static final long CONNECTED_AT = LINE_BYTES;
 
   private static final long RINGS_TOTAL_BYTES = 8 << 20;
 

@@ -124,6 +124,7 @@ final class FileMemory implements RankMemory {
 
   @Override
   public synchronized void reserve(long offset, long bytes) {
+    checkOpen();
     if (bytes == 0) {
       return;
     }
@@ -139,7 +140,8 @@ final class FileMemory implements RankMemory {
   }
 
   @Override
-  public MemorySegment map(long offset, long bytes, Arena owner) {
+  public synchronized MemorySegment map(long offset, long bytes, Arena owner) {
+    checkOpen();
     if (calls != null) {
       return MemorySegment.ofAddress(block(rank).address() + offset)
           .reinterpret(bytes, owner, null);
@@ -165,6 +167,13 @@ final class FileMemory implements RankMemory {
       channel.close();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
+    }
+  }
+
+  /// The descriptor must not be used after it was closed: it may be another file's.
+  private void checkOpen() {
+    if (!arena.scope().isAlive()) {
+      throw new IllegalStateException("rank %d's shared memory is closed".formatted(rank));
     }
   }
 

@@ -25,13 +25,13 @@ final class LocalTransports {
   ///
   /// @param calls empty without native access
   static List<SharedMemoryTransport> group(
-      int ranks, long windowBytes, IdlePolicy idle, Optional<NativeCalls> calls) {
+      int ranks, long windowBytes, Optional<NativeCalls> calls, long maxSleepNanos) {
     if (calls.isPresent()) {
       for (long bytes = windowBytes; bytes > 0; bytes /= 2) {
         var layout = new BlockLayout(ranks, BlockLayout.roundUp(bytes, BlockLayout.PAGE_BYTES));
         var memories = ThreadMemory.group(layout, calls.get());
         if (memories.isPresent()) {
-          return group(layout, memories.get(), idle);
+          return group(layout, memories.get(), maxSleepNanos);
         }
         if (bytes <= MIN_WINDOW_BYTES) {
           break;
@@ -39,15 +39,16 @@ final class LocalTransports {
       }
     }
     var layout = new BlockLayout(ranks, BlockLayout.roundUp(windowBytes, BlockLayout.PAGE_BYTES));
-    return group(layout, files(layout), idle);
+    return group(layout, files(layout), maxSleepNanos);
   }
 
   private static List<SharedMemoryTransport> group(
-      BlockLayout layout, List<? extends RankMemory> memories, IdlePolicy idle) {
+      BlockLayout layout, List<? extends RankMemory> memories, long maxSleepNanos) {
     var doorbell = new ThreadDoorbell(layout.ranks());
     var group = new ArrayList<SharedMemoryTransport>();
     for (int rank = 0; rank < layout.ranks(); rank++) {
-      group.add(new SharedMemoryTransport(rank, layout, memories.get(rank), doorbell, idle));
+      var memory = memories.get(rank);
+      group.add(new SharedMemoryTransport(rank, layout, memory, doorbell, maxSleepNanos));
     }
     return group;
   }

@@ -80,9 +80,13 @@ final class RingWriter {
     return true;
   }
 
-  /// Whether an offer has failed and there is room since.
+  /// Whether an offer has failed and there is room since; says so once.
   boolean hasNewRoom() {
-    return full && (long) LONG.getAcquire(block, consumedAt) != consumed;
+    if (!full || (long) LONG.getAcquire(block, consumedAt) == consumed) {
+      return false;
+    }
+    full = false;
+    return true;
   }
 
   private boolean hasRoom(long end) {

@@ -7,8 +7,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import org.comm4j.core.transport.PayloadHandler;
@@ -29,19 +30,25 @@ import org.jspecify.annotations.Nullable;
 /// so that one of them sees the other. Since this class can't know for which flags in the windows
 /// the engine waits, [#park] only announces the sleep at first and returns; the engine looks at
 /// everything once more and parks again, and only that call sleeps. Who wakes a sleeper clears the
-/// word, so that a burst makes one system call.
+/// word, so that a burst makes one system call. There is no spinning here: the engine parks when it
+/// has looked often enough that the 20 µs of a wake-up don't matter.
+///
+/// **Threads.** One thread at a time offers, polls, or maps; another one may park meanwhile.
 final class SharedMemoryTransport implements Transport, PeerMemory {
   static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
 
   private static final int AWAKE = 0;
   private static final int ASLEEP = 1;
-  private static final int SPINS = 4;
+
+  /// How long a sleep lasts at most, so that a thread that is interrupted while it sleeps in the
+  /// kernel is not kept.
+  static final long MAX_SLEEP_NANOS = 20_000_000;
 
   private final int rank;
   private final BlockLayout layout;
   private final RankMemory memory;
   private final Doorbell doorbell;
-  private final IdlePolicy idle;
+  private final long maxSleepNanos;
   private final MemorySegment[] blocks;
   private final MemorySegment[] windows;
   private final MemorySegment[] sleepWords;
@@ -49,25 +56,24 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   private final long[] connected;
   private final Set<Extent> extents = new HashSet<>();
   private final Object lock = new Object();
+  private final Object parkLock = new Object();
 
-  private RingReader[] readers = {};
+  private volatile RingReader[] readers = {};
   private int turn;
   private boolean announced;
-  private boolean waiting;
-  private long waitingSince;
-  private long lastPark;
   private volatile boolean woken;
   private volatile boolean closed;
 
   /// @param memory closed with this transport
   /// @param doorbell of the same kind on all ranks
+  /// @param maxSleepNanos usually [#MAX_SLEEP_NANOS]
   SharedMemoryTransport(
-      int rank, BlockLayout layout, RankMemory memory, Doorbell doorbell, IdlePolicy idle) {
+      int rank, BlockLayout layout, RankMemory memory, Doorbell doorbell, long maxSleepNanos) {
     this.rank = rank;
     this.layout = layout;
     this.memory = memory;
     this.doorbell = doorbell;
-    this.idle = idle;
+    this.maxSleepNanos = maxSleepNanos;
     int size = layout.ranks();
     blocks = new MemorySegment[size];
     windows = new MemorySegment[size];
@@ -113,50 +119,44 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   @Override
   public int poll(PayloadHandler handler, int limit) {
     acceptNew();
+    RingReader[] peers = readers;
     int delivered = 0;
-    for (int visits = readers.length; visits > 0 && delivered < limit; visits--) {
+    for (int visits = peers.length; visits > 0 && delivered < limit; visits--) {
       // The next poll begins with the next peer, so that a busy one can't use up every limit.
-      RingReader reader = readers[turn];
-      turn = turn + 1 == readers.length ? 0 : turn + 1;
+      RingReader reader = peers[turn];
+      turn = turn + 1 == peers.length ? 0 : turn + 1;
       delivered += drain(reader, handler, limit - delivered);
-    }
-    if (delivered > 0) {
-      stayAwake();
     }
     return delivered;
   }
 
   @Override
   public void park(long nanos) {
-    if (woken) {
-      woken = false;
-      stayAwake();
-      return;
-    }
-    if (nanos <= 0 || isTooEarlyToSleep()) {
-      return;
-    }
-    if (!announced) {
-      announced = true;
-      INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
-      VarHandle.fullFence();
-      return;
-    }
-    if (hasArrivals() || hasNewRoom()) {
-      stayAwake();
-      return;
-    }
-    doorbell.sleep(rank, sleepWords[rank], Math.min(nanos, idle.sleepNanos()));
-    lastPark = System.nanoTime();
-    if ((int) INT.getVolatile(sleepWords[rank], 0L) == AWAKE) {
-      stayAwake();
+    synchronized (parkLock) {
+      if (closed || nanos <= 0) {
+        return;
+      }
+      if (woken) {
+        woken = false;
+      } else if (!announced) {
+        announced = true;
+        INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
+        VarHandle.fullFence();
+        return;
+      } else if (!hasArrivals() && !hasNewRoom()) {
+        doorbell.sleep(rank, sleepWords[rank], Math.min(nanos, maxSleepNanos));
+        if ((int) INT.getVolatile(sleepWords[rank], 0L) == ASLEEP) {
+          return; // the time is over; what the engine looks at now it sees, or it is woken
+        }
+      }
+      announced = false;
+      INT.setOpaque(sleepWords[rank], 0L, AWAKE);
     }
   }
 
   @Override
   public void wakeUp() {
     woken = true;
-    VarHandle.fullFence();
     synchronized (lock) {
       if (!closed) {
         wake(rank);
@@ -191,8 +191,11 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   @Override
   public Extent map(long offset, long bytes) {
-    reserve(offset, bytes);
     synchronized (lock) {
+      if (closed) {
+        throw new IllegalStateException("rank %d's transport is closed".formatted(rank));
+      }
+      reserve(offset, bytes);
       var extent = new WindowExtent(offset, bytes);
       extents.add(extent);
       return extent;
@@ -206,8 +209,13 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
         return;
       }
       closed = true;
-      Set.copyOf(extents).forEach(Extent::close);
-      memory.close();
+      wake(rank);
+    }
+    synchronized (parkLock) {
+      synchronized (lock) {
+        List.copyOf(extents).forEach(Extent::close);
+        memory.close();
+      }
     }
   }
 
@@ -230,7 +238,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   private void acceptNew() {
     for (int word = 0; word < connected.length; word++) {
-      long now = (long) LONG.getAcquire(blocks[rank], BlockLayout.connectedAt(word << 6));
+      long now = connectedWord(word);
       if (now != connected[word]) {
         accept(word, now & ~connected[word]);
         connected[word] = now;
@@ -239,15 +247,25 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   }
 
   private void accept(int word, long bits) {
+    var all = new ArrayList<RingReader>(List.of(readers));
     for (long left = bits; left != 0; left &= left - 1) {
       int peer = (word << 6) + Long.numberOfTrailingZeros(left);
-      readers = Arrays.copyOf(readers, readers.length + 1);
-      readers[readers.length - 1] = new RingReader(peer, blocks[peer], layout, rank);
+      all.add(new RingReader(peer, blocks[peer], layout, rank));
     }
+    readers = all.toArray(RingReader[]::new);
   }
 
+  private long connectedWord(int word) {
+    return (long) LONG.getAcquire(blocks[rank], BlockLayout.connectedAt(word << 6));
+  }
+
+  /// On the thread that parks: another one may be polling, so nothing is changed here.
   private boolean hasArrivals() {
-    acceptNew();
+    for (int word = 0; word < connected.length; word++) {
+      if (connectedWord(word) != connected[word]) {
+        return true;
+      }
+    }
     for (RingReader reader : readers) {
       if (reader.isReady()) {
         return true;
@@ -263,35 +281,6 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
       }
     }
     return false;
-  }
-
-  private boolean isTooEarlyToSleep() {
-    long now = System.nanoTime();
-    if (!waiting || now - lastPark > IdlePolicy.GAP_NANOS) {
-      waiting = true;
-      waitingSince = now;
-    }
-    lastPark = now;
-    long waited = now - waitingSince;
-    if (waited < idle.spinNanos()) {
-      for (int i = 0; i < SPINS; i++) {
-        Thread.onSpinWait();
-      }
-      return true;
-    }
-    if (waited < idle.yieldNanos()) {
-      Thread.yield();
-      return true;
-    }
-    return false;
-  }
-
-  private void stayAwake() {
-    waiting = false;
-    if (announced) {
-      announced = false;
-      INT.setOpaque(sleepWords[rank], 0L, AWAKE);
-    }
   }
 
   private final class WindowExtent implements Extent {

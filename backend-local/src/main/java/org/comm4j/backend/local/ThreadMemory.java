@@ -61,6 +61,9 @@ final class ThreadMemory implements RankMemory {
   }
 
   private MemorySegment part(long offset, long bytes, Arena owner) {
+    if (!arena.scope().isAlive()) {
+      throw new IllegalStateException("rank %d's memory is closed".formatted(rank));
+    }
     return MemorySegment.ofAddress(shared.all().address() + offset).reinterpret(bytes, owner, null);
   }
 

@@ -8,36 +8,26 @@ import org.comm4j.tck.PeerMemoryContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.Nested;
 
-/// The contracts on memory of one JVM: with native access, without it, and with ranks that sleep at
-/// once and until they are woken.
+/// The contracts on memory of one JVM, with native access and without it. Ranks sleep until they
+/// are woken, so that a lost wake-up fails the test.
 class LocalTransportTest {
   private static final long WINDOW_BYTES = 4 << 20;
-  private static final IdlePolicy USUAL = IdlePolicy.of(2, 2);
-  private static final IdlePolicy SLEEPY = new IdlePolicy(0, 0, Long.MAX_VALUE);
 
-  private static List<SharedMemoryTransport> anonymous(int size, IdlePolicy idle) {
+  private static List<SharedMemoryTransport> anonymous(int size) {
     var calls = NativeCalls.find();
     assumeTrue(calls.isPresent(), "no native access");
-    return LocalTransports.group(size, WINDOW_BYTES, idle, calls);
+    return LocalTransports.group(size, WINDOW_BYTES, calls, Long.MAX_VALUE);
   }
 
-  private static List<SharedMemoryTransport> files(int size, IdlePolicy idle) {
-    return LocalTransports.group(size, WINDOW_BYTES, idle, Optional.empty());
+  private static List<SharedMemoryTransport> files(int size) {
+    return LocalTransports.group(size, WINDOW_BYTES, Optional.empty(), Long.MAX_VALUE);
   }
 
   @Nested
   class Anonymous extends TransportContract {
     @Override
     protected List<SharedMemoryTransport> transports(int size) {
-      return anonymous(size, USUAL);
-    }
-  }
-
-  @Nested
-  class AnonymousSleepy extends TransportContract {
-    @Override
-    protected List<SharedMemoryTransport> transports(int size) {
-      return anonymous(size, SLEEPY);
+      return anonymous(size);
     }
   }
 
@@ -45,7 +35,7 @@ class LocalTransportTest {
   class InFiles extends TransportContract {
     @Override
     protected List<SharedMemoryTransport> transports(int size) {
-      return files(size, USUAL);
+      return files(size);
     }
   }
 
@@ -53,7 +43,7 @@ class LocalTransportTest {
   class AnonymousWindows extends PeerMemoryContract {
     @Override
     protected List<Peer> peers(int size) {
-      return anonymous(size, SLEEPY).stream().map(one -> new Peer(one, one)).toList();
+      return anonymous(size).stream().map(one -> new Peer(one, one)).toList();
     }
   }
 
@@ -61,7 +51,7 @@ class LocalTransportTest {
   class WindowsInFiles extends PeerMemoryContract {
     @Override
     protected List<Peer> peers(int size) {
-      return files(size, SLEEPY).stream().map(one -> new Peer(one, one)).toList();
+      return files(size).stream().map(one -> new Peer(one, one)).toList();
     }
   }
 }

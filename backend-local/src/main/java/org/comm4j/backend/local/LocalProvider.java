@@ -1,0 +1,81 @@
+package org.comm4j.backend.local;
+
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.Set;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankGroup;
+import org.comm4j.api.spi.RankKind;
+
+/// `local`: ranks that are threads of one JVM.
+public final class LocalProvider implements BackendProvider {
+  static final Set<Capability> CAPABILITIES =
+      Collections.unmodifiableSet(
+          EnumSet.of(
+              Capability.SPLIT,
+              Capability.SHRINK,
+              Capability.POINT_TO_POINT,
+              Capability.USER_DEFINED_OPERATORS,
+              Capability.ORDERED_REDUCTION,
+              Capability.HOST_MEMORY,
+              Capability.SHARED_MEMORY,
+              Capability.MISMATCH_DETECTION,
+              Capability.FAILURE_DETECTION));
+
+  /// Does nothing.
+  public LocalProvider() {}
+
+  @Override
+  public String name() {
+    return "local";
+  }
+
+  @Override
+  public String version() {
+    return Version.ofThis();
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.THREADS;
+  }
+
+  @Override
+  public int priority() {
+    return 50;
+  }
+
+  @Override
+  public String reaches() {
+    return "threads of one JVM";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Set<String> options() {
+    return Set.of(WindowOption.NAME);
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    try {
+      WindowOption.LOCAL.bytes(config);
+      return Availability.ready();
+    } catch (IllegalArgumentException e) {
+      return Availability.unavailable(
+          String.valueOf(e.getMessage()), "correct " + WindowOption.LOCAL.variable());
+    }
+  }
+
+  @Override
+  public RankGroup launch(int size, CommConfig config) {
+    return LocalRankGroup.launch(name(), size, config);
+  }
+}

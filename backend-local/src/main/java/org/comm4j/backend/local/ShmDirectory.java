@@ -1,0 +1,241 @@
+package org.comm4j.backend.local;
+
+import static java.util.Objects.requireNonNull;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.comm4j.api.BackendUnavailableException;
+
+/// The names of a session's files, for the moment until every rank has mapped them:
+///
+///     /dev/shm/comm4j-<uid>/<session>/rank-3                  the memory
+///     /dev/shm/comm4j-<uid>/<session>/rank-3-<process>.lock   locked by its process while it lives
+///
+/// Both directories are ours alone (0700, checked after they are there, never changed), so nobody
+/// else can put anything into them. A process that is killed in that moment leaves names behind. The
+/// next one to start removes them: a session is dead when all its locks are free.
+///
+/// A POSIX lock belongs to a process and is gone when the process closes *any* channel of the file.
+/// So no process ever probes a lock of its own: names tell whose they are.
+final class ShmDirectory implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(ShmDirectory.class.getName());
+  private static final String LOCK = ".lock";
+  private static final String SESSION = "[0-9a-f]{16,32}";
+  private static final int TYPE_MASK = 0xF000;
+  private static final int DIRECTORY = 0x4000;
+  private static final int PERMISSIONS_MASK = 0x1FF;
+  private static final int OWNER_ONLY = 0x1C0;
+  private static final int ATTEMPTS = 100;
+
+  /// How long a process may take from making its lock's file to having locked it.
+  private static final long STARTING_MILLIS = 10_000;
+
+  private static final Set<OpenOption> CREATE =
+      Set.of(StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW, LinkOption.NOFOLLOW_LINKS);
+
+  private final Path base;
+  private final Path directory;
+  private final int rank;
+  private final Path lockFile;
+  private final FileChannel lock;
+
+  private ShmDirectory(Path base, Path directory, int rank, Path lockFile, FileChannel lock) {
+    this.base = base;
+    this.directory = directory;
+    this.rank = rank;
+    this.lockFile = lockFile;
+    this.lock = lock;
+  }
+
+  /// Makes the directories where they are not there yet, and takes this rank's lock.
+  ///
+  /// @param root where, `/dev/shm` but for tests
+  /// @throws BackendUnavailableException if a directory is there that is not ours alone
+  static ShmDirectory enter(Path root, String session, int rank) throws IOException {
+    Path base = base(root);
+    reap(base);
+    Path directory = base.resolve(session);
+    Path lockFile = directory.resolve("rank-%d-%s%s".formatted(rank, thisProcess(), LOCK));
+    NoSuchFileException last = null;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+      try {
+        makeOwn(base);
+        makeOwn(directory);
+        return new ShmDirectory(base, directory, rank, lockFile, lock(lockFile));
+      } catch (NoSuchFileException e) {
+        last = e; // somebody removed a directory that was still empty
+      }
+    }
+    throw new IOException("%s vanished again and again".formatted(directory), last);
+  }
+
+  /// Where this user's sessions are.
+  static Path base(Path root) throws IOException {
+    return root.resolve("comm4j-" + uid());
+  }
+
+  /// Where a rank's memory is.
+  Path file(int peer) {
+    return directory.resolve("rank-" + peer);
+  }
+
+  /// Removes what this rank has made, and the directories after the last one has. Idempotent.
+  @Override
+  public void close() throws IOException {
+    Files.deleteIfExists(file(rank));
+    Files.deleteIfExists(lockFile);
+    lock.close();
+    deleteIfEmpty(directory);
+    deleteIfEmpty(base);
+  }
+
+  /// Removes what ranks of this session that have died have left, if no other is at it.
+  void reapRemains() throws IOException {
+    reapSession(directory);
+    deleteIfEmpty(base);
+  }
+
+  /// Removes what dead sessions have left.
+  ///
+  /// @return how many there were
+  static int reap(Path base) throws IOException {
+    if (!Files.isDirectory(base, LinkOption.NOFOLLOW_LINKS)) {
+      return 0;
+    }
+    checkOwn(base);
+    int reaped = 0;
+    for (Path session : list(base)) {
+      if (session.getFileName().toString().matches(SESSION) && reapSession(session)) {
+        LOG.log(System.Logger.Level.DEBUG, "removed {0}, left by processes that died", session);
+        reaped++;
+      }
+    }
+    return reaped;
+  }
+
+  private static boolean reapSession(Path session) throws IOException {
+    var locks = new ArrayList<FileChannel>();
+    try {
+      List<Path> files = list(session);
+      for (Path file : files) {
+        if (file.toString().endsWith(LOCK) && !isDead(file, locks)) {
+          return false;
+        }
+      }
+      if (locks.isEmpty() && isStarting(session)) {
+        return false;
+      }
+      for (Path file : files) {
+        Files.deleteIfExists(file);
+      }
+      return deleteIfEmpty(session);
+    } catch (NoSuchFileException e) {
+      return false; // another process was faster
+    } finally {
+      for (FileChannel each : locks) {
+        each.close();
+      }
+    }
+  }
+
+  private static boolean isDead(Path lockFile, List<FileChannel> locks) throws IOException {
+    if (lockFile.toString().endsWith(thisProcess() + LOCK)) {
+      return false;
+    }
+    var channel = FileChannel.open(lockFile, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+    locks.add(channel);
+    try {
+      return channel.tryLock() != null && (channel.size() > 0 || !isStarting(lockFile));
+    } catch (OverlappingFileLockException e) {
+      return false; // another thread of this process looks at it too
+    }
+  }
+
+  private static boolean isStarting(Path path) throws IOException {
+    long modified = Files.getLastModifiedTime(path, LinkOption.NOFOLLOW_LINKS).toMillis();
+    return System.currentTimeMillis() - modified < STARTING_MILLIS;
+  }
+
+  private static FileChannel lock(Path lockFile) throws IOException {
+    var ownerOnly =
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+    FileChannel channel = FileChannel.open(lockFile, CREATE, ownerOnly);
+    // One byte says that the lock was taken: from now on, whoever can take it knows us dead.
+    if (channel.tryLock() == null || channel.write(ByteBuffer.allocate(1)) != 1) {
+      channel.close();
+      throw new IOException("%s could not be locked".formatted(lockFile));
+    }
+    return channel;
+  }
+
+  private static void makeOwn(Path directory) throws IOException {
+    try {
+      Files.createDirectory(
+          directory,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    } catch (FileAlreadyExistsException e) {
+      // as usual: another rank was faster
+    }
+    checkOwn(directory);
+  }
+
+  private static void checkOwn(Path directory) throws IOException {
+    Map<String, Object> found =
+        Files.readAttributes(directory, "unix:uid,mode", LinkOption.NOFOLLOW_LINKS);
+    int uid = (Integer) requireNonNull(found.get("uid"));
+    int mode = (Integer) requireNonNull(found.get("mode"));
+    if (uid != uid()
+        || (mode & TYPE_MASK) != DIRECTORY
+        || (mode & PERMISSIONS_MASK) != OWNER_ONLY) {
+      throw new BackendUnavailableException(
+          "shm",
+          "%s belongs to user %d and has mode %o (expected: a directory of user %d alone, mode 40700)"
+              .formatted(directory, uid, mode, uid()),
+          "find out who made it, and remove it");
+    }
+  }
+
+  private static List<Path> list(Path directory) throws IOException {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(directory)) {
+      var all = new ArrayList<Path>();
+      files.forEach(all::add);
+      return all;
+    }
+  }
+
+  private static boolean deleteIfEmpty(Path directory) throws IOException {
+    try {
+      return Files.deleteIfExists(directory);
+    } catch (DirectoryNotEmptyException e) {
+      return false;
+    }
+  }
+
+  private static int uid() throws IOException {
+    return (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+  }
+
+  /// The number and the start of this process, since numbers come again.
+  private static String thisProcess() {
+    ProcessHandle self = ProcessHandle.current();
+    long start = self.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+    return "%d-%d".formatted(self.pid(), start);
+  }
+}

@@ -1,0 +1,104 @@
+package org.comm4j.backend.local;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+
+/// `shm`: ranks that are processes of one host, over POSIX shared memory.
+public final class ShmProvider implements BackendProvider {
+  private static final Path ROOT = Path.of("/dev/shm");
+
+  /// What a rank of a small group needs at the least: control lines, a ring, flags, staging.
+  private static final long LEAST_FREE_BYTES = 4 << 20;
+
+  /// Does nothing.
+  public ShmProvider() {}
+
+  @Override
+  public String name() {
+    return "shm";
+  }
+
+  @Override
+  public String version() {
+    return Version.ofThis();
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.PROCESSES;
+  }
+
+  @Override
+  public int priority() {
+    return 60;
+  }
+
+  @Override
+  public String reaches() {
+    return "processes of one host";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return LocalProvider.CAPABILITIES;
+  }
+
+  @Override
+  public Set<String> options() {
+    return Set.of(WindowOption.NAME);
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    if (!System.getProperty("os.name").equals("Linux")) {
+      return Availability.unavailable(
+          "it needs Linux, this is " + System.getProperty("os.name"),
+          "use backend 'local', whose ranks are threads, or one that reaches other hosts");
+    }
+    if (!Files.isDirectory(ROOT) || !Files.isWritable(ROOT)) {
+      return Availability.unavailable(
+          ROOT + " is not there or can't be written",
+          "mount a tmpfs there that this user can write to");
+    }
+    try {
+      WindowOption.SHM.bytes(config);
+      long free = Files.getFileStore(ROOT).getUsableSpace();
+      if (free < LEAST_FREE_BYTES) {
+        return Availability.unavailable(
+            "%s has %d bytes free (expected: at least %d)".formatted(ROOT, free, LEAST_FREE_BYTES),
+            "free space there or make it larger (with Docker --shm-size)");
+      }
+      return Availability.ready();
+    } catch (IllegalArgumentException e) {
+      return Availability.unavailable(
+          String.valueOf(e.getMessage()), "correct " + WindowOption.SHM.variable());
+    } catch (IOException e) {
+      return Availability.unavailable(
+          "%s can't be looked at: %s".formatted(ROOT, e), "see what it is with df " + ROOT);
+    }
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    long windowBytes = WindowOption.SHM.bytes(config);
+    SharedMemoryTransport transport =
+        new ShmRendezvous(session, ROOT, config.joinTimeout())
+            .open(windowBytes, NativeCalls.find(), SharedMemoryTransport.MAX_SLEEP_NANOS);
+    try {
+      return EngineCommunicator.open(name(), session, transport, transport, config);
+    } catch (RuntimeException e) {
+      transport.close();
+      throw e;
+    }
+  }
+}

@@ -1,0 +1,170 @@
+package org.comm4j.backend.local;
+
+import static java.util.Objects.requireNonNull;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.jspecify.annotations.Nullable;
+
+/// Brings the memory of a session's ranks together: every rank creates its file, maps everybody's,
+/// and takes the names away. A rank that fails at one of these says so, so that all fail together
+/// and nobody waits. When it is over, well or not, no name is left. Used once.
+final class ShmRendezvous {
+  private static final int MAX_MESSAGE = 4000;
+
+  private final Session session;
+  private final Path root;
+  private final Duration timeout;
+  private @Nullable ShmDirectory names;
+  private @Nullable FileMemory memory;
+
+  /// @param root the file system, `/dev/shm` but for tests
+  /// @param timeout for each step
+  ShmRendezvous(Session session, Path root, Duration timeout) {
+    this.session = session;
+    this.root = root;
+    this.timeout = timeout;
+  }
+
+  /// Opens this rank's end; all ranks call it at once.
+  ///
+  /// @param windowBytes of each rank's window, a multiple of [BlockLayout#PAGE_BYTES]
+  /// @param found empty without native access
+  /// @throws CommException if it can't be opened on some rank
+  SharedMemoryTransport open(long windowBytes, Optional<NativeCalls> found, long maxSleepNanos) {
+    checkHosts();
+    boolean futex = agree(windowBytes, found.isPresent());
+    var layout = new BlockLayout(session.size(), windowBytes);
+    NativeCalls calls = found.orElse(null);
+    try {
+      together("create", () -> create(layout, calls));
+      together("map", this::attachAll);
+      together("unlink", () -> requireNonNull(names).close());
+    } catch (CommException e) {
+      release(e);
+      throw e;
+    }
+    return new SharedMemoryTransport(
+        session.rank(),
+        layout,
+        requireNonNull(memory),
+        futex && calls != null ? new FutexDoorbell(calls) : new PollingDoorbell(),
+        maxSleepNanos);
+  }
+
+  private void checkHosts() {
+    var here = session.member(0).host();
+    for (int rank = 1; rank < session.size(); rank++) {
+      var there = session.member(rank).host();
+      if (!there.id().equals(here.id())) {
+        throw new BackendUnavailableException(
+            "shm",
+            "ranks 0 and %d don't share memory: they run on '%s' and '%s', or in different containers or for different users"
+                .formatted(rank, here.name(), there.name()),
+            "use a backend that reaches other hosts, or start all ranks on one");
+      }
+    }
+  }
+
+  /// Compares the sizes of the windows.
+  ///
+  /// @return whether all ranks can sleep on a futex; one that can't could not wake those who do
+  private boolean agree(long windowBytes, boolean futex) {
+    byte[] mine =
+        ByteBuffer.allocate(Long.BYTES + 1)
+            .putLong(windowBytes)
+            .put((byte) (futex ? 1 : 0))
+            .array();
+    List<byte[]> all = session.exchange("shm.options", mine, timeout);
+    boolean everybody = true;
+    for (int rank = 0; rank < all.size(); rank++) {
+      var theirs = ByteBuffer.wrap(all.get(rank));
+      long bytes = theirs.getLong();
+      if (bytes != ByteBuffer.wrap(all.getFirst()).getLong()) {
+        throw new JoinException(
+            JoinException.Reason.CONFIGURATION,
+            "%s is %d bytes on rank 0 but %d on rank %d; set it alike on all ranks"
+                .formatted(
+                    WindowOption.SHM.variable(),
+                    ByteBuffer.wrap(all.getFirst()).getLong(),
+                    bytes,
+                    rank));
+      }
+      everybody &= theirs.get() == 1;
+    }
+    return everybody;
+  }
+
+  private void create(BlockLayout layout, @Nullable NativeCalls calls) throws IOException {
+    var place = new FileMemory.Place(root, WindowOption.SHM.variable());
+    var entered = ShmDirectory.enter(root, session.id(), session.rank());
+    names = entered;
+    memory = FileMemory.create(session.rank(), entered.file(session.rank()), layout, place, calls);
+  }
+
+  private void attachAll() throws IOException {
+    for (int peer = 0; peer < session.size(); peer++) {
+      requireNonNull(memory).attach(peer, requireNonNull(names).file(peer));
+    }
+  }
+
+  /// Does this rank's part of a step, and tells and hears how it went.
+  private void together(String step, Step part) {
+    CommException failure = null;
+    try {
+      part.run();
+    } catch (CommException e) {
+      failure = e;
+    } catch (IOException | RuntimeException e) {
+      failure =
+          new TransportFailedException("sharing memory in %s failed: %s".formatted(root, e), e);
+    }
+    List<String> answers =
+        exchange(step, failure == null ? "" : String.valueOf(failure.getMessage()));
+    if (failure != null) {
+      throw failure;
+    }
+    for (int rank = 0; rank < answers.size(); rank++) {
+      if (!answers.get(rank).isEmpty()) {
+        throw new TransportFailedException("rank %d: %s".formatted(rank, answers.get(rank)), null);
+      }
+    }
+  }
+
+  private List<String> exchange(String step, String mine) {
+    String cut = mine.substring(0, Math.min(mine.length(), MAX_MESSAGE));
+    return session.exchange("shm." + step, cut.getBytes(StandardCharsets.UTF_8), timeout).stream()
+        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+        .toList();
+  }
+
+  private void release(CommException failure) {
+    try {
+      if (memory != null) {
+        memory.close();
+      }
+      if (names != null) {
+        names.close();
+        names.reapRemains();
+      }
+    } catch (IOException | RuntimeException e) {
+      failure.addSuppressed(e);
+    }
+  }
+
+  /// One rank's part.
+  @FunctionalInterface
+  private interface Step {
+    void run() throws IOException;
+  }
+}

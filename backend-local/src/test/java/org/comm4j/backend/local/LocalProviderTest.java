@@ -1,0 +1,100 @@
+package org.comm4j.backend.local;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Availability;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class LocalProviderTest {
+  private static final CommConfig CONFIG =
+      CommConfig.fromEnvironment(Map.of("COMM_BACKEND", "local", "COMM_LOCAL_WINDOW", "64MiB"));
+
+  @Test
+  void providers_areFound() {
+    assertThat(Backends.availableBackends(CONFIG))
+        .filteredOn(BackendInfo::isReady)
+        .extracting(BackendInfo::name)
+        .contains("local", "shm");
+  }
+
+  @Test
+  void availability_badWindow_saysWhat() {
+    var config = CommConfig.fromEnvironment(Map.of("COMM_LOCAL_WINDOW", "much"));
+    assertThat(new LocalProvider().availability(config))
+        .isEqualTo(
+            Availability.unavailable(
+                "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
+                "correct COMM_LOCAL_WINDOW"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 5})
+  void launch_allReduce_sumsOverThreads(int size) {
+    LocalGroup.run(
+        size,
+        CONFIG,
+        communicator -> {
+          for (int count : new int[] {1, 1000, 300_000}) {
+            var values = new float[count];
+            Arrays.fill(values, communicator.rank() + 1);
+            communicator.allReduce(CommData.of(values), ReduceOp.SUM);
+            assertThat(values).containsOnly(size * (size + 1) / 2f);
+          }
+        });
+  }
+
+  @Test
+  void launch_messagesAndBuffers_arrive() {
+    LocalGroup.run(
+        3,
+        CONFIG,
+        communicator -> {
+          int right = (communicator.rank() + 1) % 3;
+          int left = (communicator.rank() + 2) % 3;
+          try (var mine = communicator.allocate(DataType.INT64, 100_000);
+              var theirs = communicator.allocate(DataType.INT64, 100_000)) {
+            mine.hostData().segment().fill((byte) communicator.rank());
+            communicator.sendReceive(mine.data(), right, theirs.data(), left, 7);
+            assertThat(theirs.hostData().segment().get(ValueLayout.JAVA_BYTE, 799_999))
+                .isEqualTo((byte) left);
+          }
+        });
+  }
+
+  @Test
+  void launch_oneThrows_othersAreTold() {
+    var told = new AtomicInteger();
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                3,
+                CONFIG,
+                communicator -> {
+                  if (communicator.rank() == 1) {
+                    throw new IllegalStateException("on purpose");
+                  }
+                  try {
+                    communicator.barrier();
+                  } catch (PeerFailedException e) {
+                    told.incrementAndGet();
+                    throw e;
+                  }
+                }))
+        .hasStackTraceContaining("on purpose");
+    assertThat(told).hasValue(2);
+  }
+}

@@ -1,0 +1,166 @@
+package org.comm4j.backend.local;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.HostIdentity;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What can go wrong when ranks bring their memory together: all of them say so, none hangs, and no
+/// file stays.
+class ShmRendezvousTest {
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
+  private static final long WINDOW_BYTES = 1 << 20;
+
+  @TempDir Path elsewhere;
+  private Path root;
+
+  @BeforeEach
+  void makeRoot() throws IOException {
+    root = Files.createTempDirectory(Path.of("/dev/shm"), "comm4j-test-");
+  }
+
+  @AfterEach
+  void nothingIsLeft() throws IOException {
+    try (var left = Files.list(root)) {
+      assertThat(left).isEmpty();
+    }
+    Files.delete(root);
+  }
+
+  @Test
+  void open_ranksOnDifferentHosts_namesThem() {
+    var session =
+        new FileSession(elsewhere, 0, 2, "0123456789abcdef") {
+          @Override
+          public Member member(int peer) {
+            return new Member(peer, new HostIdentity("host" + peer, "" + peer), 1, List.of());
+          }
+        };
+    assertThatThrownBy(() -> open(session, WINDOW_BYTES))
+        .isInstanceOf(BackendUnavailableException.class)
+        .hasMessageContaining("'host0' and 'host1'");
+  }
+
+  @Test
+  void open_windowsDiffer_failsOnAllRanks() throws Exception {
+    assertThat(failures(rank -> WINDOW_BYTES * (1 + rank)))
+        .hasSize(3)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(JoinException.class)
+                .hasMessageContaining("COMM_SHM_WINDOW is 1048576 bytes on rank 0 but 2097152"));
+  }
+
+  @Test
+  void open_directoryIsOpenToOthers_isRefusedAndLeftAlone() throws Exception {
+    Path base = ShmDirectory.base(root);
+    Files.createDirectory(base);
+    var open = PosixFilePermissions.fromString("rwxrwxrwx");
+    Files.setPosixFilePermissions(base, open);
+    assertThat(failures(rank -> WINDOW_BYTES))
+        .hasSize(3)
+        .allSatisfy(failure -> assertThat(failure).hasMessageContaining("has mode 40777"));
+    assertThat(Files.getPosixFilePermissions(base)).isEqualTo(open);
+    Files.delete(base);
+  }
+
+  @Test
+  void open_directoryIsALink_isNotFollowed() throws Exception {
+    Path base = ShmDirectory.base(root);
+    Files.createSymbolicLink(base, elsewhere);
+    assertThat(failures(rank -> WINDOW_BYTES))
+        .hasSize(3)
+        .allSatisfy(failure -> assertThat(failure).hasMessageContaining("expected: a directory"));
+    assertThat(elsewhere).isEmptyDirectory();
+    Files.delete(base);
+  }
+
+  @Test
+  void open_fileIsThere_isNotUsed() throws Exception {
+    try (var sessions = InMemorySessions.group(1)) {
+      Path base = ShmDirectory.base(root);
+      var ownerOnly =
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+      Files.createDirectory(base, ownerOnly);
+      Path directory = base.resolve(sessions.session(0).id());
+      Files.createDirectory(directory, ownerOnly);
+      Files.createSymbolicLink(directory.resolve("rank-0"), elsewhere.resolve("target"));
+      assertThatThrownBy(() -> open(sessions.session(0), WINDOW_BYTES))
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("rank-0");
+      assertThat(elsewhere).isEmptyDirectory();
+    }
+  }
+
+  @Test
+  void reserve_noSpace_namesPlaceSizeAndRemedy() throws Exception {
+    var calls = NativeCalls.find();
+    assumeTrue(calls.isPresent(), "no native access");
+    long total = Files.getFileStore(root).getTotalSpace();
+    try (var sessions = InMemorySessions.group(1);
+        var transport = open(sessions.session(0), 4 * (1L << 40))) {
+      assumeTrue(total < transport.windowBytes(), "/dev/shm is unlimited");
+      assertThatThrownBy(() -> transport.reserve(0, total + (1L << 30)))
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining(root.toString())
+          .hasMessageContaining("no space left")
+          .hasMessageContaining("of %d bytes are free".formatted(total))
+          .hasMessageContaining("COMM_SHM_WINDOW");
+      transport.reserve(0, 4096);
+      transport.window(0).asSlice(0, 4096).fill((byte) 1);
+    }
+  }
+
+  private interface WindowBytes {
+    long ofRank(int rank);
+  }
+
+  private List<CommException> failures(WindowBytes windowBytes) throws Exception {
+    var failures = new ArrayList<CommException>();
+    try (var sessions = InMemorySessions.group(3);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      var opening = new ArrayList<Future<SharedMemoryTransport>>();
+      for (int rank = 0; rank < 3; rank++) {
+        int each = rank;
+        Callable<SharedMemoryTransport> part =
+            () -> open(sessions.session(each), windowBytes.ofRank(each));
+        opening.add(threads.submit(part));
+      }
+      for (Future<SharedMemoryTransport> each : opening) {
+        try {
+          each.get().close();
+        } catch (ExecutionException e) {
+          failures.add((CommException) e.getCause());
+        }
+      }
+    }
+    return failures;
+  }
+
+  private SharedMemoryTransport open(Session session, long windowBytes) {
+    return new ShmRendezvous(session, root, TIMEOUT)
+        .open(windowBytes, NativeCalls.find(), Long.MAX_VALUE);
+  }
+}
