@@ -10,4 +10,8 @@ module org.comm4j.tck {
   requires static transitive org.jspecify;
 
   exports org.comm4j.tck;
+
+  // JUnit calls the tests of a contract, also where only its subclass is a stranger's
+  opens org.comm4j.tck to
+      org.junit.platform.commons;
 }
