@@ -7,7 +7,6 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileSystemException;
-import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
@@ -39,7 +38,7 @@ final class FileMemory implements RankMemory {
 
   private final int rank;
   private final BlockLayout layout;
-  private final Place place;
+  private final SharedPlace place;
   private final @Nullable NativeCalls calls;
   private final FileChannel channel;
   private final OptionalInt descriptor;
@@ -52,7 +51,7 @@ final class FileMemory implements RankMemory {
   private FileMemory(
       int rank,
       BlockLayout layout,
-      Place place,
+      SharedPlace place,
       @Nullable NativeCalls calls,
       FileChannel channel,
       OptionalInt descriptor) {
@@ -65,18 +64,12 @@ final class FileMemory implements RankMemory {
     this.blocks = new @Nullable MemorySegment[layout.ranks()];
   }
 
-  /// Where the files are, for messages.
-  ///
-  /// @param root the file system that they take space from
-  /// @param option what sets the size of the windows
-  record Place(Path root, String option) {}
-
   /// Creates this rank's file, readable for this user alone, and reserves its control lines.
   ///
   /// @param calls null where there is no native access
   /// @throws TransportFailedException if there is no space
   static FileMemory create(
-      int rank, Path file, BlockLayout layout, Place place, @Nullable NativeCalls calls)
+      int rank, Path file, BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls)
       throws IOException {
     var permissions =
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
@@ -181,8 +174,8 @@ final class FileMemory implements RankMemory {
     if (calls != null && descriptor.isPresent()) {
       int error = calls.fallocate(descriptor.getAsInt(), offset, bytes);
       if (error != 0) {
-        throw noSpace(
-            bytes, error == NativeCalls.ENOSPC ? "no space left" : "error number " + error, null);
+        String reason = error == NativeCalls.ENOSPC ? "no space left" : "error number " + error;
+        throw place.noSpace(reserving(bytes), reason, null);
       }
       return;
     }
@@ -192,8 +185,12 @@ final class FileMemory implements RankMemory {
         return true;
       });
     } catch (IOException e) {
-      throw noSpace(bytes, String.valueOf(e.getMessage()), e);
+      throw place.noSpace(reserving(bytes), String.valueOf(e.getMessage()), e);
     }
+  }
+
+  private static String reserving(long bytes) {
+    return "reserving %d bytes of shared memory".formatted(bytes);
   }
 
   private void writeZeros(long offset, long bytes) throws IOException {
@@ -201,29 +198,6 @@ final class FileMemory implements RankMemory {
     for (long done = 0; done < bytes; ) {
       zeros.position(0).limit((int) Math.min(bytes - done, zeros.capacity()));
       done += channel.write(zeros, offset + done);
-    }
-  }
-
-  private TransportFailedException noSpace(long bytes, String reason, @Nullable IOException cause) {
-    return new TransportFailedException(
-        "reserving %d bytes of shared memory in %s failed: %s%s; make %s larger (with Docker --shm-size) or free space there, or set %s to less than %d bytes"
-            .formatted(
-                bytes,
-                place.root(),
-                reason,
-                space(),
-                place.root(),
-                place.option(),
-                layout.windowBytes()),
-        cause);
-  }
-
-  private String space() {
-    try {
-      var store = Files.getFileStore(place.root());
-      return " (%d of %d bytes are free)".formatted(store.getUsableSpace(), store.getTotalSpace());
-    } catch (IOException e) {
-      return "";
     }
   }
 

@@ -58,7 +58,7 @@ final class LocalTransports {
         Files.isWritable(SHARED_MEMORY)
             ? SHARED_MEMORY
             : Path.of(System.getProperty("java.io.tmpdir"));
-    var place = new FileMemory.Place(root, "COMM_LOCAL_WINDOW");
+    var place = new SharedPlace(root, WindowOption.LOCAL.variable(), layout.windowBytes());
     var memories = new ArrayList<FileMemory>();
     Path directory = null;
     try {

@@ -44,6 +44,9 @@ final class ShmDirectory implements AutoCloseable {
   private static final int OWNER_ONLY = 0x1C0;
   private static final int ATTEMPTS = 100;
 
+  /// How long a start may be delayed by what others have left.
+  private static final long REAP_NANOS = 100_000_000;
+
   /// How long a process may take from making its lock's file to having locked it.
   private static final long STARTING_MILLIS = 10_000;
 
@@ -70,7 +73,9 @@ final class ShmDirectory implements AutoCloseable {
   /// @throws BackendUnavailableException if a directory is there that is not ours alone
   static ShmDirectory enter(Path root, String session, int rank) throws IOException {
     Path base = base(root);
-    reap(base);
+    if (rank == 0) {
+      reap(base, REAP_NANOS);
+    }
     Path directory = base.resolve(session);
     Path lockFile = directory.resolve("rank-%d-%s%s".formatted(rank, thisProcess(), LOCK));
     NoSuchFileException last = null;
@@ -81,6 +86,10 @@ final class ShmDirectory implements AutoCloseable {
         return new ShmDirectory(base, directory, rank, lockFile, lock(lockFile));
       } catch (NoSuchFileException e) {
         last = e; // somebody removed a directory that was still empty
+      } catch (IOException e) {
+        deleteIfEmpty(directory);
+        deleteIfEmpty(base);
+        throw e;
       }
     }
     throw new IOException("%s vanished again and again".formatted(directory), last);
@@ -108,21 +117,27 @@ final class ShmDirectory implements AutoCloseable {
 
   /// Removes what ranks of this session that have died have left, if no other is at it.
   void reapRemains() throws IOException {
-    reapSession(directory);
+    reapSession(directory, thisProcess());
     deleteIfEmpty(base);
   }
 
   /// Removes what dead sessions have left.
   ///
+  /// @param nanos when to leave the rest to the next one
   /// @return how many there were
-  static int reap(Path base) throws IOException {
+  static int reap(Path base, long nanos) throws IOException {
     if (!Files.isDirectory(base, LinkOption.NOFOLLOW_LINKS)) {
       return 0;
     }
     checkOwn(base);
+    long start = System.nanoTime();
+    String self = thisProcess();
     int reaped = 0;
     for (Path session : list(base)) {
-      if (session.getFileName().toString().matches(SESSION) && reapSession(session)) {
+      if (System.nanoTime() - start > nanos) {
+        break;
+      }
+      if (session.getFileName().toString().matches(SESSION) && reapSession(session, self)) {
         LOG.log(System.Logger.Level.DEBUG, "removed {0}, left by processes that died", session);
         reaped++;
       }
@@ -130,12 +145,12 @@ final class ShmDirectory implements AutoCloseable {
     return reaped;
   }
 
-  private static boolean reapSession(Path session) throws IOException {
+  private static boolean reapSession(Path session, String self) throws IOException {
     var locks = new ArrayList<FileChannel>();
     try {
       List<Path> files = list(session);
       for (Path file : files) {
-        if (file.toString().endsWith(LOCK) && !isDead(file, locks)) {
+        if (file.toString().endsWith(LOCK) && !isDead(file, self, locks)) {
           return false;
         }
       }
@@ -155,8 +170,9 @@ final class ShmDirectory implements AutoCloseable {
     }
   }
 
-  private static boolean isDead(Path lockFile, List<FileChannel> locks) throws IOException {
-    if (lockFile.toString().endsWith(thisProcess() + LOCK)) {
+  private static boolean isDead(Path lockFile, String self, List<FileChannel> locks)
+      throws IOException {
+    if (lockFile.toString().endsWith(self + LOCK)) {
       return false;
     }
     var channel = FileChannel.open(lockFile, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
@@ -177,12 +193,17 @@ final class ShmDirectory implements AutoCloseable {
     var ownerOnly =
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
     FileChannel channel = FileChannel.open(lockFile, CREATE, ownerOnly);
-    // One byte says that the lock was taken: from now on, whoever can take it knows us dead.
-    if (channel.tryLock() == null || channel.write(ByteBuffer.allocate(1)) != 1) {
-      channel.close();
+    try {
+      // One byte says that the lock was taken: from now on, whoever can take it knows us dead.
+      if (channel.tryLock() != null && channel.write(ByteBuffer.allocate(1)) == 1) {
+        return channel;
+      }
       throw new IOException("%s could not be locked".formatted(lockFile));
+    } catch (IOException e) {
+      Files.deleteIfExists(lockFile);
+      channel.close();
+      throw e;
     }
-    return channel;
   }
 
   private static void makeOwn(Path directory) throws IOException {

@@ -45,12 +45,13 @@ final class ShmRendezvous {
     checkHosts();
     boolean futex = agree(windowBytes, found.isPresent());
     var layout = new BlockLayout(session.size(), windowBytes);
+    var place = new SharedPlace(root, WindowOption.SHM.variable(), windowBytes);
     NativeCalls calls = found.orElse(null);
     try {
-      together("create", () -> create(layout, calls));
-      together("map", this::attachAll);
-      together("unlink", () -> requireNonNull(names).close());
-    } catch (CommException e) {
+      together("create", place, () -> create(layout, place, calls));
+      together("map", place, this::attachAll);
+      together("unlink", place, () -> requireNonNull(names).close());
+    } catch (RuntimeException e) {
       release(e);
       throw e;
     }
@@ -105,8 +106,8 @@ final class ShmRendezvous {
     return everybody;
   }
 
-  private void create(BlockLayout layout, @Nullable NativeCalls calls) throws IOException {
-    var place = new FileMemory.Place(root, WindowOption.SHM.variable());
+  private void create(BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls)
+      throws IOException {
     var entered = ShmDirectory.enter(root, session.id(), session.rank());
     names = entered;
     memory = FileMemory.create(session.rank(), entered.file(session.rank()), layout, place, calls);
@@ -119,15 +120,14 @@ final class ShmRendezvous {
   }
 
   /// Does this rank's part of a step, and tells and hears how it went.
-  private void together(String step, Step part) {
+  private void together(String step, SharedPlace place, Step part) {
     CommException failure = null;
     try {
       part.run();
     } catch (CommException e) {
       failure = e;
     } catch (IOException | RuntimeException e) {
-      failure =
-          new TransportFailedException("sharing memory in %s failed: %s".formatted(root, e), e);
+      failure = place.failed("sharing memory", e);
     }
     List<String> answers =
         exchange(step, failure == null ? "" : String.valueOf(failure.getMessage()));
@@ -148,7 +148,7 @@ final class ShmRendezvous {
         .toList();
   }
 
-  private void release(CommException failure) {
+  private void release(RuntimeException failure) {
     try {
       if (memory != null) {
         memory.close();

@@ -50,7 +50,7 @@ class ShmProcessTest {
       assertThat(child.inputReader().readLine()).isEqualTo("stalling");
     }
     Path base = ShmDirectory.base(root);
-    assertThat(ShmDirectory.reap(base)).as("reaped while alive").isZero();
+    assertThat(ShmDirectory.reap(base, Long.MAX_VALUE)).as("reaped while alive").isZero();
     assertThat(base.resolve(SESSION).resolve("rank-1")).exists();
     for (Process child : stalling) {
       child.destroyForcibly();

@@ -1,0 +1,53 @@
+package org.comm4j.backend.local;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+
+/// Where shared memory comes from, and what to do when it gives none.
+///
+/// @param root the file system
+/// @param option what sets the size of the windows
+/// @param windowBytes their size
+record SharedPlace(Path root, String option, long windowBytes) {
+  private static final long FULL_BYTES = 1 << 20;
+
+  /// Says that something failed there.
+  ///
+  /// @param what that failed
+  TransportFailedException failed(String what, Exception cause) {
+    return isFull()
+        ? noSpace(what, cause.toString(), cause)
+        : new TransportFailedException("%s in %s failed: %s".formatted(what, root, cause), cause);
+  }
+
+  /// Says that there is no space, how full it is, and what helps.
+  ///
+  /// @param what that failed
+  /// @param reason what the system says
+  TransportFailedException noSpace(String what, String reason, @Nullable Throwable cause) {
+    return new TransportFailedException(
+        "%s in %s failed: %s%s; free space there, make it larger (mount -o remount,size=…, with Docker --shm-size), or lower %s (%d bytes), of which a part is for the engine"
+            .formatted(what, root, reason, space(), option, windowBytes),
+        cause);
+  }
+
+  private boolean isFull() {
+    try {
+      return Files.getFileStore(root).getUsableSpace() < FULL_BYTES;
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  private String space() {
+    try {
+      var store = Files.getFileStore(root);
+      return " (%d of %d bytes are free)".formatted(store.getUsableSpace(), store.getTotalSpace());
+    } catch (IOException e) {
+      return "";
+    }
+  }
+}
