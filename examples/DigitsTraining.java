@@ -27,7 +27,7 @@ import org.comm4j.api.Reduction;
 /// their weights stay equal, which the checksums show. With ordered reduction they are equal on
 /// every backend too. Another number of ranks adds up in another order and may end with other bits.
 public final class DigitsTraining {
-  private static final int STEPS = 400;
+  private static final int STEPS = 200;
   private static final float LEARNING_RATE = 0.3f;
   private static final float MOMENTUM = 0.9f;
 
@@ -168,7 +168,7 @@ public final class DigitsTraining {
       int done = 40 * step / STEPS;
       String bar = "#".repeat(done) + ".".repeat(40 - done);
       say("%s step %d of %d, loss %.3f%s", bar, step, STEPS, loss, step < STEPS ? "\r" : "\n");
-    } else if (step % 100 == 0) {
+    } else if (step % 50 == 0) {
       say("step %d of %d, loss %.3f%n", step, STEPS, loss);
     }
   }
