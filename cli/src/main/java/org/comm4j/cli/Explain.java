@@ -12,13 +12,16 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.function.IntFunction;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Cost;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.ScheduleText;
 import org.comm4j.core.schedule.Shape;
@@ -52,7 +55,16 @@ final class Explain implements Callable<Integer> {
   private static final String USUAL_WINDOW = "1MiB";
 
   private static final int MOST_RANKS = 1 << 20;
-  private static final long MOST_STEPS = 4_000_000;
+
+  /// Beyond, counting takes longer than people wait; it keeps something for each pair of ranks.
+  private static final long MOST_COUNTED_RANKS = 256;
+
+  private static final long MOST_COUNTED_ROUNDS = 1 << 20;
+
+  /// A picture of more fits on no screen.
+  private static final int MOST_PICTURED_RANKS = 8;
+
+  private static final int MOST_PICTURED_ROUNDS = 16;
 
   @Spec @Nullable CommandSpec spec;
 
@@ -362,8 +374,13 @@ final class Explain implements Callable<Integer> {
         .formatted(rank == null ? "about " : "", rounds);
   }
 
-  private Cost cost(Algorithm of, long count) {
-    return Cost.of(shape(root, count), each -> of.plan(shape(each, count), each), MOST_STEPS);
+  /// Empty where counting would take long.
+  private Optional<Cost> cost(Algorithm of, long count) {
+    IntFunction<Schedule> plans = each -> of.plan(shape(each, count), each);
+    long rounds = plans.apply(root).rounds() + (long) plans.apply(ranks - 1).rounds();
+    return ranks > MOST_COUNTED_RANKS || rounds * ranks > MOST_COUNTED_ROUNDS
+        ? Optional.empty()
+        : Optional.of(Cost.of(ranks, each -> shape(each, count), plans));
   }
 
   private void printText(
@@ -376,8 +393,9 @@ final class Explain implements Callable<Integer> {
     candidates(shape, choice).print(Listing.Format.TABLE, out);
     out.println();
     out.println(
-        "Messages are those that a rank sends, or its reads of peers' memory; of the rank that has"
-            + " most.");
+        "latency: messages, or looks at peers' flags, of which each waits for the one before it;"
+            + " the rest is of the busiest rank");
+    printPicture(out, choice.algorithm(), amountCount(shape));
     int last = -1;
     for (PlannedRound each : rounds) {
       if (each.rank() != last) {
@@ -396,6 +414,16 @@ final class Explain implements Callable<Integer> {
     }
     if (leftOut > 0) {
       out.println("  … " + leftOut(leftOut));
+    }
+  }
+
+  private void printPicture(PrintWriter out, Algorithm chosen, long count) {
+    IntFunction<Schedule> plans = each -> chosen.plan(shape(each, count), each);
+    if (rank == null
+        && ranks <= MOST_PICTURED_RANKS
+        && plans.apply(root).rounds() <= MOST_PICTURED_ROUNDS) {
+      out.println();
+      out.print(ScheduleText.picture(ranks, plans));
     }
   }
 
@@ -439,10 +467,10 @@ final class Explain implements Callable<Integer> {
             "over",
             "order",
             "rounds",
+            "latency",
             "messages",
-            "bytes",
-            "all_messages",
-            "all_bytes",
+            "sent_bytes",
+            "read_bytes",
             "temporary_bytes");
     for (Map<String, @Nullable Object> row : rows(shape, choice)) {
       listing.row(row.values().toArray());
@@ -456,18 +484,21 @@ final class Explain implements Callable<Integer> {
         Comparator.comparing((Algorithm each) -> !each.name().equals(choice.algorithm().name())));
     List<Map<String, @Nullable Object>> rows = new ArrayList<>();
     for (Algorithm each : algorithms) {
-      Cost cost = cost(each, amountCount(shape));
+      Optional<Cost> cost = cost(each, amountCount(shape));
+      Schedule plan = each.plan(shape, root);
       Map<String, @Nullable Object> row = new LinkedHashMap<>();
       row.put("algorithm", each.name());
       row.put("chosen", each.name().equals(choice.algorithm().name()));
       row.put("over", each.usesPeerMemory() ? "memory" : "messages");
       row.put("order", each.order().name().toLowerCase(Locale.ROOT).replace('_', '-'));
-      row.put("rounds", cost.rounds());
-      row.put("messages", cost.messages());
-      row.put("bytes", cost.bytes());
-      row.put("all_messages", cost.complete() ? cost.allMessages() : null);
-      row.put("all_bytes", cost.complete() ? cost.allBytes() : null);
-      row.put("temporary_bytes", cost.temporaryBytes());
+      row.put("rounds", plan.rounds());
+      row.put("latency", cost.map(Cost::latency).orElse(null));
+      row.put("messages", cost.map(Cost::messages).orElse(null));
+      row.put("sent_bytes", cost.map(Cost::sentBytes).orElse(null));
+      row.put("read_bytes", cost.map(Cost::readBytes).orElse(null));
+      row.put(
+          "temporary_bytes",
+          plan.workCount() * shape.accumulatorBytes() + plan.scratchCount() * shape.valueBytes());
       rows.add(row);
     }
     return rows;
