@@ -9,6 +9,7 @@ module org.comm4j.cli {
   requires java.management;
   requires org.comm4j.core;
   requires org.comm4j.guice;
+  requires org.comm4j.tck;
   requires static org.jspecify;
 
   opens org.comm4j.cli to
