@@ -25,6 +25,7 @@ import picocli.CommandLine.Spec;
       Doctor.class,
       Explain.class,
       ShowTopology.class,
+      Bench.class,
       CommandLine.HelpCommand.class
     },
     exitCodeListHeading = "%nExit codes:%n",

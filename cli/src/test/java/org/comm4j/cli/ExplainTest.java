@@ -56,8 +56,8 @@ class ExplainTest {
             .getAsJsonObject();
     assertThat(ring.get("algorithm").getAsString()).isEqualTo("ring");
     assertThat(ring.get("messages").getAsInt()).isEqualTo(2 * (4 - 1));
-    assertThat(ring.get("bytes").getAsInt()).isEqualTo(4096 / 4 * 2 * (4 - 1));
-    assertThat(ring.get("all_bytes").getAsInt()).isEqualTo(4096 * 2 * (4 - 1));
+    assertThat(ring.get("sent_bytes").getAsInt()).isEqualTo(4096 / 4 * 2 * (4 - 1));
+    assertThat(ring.get("latency").getAsInt()).isEqualTo(2 * (4 - 1));
   }
 
   @ParameterizedTest

@@ -1,0 +1,156 @@
+package org.comm4j.cli;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// Starts ranks and measures operations.
+@Command(
+    name = "bench",
+    mixinStandardHelpOptions = true,
+    description = {
+      "Start ranks and measure operations.",
+      "",
+      "Sizes are those of a rank's buffer; of gather, allgather and alltoall what a rank contributes"
+          + " to each, of scatter and reduce_scatter what it gets, of pingpong and stream a message."
+          + " Every element of every result is looked at once per size; exit code 1 if one is"
+          + " wrong.",
+      "",
+      "time is the median of the repetitions, algbw is bytes over time, and busbw is what a link"
+          + " must carry for it, as in nccl-tests. xcore_ns is the time of a cache line between"
+          + " ranks 0 and 1: compare only rows where it is about the same."
+    })
+final class Bench implements Callable<Integer> {
+  @Spec @Nullable CommandSpec spec;
+
+  @Mixin final RankOptions rankOptions = new RankOptions();
+
+  @Parameters(
+      index = "0",
+      paramLabel = "OPERATION",
+      converter = BenchOperation.Converter.class,
+      description = "One, several with commas between them, or all.")
+  @Nullable List<BenchOperation> operations;
+
+  @Option(
+      names = {"-n", "--ranks"},
+      required = true,
+      paramLabel = "N",
+      description = "How many ranks.")
+  int ranks;
+
+  @Option(
+      names = "--sizes",
+      defaultValue = "8B..64MiB",
+      paramLabel = "SIZES",
+      converter = Sizes.Converter.class,
+      description =
+          "A size, a list, or a range in steps of ×4 (8B..64MiB*2: of ×2); ${DEFAULT-VALUE} unless"
+              + " given.")
+  Sizes sizes = new Sizes(List.of());
+
+  @Option(
+      names = "--dtype",
+      defaultValue = "f32",
+      paramLabel = "TYPE",
+      converter = Names.Type.class,
+      description = "What the elements are; ${DEFAULT-VALUE} unless given.")
+  DataType type = DataType.FLOAT32;
+
+  @Option(
+      names = "--op",
+      defaultValue = "sum",
+      converter = Names.Op.class,
+      description = "How elements are combined; ${DEFAULT-VALUE} unless given.")
+  ReduceOp.Predefined op = ReduceOp.Predefined.SUM;
+
+  @Option(
+      names = "--memory",
+      defaultValue = "native",
+      description =
+          "native, heap (Java arrays) or allocated (the communicator's own); ${DEFAULT-VALUE} unless"
+              + " given.")
+  BenchMemory memory = BenchMemory.NATIVE;
+
+  @Option(
+      names = "--repetitions",
+      defaultValue = "5",
+      paramLabel = "N",
+      description = "How often to measure each size; ${DEFAULT-VALUE} unless given.")
+  int repetitions;
+
+  @Option(
+      names = "--time",
+      defaultValue = "20",
+      paramLabel = "MS",
+      description = "How long one repetition takes; ${DEFAULT-VALUE} ms unless given.")
+  long repetitionMs;
+
+  @Option(
+      names = "--iterations",
+      defaultValue = "0",
+      paramLabel = "N",
+      description = "Calls of one repetition, in place of its time.")
+  int iterations;
+
+  @Option(
+      names = "--warm-up",
+      defaultValue = "400",
+      paramLabel = "MS",
+      description =
+          "How long to call an operation before its first size is measured; an eighth before the"
+              + " others. ${DEFAULT-VALUE} ms unless given.")
+  long warmUpMs;
+
+  @Option(
+      names = "--format",
+      defaultValue = "table",
+      description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
+  Listing.Format format = Listing.Format.TABLE;
+
+  private static final long LEAST_WARM_UP_MS = 10;
+
+  Bench() {}
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    Path result = Files.createTempFile("comm-cli-", ".result");
+    try {
+      var plan =
+          new BenchPlan(
+              Objects.requireNonNull(operations),
+              sizes.bytes(),
+              type,
+              op,
+              memory,
+              format,
+              repetitions,
+              TimeUnit.MILLISECONDS.toNanos(repetitionMs),
+              iterations,
+              TimeUnit.MILLISECONDS.toNanos(LEAST_WARM_UP_MS),
+              TimeUnit.MILLISECONDS.toNanos(warmUpMs),
+              result);
+      var program =
+          new Program.MainClass(BenchProgram.class.getName(), List.of(), plan.arguments());
+      int code = Launch.of(ranks, rankOptions.backend(), program).run(System.out, System.err);
+      return code == ExitCode.FINE && !Files.readString(result).equals("0")
+          ? ExitCode.CHECK_FAILED
+          : code;
+    } finally {
+      Files.deleteIfExists(result);
+    }
+  }
+}

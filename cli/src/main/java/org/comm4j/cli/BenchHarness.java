@@ -1,0 +1,165 @@
+package org.comm4j.cli;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.ReduceOp;
+
+/// How [Bench] measures, the same way as benchmarks of other systems with which its rows are
+/// compared.
+///
+/// - Where every rank waits for every other one: a repetition is calls back to back, its time the
+///   slowest rank's mean.
+/// - Where a rank may leave early: a barrier, untimed, before each call; the time of a call is the
+///   slowest rank's, that of a repetition the mean of its calls.
+///
+/// What ranks measured is exchanged after the timed part. On a virtual machine two processors may
+/// share a cache or not, and change that every few seconds, and times of shared memory change with
+/// it by a factor of 2 to 5. So a cache line is bounced between ranks 0 and 1 before and after
+/// every repetition; a point has only repetitions of one state, the first that has enough of them.
+final class BenchHarness {
+  /// Times of a cache line below are those of processors that share a cache.
+  private static final double NEAR_NS = 120;
+
+  private static final int MOST_CALLS = 1 << 22;
+
+  /// Their times are kept one by one.
+  private static final int MOST_ROOTED_CALLS = 8190;
+
+  /// Repetitions that take longer are not made again when the state has changed.
+  private static final double LONG_NS = 5e8;
+
+  private final Communicator communicator;
+  private final Optional<SharedLines> lines;
+  private final BenchPlan plan;
+
+  /// @param lines of all ranks, if they have any
+  BenchHarness(Communicator communicator, Optional<SharedLines> lines, BenchPlan plan) {
+    this.communicator = communicator;
+    this.lines = lines;
+    this.plan = plan;
+  }
+
+  /// What a call takes.
+  ///
+  /// @param crossNs the time of a cache line between ranks 0 and 1 meanwhile; 0 if not known
+  record Time(double medianUs, double minUs, double crossNs) {
+    /// The time of one of several things that a call does.
+    Time dividedBy(int units) {
+      return new Time(medianUs / units, minUs / units, crossNs);
+    }
+  }
+
+  private record Sample(double us, double crossNs) {
+    boolean isNear() {
+      return crossNs < NEAR_NS;
+    }
+  }
+
+  /// Measures a call; a collective.
+  ///
+  /// @param first whether it is the first of its kind, not yet compiled
+  /// @return the same on every rank
+  Time measure(Runnable call, boolean rooted, boolean first) {
+    double perCallNs = warmUp(call, rooted, first);
+    int calls = calls(perCallNs, rooted);
+    int most = perCallNs * calls > LONG_NS ? plan.repetitions() : 2 * plan.repetitions();
+    List<Sample> near = new ArrayList<>();
+    List<Sample> far = new ArrayList<>();
+    double before = crossNs();
+    for (int repetition = 1; repetition <= most; repetition++) {
+      double us = rooted ? oneByOne(call, calls) : backToBack(call, calls);
+      Sample sample = new Sample(us, crossNs());
+      boolean moved = new Sample(us, before).isNear() != sample.isNear();
+      before = sample.crossNs();
+      if (moved && repetition < most) {
+        continue;
+      }
+      List<Sample> state = sample.isNear() ? near : far;
+      state.add(sample);
+      if (state.size() == plan.repetitions()) {
+        break;
+      }
+    }
+    return time(far.size() > near.size() ? far : near);
+  }
+
+  private static Time time(List<Sample> samples) {
+    double[] us = samples.stream().mapToDouble(Sample::us).sorted().toArray();
+    double[] cross = samples.stream().mapToDouble(Sample::crossNs).sorted().toArray();
+    int middle = us.length / 2;
+    double median = us.length % 2 == 1 ? us[middle] : (us[middle - 1] + us[middle]) / 2;
+    return new Time(median, us[0], cross[cross.length / 2]);
+  }
+
+  /// Doubles the calls until they take long enough.
+  ///
+  /// @return what a call took in the end
+  private double warmUp(Runnable call, boolean rooted, boolean first) {
+    long leastNs = Math.min(plan.warmUpNs(), plan.firstWarmUpNs());
+    long enoughNs = first ? plan.firstWarmUpNs() : plan.firstWarmUpNs() / 8;
+    long begin = System.nanoTime();
+    for (int calls = 1; ; ) {
+      double ns =
+          (rooted ? oneByOne(call, Math.min(calls, MOST_ROOTED_CALLS)) : backToBack(call, calls))
+              * 1e3;
+      long spent = max(System.nanoTime() - begin);
+      boolean longEnough = ns * calls >= leastNs;
+      if ((longEnough && spent >= enoughNs) || calls >= MOST_CALLS) {
+        return ns;
+      }
+      if (!longEnough) {
+        calls *= 2;
+      }
+    }
+  }
+
+  private int calls(double perCallNs, boolean rooted) {
+    int most = rooted ? MOST_ROOTED_CALLS : MOST_CALLS;
+    return plan.iterations() > 0
+        ? Math.min(plan.iterations(), most)
+        : Math.clamp((long) (plan.repetitionNs() / Math.max(1, perCallNs)), 1, most);
+  }
+
+  /// In µs a call.
+  private double backToBack(Runnable call, int calls) {
+    barrier();
+    long start = System.nanoTime();
+    for (int i = 0; i < calls; i++) {
+      call.run();
+    }
+    long ns = System.nanoTime() - start;
+    barrier();
+    return max(ns) / 1e3 / calls;
+  }
+
+  /// In µs a call.
+  private double oneByOne(Runnable call, int calls) {
+    long[] ns = new long[calls];
+    for (int i = 0; i < calls; i++) {
+      barrier();
+      long start = System.nanoTime();
+      call.run();
+      ns[i] = System.nanoTime() - start;
+    }
+    barrier();
+    communicator.allReduce(CommData.of(ns), ReduceOp.MAX);
+    return Arrays.stream(ns).sum() / 1e3 / calls;
+  }
+
+  private void barrier() {
+    lines.ifPresentOrElse(SharedLines::barrier, communicator::barrier);
+  }
+
+  private long max(long mine) {
+    return communicator.allReduce(mine, ReduceOp.MAX);
+  }
+
+  private double crossNs() {
+    double mine = lines.isPresent() ? lines.get().probe() : 0;
+    return communicator.allReduce(mine, ReduceOp.MAX);
+  }
+}

@@ -1,0 +1,106 @@
+package org.comm4j.cli;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import picocli.CommandLine.ITypeConverter;
+
+/// What [Bench] can measure, by the names that benchmark files have.
+enum BenchOperation {
+  ALL_REDUCE("allreduce", "allReduce", Kind.REDUCTION),
+  REDUCE("reduce", "reduce", Kind.ROOTED_REDUCTION),
+  BROADCAST("broadcast", "broadcast", Kind.ROOTED),
+  ALL_GATHER("allgather", "allGather", Kind.SYMMETRIC),
+  ALL_GATHER_V("allgatherv", "allGatherV", Kind.SYMMETRIC),
+  GATHER("gather", "gather", Kind.ROOTED),
+  GATHER_V("gatherv", "gatherV", Kind.ROOTED),
+  SCATTER("scatter", "scatter", Kind.ROOTED),
+  SCATTER_V("scatterv", "scatterV", Kind.ROOTED),
+  REDUCE_SCATTER("reduce_scatter", "reduceScatter", Kind.REDUCTION),
+  REDUCE_SCATTER_V("reduce_scatterv", "reduceScatterV", Kind.REDUCTION),
+  ALL_TO_ALL("alltoall", "allToAll", Kind.SYMMETRIC),
+  ALL_TO_ALL_V("alltoallv", "allToAllV", Kind.SYMMETRIC),
+  SCAN("scan", "scan", Kind.ROOTED_REDUCTION),
+  EXCLUSIVE_SCAN("exscan", "exclusiveScan", Kind.ROOTED_REDUCTION),
+  BARRIER("barrier", "barrier", Kind.SYMMETRIC),
+  PING_PONG("pingpong", "pingPong", Kind.MESSAGES),
+  STREAM("stream", "stream", Kind.MESSAGES);
+
+  private enum Kind {
+    /// Every rank waits for every other one, so that none can run ahead.
+    SYMMETRIC,
+    /// The same, with an operator.
+    REDUCTION,
+    /// Some rank may leave early.
+    ROOTED,
+    /// The same, with an operator.
+    ROOTED_REDUCTION,
+    /// Between ranks 0 and 1.
+    MESSAGES
+  }
+
+  private final String label;
+  private final String method;
+  private final Kind kind;
+
+  BenchOperation(String label, String method, Kind kind) {
+    this.label = label;
+    this.method = method;
+    this.kind = kind;
+  }
+
+  String label() {
+    return label;
+  }
+
+  /// Whether it has an operator.
+  boolean isReduction() {
+    return kind == Kind.REDUCTION || kind == Kind.ROOTED_REDUCTION;
+  }
+
+  /// Whether ranks could run ahead, so that a barrier must stand before each call.
+  boolean isRooted() {
+    return kind == Kind.ROOTED || kind == Kind.ROOTED_REDUCTION;
+  }
+
+  boolean isOfMessages() {
+    return kind == Kind.MESSAGES;
+  }
+
+  /// The bytes from which the bus bandwidth is computed: what each link must carry at least, with
+  /// nccl-tests' factors.
+  ///
+  /// @param bytes of a rank's buffer; of what a rank contributes or gets where buffers have a part
+  ///   for every rank; of a message
+  double busBytes(long bytes, int ranks) {
+    return switch (this) {
+      case ALL_REDUCE -> 2.0 * (ranks - 1) / ranks * bytes;
+      case ALL_GATHER,
+          ALL_GATHER_V,
+          GATHER,
+          GATHER_V,
+          SCATTER,
+          SCATTER_V,
+          REDUCE_SCATTER,
+          REDUCE_SCATTER_V,
+          ALL_TO_ALL,
+          ALL_TO_ALL_V ->
+          (ranks - 1.0) * bytes;
+      case REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN, BARRIER, PING_PONG, STREAM -> bytes;
+    };
+  }
+
+  /// For the positional parameter: a name, several with commas, or `all`.
+  static final class Converter implements ITypeConverter<List<BenchOperation>> {
+    @Override
+    public List<BenchOperation> convert(String text) {
+      if (Names.plain(text).equals("all")) {
+        return List.of(values());
+      }
+      return Arrays.stream(text.split(",", -1))
+          .map(name ->
+              Names.find(name, List.of(values()), each -> Stream.of(each.label, each.method)))
+          .toList();
+    }
+  }
+}

@@ -1,0 +1,205 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.ReduceOp;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import picocli.CommandLine;
+
+@Timeout(120)
+class BenchTest {
+  private static final CommConfig LOCAL = CommConfig.builder().backend("local").build();
+  private static final ReduceOp.Predefined SUM = ReduceOp.Predefined.SUM;
+
+  @ParameterizedTest
+  @EnumSource(BenchOperation.class)
+  void case_ofEveryOperation_isRight(BenchOperation operation) {
+    for (BenchMemory memory : BenchMemory.values()) {
+      LocalGroup.run(
+          3,
+          LOCAL,
+          communicator -> {
+            for (long count : new long[] {1, 2, 3000}) {
+              try (var made =
+                  new BenchCase(communicator, operation, memory, DataType.INT32, SUM, count)) {
+                assertThat(made.check()).isZero();
+                communicator.barrier();
+              }
+            }
+          });
+    }
+  }
+
+  static Stream<Arguments> reductions() {
+    return Stream.of(DataType.values())
+        .flatMap(type ->
+            Stream.of(ReduceOp.Predefined.values())
+                .filter(op -> op.supports(type))
+                .map(op -> Arguments.of(type, op)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("reductions")
+  void case_ofEveryTypeAndOperator_isRight(DataType type, ReduceOp.Predefined op) {
+    LocalGroup.run(
+        2,
+        LOCAL,
+        communicator -> {
+          try (var made =
+              new BenchCase(
+                  communicator, BenchOperation.ALL_REDUCE, BenchMemory.HEAP, type, op, 1100)) {
+            assertThat(made.check()).isZero();
+            communicator.barrier();
+          }
+        });
+  }
+
+  @Test
+  void data_oneElementOrPlaceWrong_isCounted() {
+    var data = new BenchData(DataType.FLOAT32, SUM);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment buffer = arena.allocate(4L * 5000);
+      data.fill(buffer, data.contribution(1));
+      assertThat(data.wrong(buffer, data.contribution(1), 0)).isZero();
+      assertThat(data.wrong(buffer.asSlice(4L * 1500), data.contribution(1), 1500)).isZero();
+      assertThat(data.wrong(buffer, data.contribution(1), 17)).isGreaterThan(4000);
+      assertThat(data.wrong(buffer, data.contribution(2), 0)).isGreaterThan(4000);
+      buffer.set(ValueLayout.JAVA_BYTE, 4L * 4321 + 3, (byte) 0x7f);
+      assertThat(data.wrong(buffer, data.contribution(1), 0)).isOne();
+      BenchData.clear(buffer);
+      assertThat(data.wrong(buffer, data.contribution(1), 0)).isEqualTo(5000);
+    }
+  }
+
+  @Test
+  void harness_sameOnAllRanks_withAndWithoutSharedLines() {
+    var plan = plan(List.of(BenchOperation.BARRIER));
+    List<BenchHarness.Time> times =
+        LocalGroup.call(
+            3,
+            LOCAL,
+            communicator -> {
+              Optional<SharedLines> lines = SharedLines.of(communicator);
+              var time =
+                  new BenchHarness(communicator, lines, plan)
+                      .measure(communicator::barrier, false, true);
+              var rooted =
+                  new BenchHarness(communicator, Optional.empty(), plan)
+                      .measure(communicator::barrier, true, false);
+              assertThat(rooted.crossNs()).isZero();
+              communicator.barrier();
+              lines.ifPresent(SharedLines::close);
+              return time;
+            });
+    assertThat(times).doesNotContainNull();
+    assertThat(times.stream().distinct()).hasSize(1);
+    assertThat(times.getFirst().medianUs()).isPositive();
+    assertThat(times.getFirst().minUs()).isLessThanOrEqualTo(times.getFirst().medianUs());
+  }
+
+  @Test
+  void report_csv_hasTheColumnsOfOtherBenchmarks() {
+    var text = new StringWriter();
+    var report = new BenchReport(Listing.Format.CSV, new PrintWriter(text), "shm+heap", 4);
+    report.begin();
+    report.add(
+        new BenchReport.Point(
+            BenchOperation.ALL_REDUCE,
+            "f32",
+            "sum",
+            4096,
+            1024,
+            new BenchHarness.Time(2, 1.5, 49.6),
+            0));
+    report.end();
+    assertThat(text.toString())
+        .isEqualToNormalizingNewlines(
+            """
+            system,transport,np,op,dtype,bytes,usec_median,usec_min,busbw_GBps,xcore_ns
+            comm4j,shm+heap,4,allreduce,f32,4096,2.000,1.500,3.0720,50
+            """);
+  }
+
+  @Test
+  void plan_asArguments_isTheSame() {
+    var plan = plan(List.of(BenchOperation.values()));
+    assertThat(BenchPlan.of(plan.arguments().toArray(String[]::new))).isEqualTo(plan);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "allreduces -n 2, 'allreduces', reduce_scatter",
+    "all, '-n', Missing required option",
+    "all -n 2 --sizes 8Q, '8Q', 8B..64MiB",
+    "all -n 2 --sizes 64MiB..8B, '64MiB..8B', 8B..64MiB*4",
+    "all -n 2 --memory device, device, native",
+    "all -n two, two, is not an int"
+  })
+  void bench_wrongUse_namesValueAndExpectation(String line, String value, String expected) {
+    var done = Commands.run(new Bench(), line.split(" ", -1));
+    assertThat(done.code()).isEqualTo(ExitCode.USAGE);
+    assertThat(done.err()).contains(value.replace("'", "")).contains(expected);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "all -n 2 --backend local --sizes 6, --sizes: 6, multiples of 4",
+    "allreduce -n 2 --backend local --dtype bool, --op: sum, not defined for bool",
+    "all -n 2 --backend local --repetitions 0, --repetitions: 0, 1..1000",
+    "all -n 0 --backend local, -n: 0, 1 or more"
+  })
+  void plan_wrong_namesValueAndExpectation(String line, String value, String expected) {
+    var thrown = new ArrayList<Throwable>();
+    new CommandLine(new Bench())
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setExecutionExceptionHandler((e, _, _) -> {
+          thrown.add(e);
+          return ExitCode.USAGE;
+        })
+        .execute(line.split(" ", -1));
+    assertThat(thrown)
+        .singleElement()
+        .satisfies(e ->
+            assertThat(e)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(value)
+                .hasMessageContaining(expected));
+  }
+
+  private static BenchPlan plan(List<BenchOperation> operations) {
+    long ms = TimeUnit.MILLISECONDS.toNanos(1);
+    return new BenchPlan(
+        operations,
+        List.of(8L, 1024L),
+        DataType.FLOAT32,
+        SUM,
+        BenchMemory.NATIVE,
+        Listing.Format.CSV,
+        3,
+        ms,
+        0,
+        ms,
+        ms,
+        Path.of("result"));
+  }
+}
