@@ -123,18 +123,18 @@ final class ShmDirectory implements AutoCloseable {
 
   /// Removes what dead sessions have left.
   ///
-  /// @param nanos when to leave the rest to the next one
+  /// @param nanos when to leave the rest to the next one; one is always removed
   /// @return how many there were
   static int reap(Path base, long nanos) throws IOException {
     if (!Files.isDirectory(base, LinkOption.NOFOLLOW_LINKS)) {
       return 0;
     }
     checkOwn(base);
-    long start = System.nanoTime();
     String self = thisProcess();
+    long start = System.nanoTime();
     int reaped = 0;
     for (Path session : list(base)) {
-      if (System.nanoTime() - start > nanos) {
+      if (reaped > 0 && System.nanoTime() - start > nanos) {
         break;
       }
       if (session.getFileName().toString().matches(SESSION) && reapSession(session, self)) {
