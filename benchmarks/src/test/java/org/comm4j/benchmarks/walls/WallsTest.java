@@ -69,9 +69,11 @@ class WallsTest {
           "org.comm4j.api.Backends",
           "org.comm4j.api.Communicators",
           "org.comm4j.api.LocalGroup",
+          "org.comm4j.guice.CommModule",
           // Ask for facts of the platform: system, processor, folder for temporary files.
           "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
+          "org.comm4j.backend.local.ShmProvider",
           // Takes the seed of a run that is to be repeated.
           "org.comm4j.tck.TransportContract",
           "org.comm4j.cli.Main",
