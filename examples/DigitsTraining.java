@@ -1,14 +1,19 @@
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.comm4j.api.ReduceOp.SUM;
 
 import java.io.BufferedReader;
+import java.io.Console;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
 import java.util.zip.GZIPInputStream;
@@ -36,16 +41,15 @@ public final class DigitsTraining {
   private static final int WEIGHTS = CLASSES * INPUTS;
 
   private final Communicator comm;
-  private final List<Image> training;
-  private final List<Image> heldOut;
+  private final PrintStream out;
+  private final List<float[]> training;
+  private final List<float[]> heldOut;
   private final float[] weights = new float[WEIGHTS];
   private long communicationNs;
 
   /// What came out: the share of the held-out images that were read rightly, and what the weights
   /// are.
   record Result(double accuracy, String checksum) {}
-
-  private record Image(float[] inputs, int digit) {}
 
   public static void main(String[] args) {
     var config =
@@ -63,13 +67,14 @@ public final class DigitsTraining {
 
   private DigitsTraining(Communicator comm) {
     this.comm = comm;
-    List<Image> all = readImages();
+    out = comm.rank() == 0 ? System.out : new PrintStream(OutputStream.nullOutputStream());
+    List<float[]> all = readImages();
     training = share(all, IntStream.range(0, all.size()).filter(i -> i % 5 != 0));
     heldOut = share(all, IntStream.range(0, all.size()).filter(i -> i % 5 == 0));
   }
 
   /// Deals images to the ranks like cards.
-  private List<Image> share(List<Image> all, IntStream indices) {
+  private List<float[]> share(List<float[]> all, IntStream indices) {
     int[] dealt = indices.toArray();
     return IntStream.range(0, dealt.length)
         .filter(i -> i % comm.size() == comm.rank())
@@ -82,7 +87,7 @@ public final class DigitsTraining {
     long images = comm.allReduce(training.size(), SUM);
     float[] gradient = new float[WEIGHTS + 1]; // the last element is the loss
     float[] velocity = new float[WEIGHTS];
-    say("%d rank(s) over %s learn from %d images%n", comm.size(), comm.backend(), images);
+    out.printf("%d rank(s) over %s learn from %d images%n", comm.size(), comm.backend(), images);
 
     for (int step = 1; step <= STEPS; step++) {
       Arrays.fill(gradient, 0);
@@ -97,10 +102,12 @@ public final class DigitsTraining {
 
     long right = comm.allReduce(heldOut.stream().filter(this::isReadRightly).count(), SUM);
     var result = new Result((double) right / comm.allReduce(heldOut.size(), SUM), checksum());
-    say(
+    out.printf(
+        Locale.ROOT,
         "%.2f s in all, %.2f s of them in communication (waiting for slower ranks included)%n",
-        (System.nanoTime() - startNs) * 1e-9, communicationNs * 1e-9);
-    say("accuracy %.1f%n", 100 * result.accuracy());
+        (System.nanoTime() - startNs) * 1e-9,
+        communicationNs * 1e-9);
+    out.printf(Locale.ROOT, "accuracy %.1f%n", 100 * result.accuracy());
     System.out.println("checksum " + result.checksum());
     return result;
   }
@@ -112,42 +119,42 @@ public final class DigitsTraining {
     communicationNs += System.nanoTime() - startNs;
   }
 
-  private void addGradient(Image image, float[] gradient) {
+  private void addGradient(float[] image, float[] gradient) {
     float[] probabilities = probabilities(image);
-    gradient[WEIGHTS] -= (float) StrictMath.log(Math.max(probabilities[image.digit], 1e-30f));
-    for (int digit = 0; digit < CLASSES; digit++) {
-      float error = probabilities[digit] - (digit == image.digit ? 1 : 0);
+    gradient[WEIGHTS] -= (float) StrictMath.log(Math.max(probabilities[digit(image)], 1e-30f));
+    for (int c = 0; c < CLASSES; c++) {
+      float error = probabilities[c] - (c == digit(image) ? 1 : 0);
       for (int i = 0; i < INPUTS; i++) {
-        gradient[digit * INPUTS + i] += error * image.inputs[i];
+        gradient[c * INPUTS + i] += error * image[i];
       }
     }
   }
 
   /// How likely the image is which digit. StrictMath has the same bits on every machine.
-  private float[] probabilities(Image image) {
+  private float[] probabilities(float[] image) {
     float[] scores = new float[CLASSES];
     float highest = Float.NEGATIVE_INFINITY;
-    for (int digit = 0; digit < CLASSES; digit++) {
+    for (int c = 0; c < CLASSES; c++) {
       for (int i = 0; i < INPUTS; i++) {
-        scores[digit] += weights[digit * INPUTS + i] * image.inputs[i];
+        scores[c] += weights[c * INPUTS + i] * image[i];
       }
-      highest = Math.max(highest, scores[digit]);
+      highest = Math.max(highest, scores[c]);
     }
     float sum = 0;
-    for (int digit = 0; digit < CLASSES; digit++) {
-      scores[digit] = (float) StrictMath.exp(scores[digit] - highest);
-      sum += scores[digit];
+    for (int c = 0; c < CLASSES; c++) {
+      scores[c] = (float) StrictMath.exp(scores[c] - highest);
+      sum += scores[c];
     }
-    for (int digit = 0; digit < CLASSES; digit++) {
-      scores[digit] /= sum;
+    for (int c = 0; c < CLASSES; c++) {
+      scores[c] /= sum;
     }
     return scores;
   }
 
-  private boolean isReadRightly(Image image) {
+  private boolean isReadRightly(float[] image) {
     float[] probabilities = probabilities(image);
     return IntStream.range(0, CLASSES)
-        .allMatch(i -> probabilities[i] <= probabilities[image.digit]);
+        .allMatch(i -> probabilities[i] <= probabilities[digit(image)]);
   }
 
   private String checksum() {
@@ -163,40 +170,42 @@ public final class DigitsTraining {
   private void showProgress(int step, float loss) {
     boolean terminal =
         System.getenv("COMM4J_TERMINAL") != null
-            || (System.console() != null && System.console().isTerminal());
+            || Optional.ofNullable(System.console()).map(Console::isTerminal).orElse(false);
     if (terminal) {
       int done = 40 * step / STEPS;
       String bar = "#".repeat(done) + ".".repeat(40 - done);
-      say("%s step %d of %d, loss %.3f%s", bar, step, STEPS, loss, step < STEPS ? "\r" : "\n");
+      char end = step < STEPS ? '\r' : '\n';
+      out.printf(Locale.ROOT, "%s step %d of %d, loss %.3f%c", bar, step, STEPS, loss, end);
+      out.flush();
     } else if (step % 50 == 0) {
-      say("step %d of %d, loss %.3f%n", step, STEPS, loss);
+      out.printf(Locale.ROOT, "step %d of %d, loss %.3f%n", step, STEPS, loss);
     }
   }
 
-  private void say(String format, Object... arguments) {
-    if (comm.rank() == 0) {
-      System.out.printf(Locale.ROOT, format, arguments);
-      System.out.flush();
-    }
-  }
-
-  private static List<Image> readImages() {
+  private static List<float[]> readImages() {
     var resource = DigitsTraining.class.getResourceAsStream("/digits.csv.gz");
     Objects.requireNonNull(resource, "digits.csv.gz is not on the class path");
-    try (var lines = new BufferedReader(new InputStreamReader(new GZIPInputStream(resource)))) {
+    try (var lines =
+        new BufferedReader(new InputStreamReader(new GZIPInputStream(resource), UTF_8))) {
       return lines.lines().map(DigitsTraining::parse).toList();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  private static Image parse(String line) {
-    String[] numbers = line.split(",");
-    float[] inputs = new float[INPUTS];
+  /// An image: its inputs, and behind them its digit.
+  private static float[] parse(String line) {
+    String[] numbers = line.split(",", -1);
+    float[] image = new float[INPUTS + 1];
     for (int i = 0; i < INPUTS - 1; i++) {
-      inputs[i] = Integer.parseInt(numbers[i]) / 16f;
+      image[i] = Integer.parseInt(numbers[i]) / 16f;
     }
-    inputs[INPUTS - 1] = 1;
-    return new Image(inputs, Integer.parseInt(numbers[INPUTS - 1]));
+    image[INPUTS - 1] = 1;
+    image[INPUTS] = Integer.parseInt(numbers[INPUTS - 1]);
+    return image;
+  }
+
+  private static int digit(float[] image) {
+    return (int) image[INPUTS];
   }
 }

@@ -1,6 +1,8 @@
 import static org.comm4j.api.ReduceOp.MAX;
 import static org.comm4j.api.ReduceOp.SUM;
 
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -32,6 +34,7 @@ public final class HeatRing {
   private static final int TO_RIGHT = 1;
 
   private final Communicator ring;
+  private final PrintStream out;
   private final int left;
   private final int right;
   private final int count;
@@ -60,6 +63,7 @@ public final class HeatRing {
 
   private HeatRing(Communicator ring, double diffusion) {
     this.ring = ring;
+    out = ring.rank() == 0 ? System.out : new PrintStream(OutputStream.nullOutputStream());
     this.diffusion = diffusion;
     left = Math.floorMod(ring.rank() - 1, ring.size());
     right = (ring.rank() + 1) % ring.size();
@@ -78,13 +82,20 @@ public final class HeatRing {
       step();
       if (step % CHECK_STEPS == 0) {
         check.await(); // was on its way for that many steps
-        say("%s after %d steps: heat %.6f%n", metal, step - CHECK_STEPS, sum[0]);
+        out.printf(
+            Locale.ROOT, "%s after %d steps: heat %.6f%n", metal, step - CHECK_STEPS, sum[0]);
         check = startSum(sum);
       }
     }
     check.await();
     double hottest = ring.allReduce(Arrays.stream(cells, 1, count + 1).max().orElse(0), MAX);
-    say("%s after %d steps: heat %.6f, at most %.3f a cell%n", metal, STEPS, sum[0], hottest);
+    out.printf(
+        Locale.ROOT,
+        "%s after %d steps: heat %.6f, at most %.3f a cell%n",
+        metal,
+        STEPS,
+        sum[0],
+        hottest);
     return new Result(sum[0], hottest);
   }
 
@@ -115,12 +126,6 @@ public final class HeatRing {
   private void spread(int from, int to) {
     for (int i = from; i <= to; i++) {
       next[i] = cells[i] + diffusion * (cells[i - 1] - 2 * cells[i] + cells[i + 1]);
-    }
-  }
-
-  private void say(String format, Object... arguments) {
-    if (ring.rank() == 0) {
-      System.out.printf(Locale.ROOT, format, arguments);
     }
   }
 }

@@ -24,7 +24,7 @@ final class QueueTransport implements Transport {
   private final Semaphore news = new Semaphore(0);
   private int turn;
 
-  private record Payload(byte[] header, byte[] data) {}
+  private record Payload(MemorySegment header, MemorySegment data) {}
 
   private QueueTransport(int rank, int size, List<QueueTransport> group) {
     this.rank = rank;
@@ -61,7 +61,7 @@ final class QueueTransport implements Transport {
   @Override
   public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
     QueueTransport receiver = group.get(peer);
-    if (!receiver.inboxes.get(rank).offer(new Payload(bytes(header), bytes(payload)))) {
+    if (!receiver.inboxes.get(rank).offer(new Payload(copy(header), copy(payload)))) {
       return false; // the engine polls, then offers again
     }
     receiver.wakeUp();
@@ -76,8 +76,7 @@ final class QueueTransport implements Transport {
       Payload payload = inboxes.get(turn).poll();
       if (payload != null) {
         group.get(turn).wakeUp(); // it has room again
-        handler.onPayload(
-            turn, MemorySegment.ofArray(payload.header), MemorySegment.ofArray(payload.data));
+        handler.onPayload(turn, payload.header, payload.data);
         delivered++;
       }
     }
@@ -103,7 +102,7 @@ final class QueueTransport implements Transport {
   @Override
   public void close() {}
 
-  private static byte[] bytes(MemorySegment segment) {
-    return segment.toArray(ValueLayout.JAVA_BYTE);
+  private static MemorySegment copy(MemorySegment segment) {
+    return MemorySegment.ofArray(segment.toArray(ValueLayout.JAVA_BYTE));
   }
 }
