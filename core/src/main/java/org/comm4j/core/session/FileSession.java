@@ -80,6 +80,7 @@ final class FileSession implements ReplicatedSession.History {
   private @Nullable Arena arena;
   private MemorySegment header = MemorySegment.NULL;
   private long readTo = LOG;
+  private boolean admitted;
   private @Nullable JoinException givenUp;
   private @Nullable ReplicatedSession session;
   private long startNs;
@@ -296,6 +297,7 @@ final class FileSession implements ReplicatedSession.History {
         if (!file.lockRank(request.rank())) {
           throw new IOException("the lock of rank " + request.rank() + " is taken");
         }
+        admitted = true;
         write(new Frame.Join(request));
       }
       case Roster.Verdict.Refused no -> throw new JoinException(no.reason(), no.message());
@@ -449,7 +451,7 @@ final class FileSession implements ReplicatedSession.History {
 
   /// Whether this rank is one of those whose joins have been read.
   private boolean isIn() {
-    return roster.holds(request);
+    return admitted && roster.ranks().contains(request.rank());
   }
 
   private LogFile file() {
@@ -561,7 +563,7 @@ final class FileSession implements ReplicatedSession.History {
     try {
       if (file != null && session != null) {
         inTurn(this::leaveInTurn);
-      } else if (file != null && isIn()) {
+      } else if (file != null && admitted) {
         inTurn(this::unlinkIfLast);
       }
     } catch (IOException | ProtocolException | RuntimeException e) {
@@ -569,7 +571,9 @@ final class FileSession implements ReplicatedSession.History {
     } finally {
       if (file != null) {
         try {
-          file.unlockRank(isIn() ? request.rank() : -1);
+          if (admitted) {
+            file.unlockRank(request.rank());
+          }
         } catch (IOException e) {
           // Closing the file gives it up as well.
         }

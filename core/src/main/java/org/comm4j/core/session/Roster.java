@@ -147,11 +147,6 @@ final class Roster {
     return List.copyOf(joined.keySet());
   }
 
-  /// Whether it is this very request that has joined under its number.
-  boolean holds(JoinRequest request) {
-    return request.equals(joined.get(request.rank()));
-  }
-
   boolean isEmpty() {
     return joined.isEmpty();
   }

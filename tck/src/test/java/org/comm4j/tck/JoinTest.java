@@ -1,0 +1,545 @@
+package org.comm4j.tck;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.EvictedException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.SessionServer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Joins that go wrong: each has its reason, on the rank concerned, and soon.
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+final class JoinTest {
+  /// The promise is 1 s; a busy machine may need longer, but never until the join deadline.
+  private static final Duration SOON = Duration.ofSeconds(10);
+
+  @TempDir private Path directory;
+  private final List<AutoCloseable> opened = new ArrayList<>();
+
+  enum Place {
+    LAUNCHER,
+    RANK_0,
+    FILE
+  }
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable resource : opened.reversed()) {
+      resource.close();
+    }
+  }
+
+  private CommConfig.Builder configs(Place place, int size) {
+    return switch (place) {
+      case LAUNCHER -> Configs.launched(size, server("job", size).port());
+      case RANK_0 -> Configs.tcp(size, Joining.freePort());
+      case FILE -> Configs.file(size, directory);
+    };
+  }
+
+  private SessionServer server(String job, int size) {
+    var server =
+        SessionServer.start(
+            InetAddress.getLoopbackAddress(), 0, job, size, new SessionServer.Listener() {});
+    opened.add(server);
+    return server;
+  }
+
+  private CompletableFuture<Object> join(CommConfig.Builder config, int rank) {
+    return join(Joining.rank(config, rank));
+  }
+
+  private CompletableFuture<Object> join(CommConfig config) {
+    var outcome = new CompletableFuture<Object>();
+    var thread =
+        new Thread(() -> {
+          Object result = Joining.join(config);
+          if (result instanceof Session session) {
+            synchronized (opened) {
+              opened.add(session);
+            }
+          }
+          outcome.complete(result);
+        });
+    thread.setDaemon(true);
+    thread.start();
+    return outcome;
+  }
+
+  /// Has a rank join, and returns when it is in and waits for the others: two want to be that rank,
+  /// and one of them has been refused.
+  private CompletableFuture<Object> waiting(CommConfig.Builder config, int rank) {
+    var one = join(config, rank);
+    var other = join(config, rank);
+    Object first = CompletableFuture.anyOf(one, other).orTimeout(20, TimeUnit.SECONDS).join();
+    assertThat(first).isInstanceOf(JoinException.class);
+    assertThat(((JoinException) first).reason()).isEqualTo(Reason.DUPLICATE_RANK);
+    return one.isDone() ? other : one;
+  }
+
+  private static CommConfig.Builder changed(
+      CommConfig.Builder config, UnaryOperator<CommConfig.Builder> change) {
+    return change.apply(config.build().toBuilder());
+  }
+
+  private static JoinException refused(CompletableFuture<Object> join) {
+    Object outcome = join.orTimeout(40, TimeUnit.SECONDS).join();
+    assertThat(outcome).isInstanceOf(JoinException.class);
+    return (JoinException) outcome;
+  }
+
+  private static JoinException refusedSoon(CompletableFuture<Object> join) {
+    Object outcome = join.orTimeout(SOON.toSeconds(), TimeUnit.SECONDS).join();
+    assertThat(outcome).isInstanceOf(JoinException.class);
+    return (JoinException) outcome;
+  }
+
+  private static Session in(CompletableFuture<Object> join) {
+    Object outcome = join.orTimeout(40, TimeUnit.SECONDS).join();
+    assertThat(outcome).isInstanceOf(Session.class);
+    return (Session) outcome;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_otherWorldSize_failsOnAllWhoHaveJoined(Place place) {
+    CommConfig.Builder config = configs(place, 4);
+    var join0 = waiting(config, 0);
+    var join1 = waiting(config, 1);
+    var odd = join(changed(config, c -> c.worldSize(5)), 4);
+    for (var join : List.of(join0, join1, odd)) {
+      JoinException failure = refusedSoon(join);
+      assertThat(failure.reason()).isEqualTo(Reason.WORLD_SIZE);
+      assertThat(failure).hasMessageContaining("5").hasMessageContaining("4");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_rankIsTaken_refusesTheSecondOnly(Place place) {
+    CommConfig.Builder config = configs(place, 2);
+    var rank0 = join(config, 0);
+    RankProcess first = process(Joining.rank(config, 1));
+    assertThat(first.line()).startsWith("joined");
+    in(rank0);
+    RankProcess second = process(Joining.rank(config, 1));
+    assertThat(second.line())
+        .startsWith("refused DUPLICATE_RANK")
+        .contains("rank 1 has joined already")
+        .contains("pid " + first.pid());
+    assertThat(first.command("news")).doesNotContain("rank=");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_someDoNotCome_namesThem(Place place) {
+    CommConfig.Builder config =
+        changed(configs(place, 4), c -> c.joinTimeout(Duration.ofSeconds(2)));
+    var join0 = join(config, 0);
+    var join2 = join(config, 2);
+    for (var join : List.of(join0, join2)) {
+      JoinException failure = refusedSoon(join);
+      assertThat(failure.reason()).isEqualTo(Reason.MISSING_RANKS);
+      assertThat(failure).hasMessageContaining("ranks 1, 3 of 4");
+    }
+  }
+
+  @Test
+  void join_afterTheGroupGaveUp_isLate() {
+    CommConfig.Builder config = configs(Place.LAUNCHER, 2);
+    var early = join(changed(config, c -> c.joinTimeout(Duration.ofSeconds(1))), 0);
+    assertThat(refusedSoon(early).reason()).isEqualTo(Reason.MISSING_RANKS);
+    JoinException late = refusedSoon(join(config, 1));
+    assertThat(late.reason()).isEqualTo(Reason.LATE);
+    assertThat(late).hasMessageContaining("rank 1 of 2 did not join within 1.");
+    var again0 = join(config, 0);
+    var again1 = join(config, 1);
+    in(again0);
+    in(again1);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_otherSettings_namesRanksAndSettings(Place place) {
+    CommConfig.Builder config = configs(place, 3);
+    var join0 = waiting(config, 0);
+    var join1 = join(changed(config, c -> c.backend("aeron")), 1);
+    for (var join : List.of(join0, join1)) {
+      JoinException failure = refusedSoon(join);
+      assertThat(failure.reason()).isEqualTo(Reason.CONFIGURATION);
+      assertThat(failure)
+          .hasMessageContaining("rank 0")
+          .hasMessageContaining("rank 1")
+          .hasMessageContaining("backend=aeron");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "FILE")
+  void join_otherJob_isRefusedAndHarmsNobody(Place place) {
+    CommConfig.Builder config = configs(place, 2);
+    var join0 = join(config, 0);
+    var other = join(changed(config, c -> c.session("other")), 1);
+    JoinException failure = refusedSoon(other);
+    assertThat(failure.reason()).isEqualTo(Reason.OTHER_JOB);
+    assertThat(failure).hasMessageContaining("'job'").hasMessageContaining("'other'");
+    var join1 = join(config, 1);
+    in(join0);
+    in(join1);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_onePeerDiesMeanwhile_failsOnAll(Place place) {
+    CommConfig.Builder config = configs(place, 3);
+    var join0 = waiting(config, 0);
+    // Two want to be rank 1. When one of them is refused, the other one is in.
+    RankProcess one = process(Joining.rank(config, 1));
+    RankProcess other = process(Joining.rank(config, 1));
+    ExecutorService readers = Executors.newFixedThreadPool(2);
+    opened.add(readers::shutdownNow);
+    var refused =
+        CompletableFuture.anyOf(
+            CompletableFuture.supplyAsync(() -> one.line() + " one", readers),
+            CompletableFuture.supplyAsync(() -> other.line() + " other", readers));
+    String answer = String.valueOf(refused.orTimeout(20, TimeUnit.SECONDS).join());
+    assertThat(answer).startsWith("refused DUPLICATE_RANK");
+    (answer.endsWith(" one") ? other : one).kill();
+    JoinException failure = refusedSoon(join0);
+    assertThat(failure.reason()).isEqualTo(Reason.PEER_FAILED);
+    assertThat(failure).hasMessageContaining("rank 1 died before all had joined");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void join_again_formsTheNextGroup(Place place) {
+    CommConfig.Builder config = configs(place, 2);
+    for (int round = 0; round < 5; round++) {
+      var join1 = join(config, 1);
+      var join0 = join(config, 0);
+      Session rank0 = in(join0);
+      Session rank1 = in(join1);
+      assertThat(rank0.id()).isEqualTo(rank1.id());
+      // One of them is back before the other has left.
+      Session first = round % 2 == 0 ? rank0 : rank1;
+      first.close();
+      var early = join(config, first.rank());
+      (round % 2 == 0 ? rank1 : rank0).close();
+      Session other = in(join(config, 1 - first.rank()));
+      in(early).close();
+      other.close();
+    }
+  }
+
+  @Test
+  void join_hostStartsLater_works() {
+    CommConfig.Builder config = configs(Place.RANK_0, 2);
+    var join1 = join(config, 1);
+    var join0 = join(config, 0);
+    in(join1);
+    in(join0);
+  }
+
+  @Test
+  void join_nobodyListens_saysSo() {
+    CommConfig.Builder config =
+        changed(
+            configs(Place.RANK_0, 2).option("COMM_SESSION_HOSTED", "launcher"),
+            c -> c.joinTimeout(Duration.ofSeconds(1)));
+    JoinException failure = refused(join(config, 1));
+    assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+    assertThat(failure).hasMessageContaining("COMM_MASTER_PORT");
+  }
+
+  @Test
+  void join_portIsTakenByAMuteStranger_isAddress() throws Exception {
+    try (var stranger = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
+      JoinException failure = refusedSoon(join(Configs.tcp(2, stranger.getLocalPort()), 0));
+      assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+      assertThat(failure)
+          .hasMessageContaining(String.valueOf(stranger.getLocalPort()))
+          .hasMessageContaining("COMM_MASTER_PORT");
+    }
+  }
+
+  @Test
+  void join_strangerTalks_isProtocol() throws Exception {
+    try (var stranger = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
+      var thread =
+          new Thread(() -> {
+            try (var socket = stranger.accept()) {
+              socket.getOutputStream().write("SSH-2.0-OpenSSH_9.2\r\n".getBytes(UTF_8));
+              socket.getInputStream().read();
+            } catch (IOException e) {
+              // The test is over.
+            }
+          });
+      thread.start();
+      JoinException failure = refusedSoon(join(Configs.tcp(2, stranger.getLocalPort()), 1));
+      assertThat(failure.reason()).isEqualTo(Reason.PROTOCOL);
+      thread.join(SOON.toMillis());
+    }
+  }
+
+  @Test
+  void join_addressOfTheNetwork_isRefused() {
+    CommConfig.Builder config =
+        changed(Configs.tcp(2, Joining.freePort()), c -> c.masterAddress("192.0.2.1"));
+    JoinException failure = refusedSoon(join(config, 0));
+    assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+    assertThat(failure).hasMessageContaining("loopback");
+  }
+
+  @Test
+  void join_noPlace_saysWhatToSet() {
+    JoinException failure = refusedSoon(join(CommConfig.builder().rank(0).worldSize(2).build()));
+    assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+    assertThat(failure).hasMessageContaining("COMM_SESSION");
+    in(join(CommConfig.builder().rank(0).worldSize(1).build()));
+  }
+
+  @Test
+  void join_directoryOpenToOthers_isRefused() throws Exception {
+    Path open = directory.resolve("open");
+    Files.createDirectory(open);
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    JoinException failure = refusedSoon(join(Configs.file(2, open), 0));
+    assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+    assertThat(failure).hasMessageContaining("open to others");
+  }
+
+  @Test
+  void join_fileIsALink_isRefusedAndNotFollowed() throws Exception {
+    Path target = Files.writeString(directory.resolve("target"), "precious");
+    Files.createSymbolicLink(directory.resolve("job.session"), target);
+    JoinException failure = refusedSoon(join(Configs.file(2, directory), 0));
+    assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+    assertThat(target).hasContent("precious");
+  }
+
+  @Test
+  void join_filesOfCrashedRuns_areRemovedAndLiveOnesKept() throws Exception {
+    CommConfig.Builder crashed = changed(configs(Place.FILE, 2), c -> c.session("crashed"));
+    RankProcess rank0 = process(Joining.rank(crashed, 0));
+    RankProcess rank1 = process(Joining.rank(crashed, 1));
+    assertThat(rank0.line()).startsWith("joined");
+    assertThat(rank1.line()).startsWith("joined");
+    CommConfig.Builder alive = changed(configs(Place.FILE, 2), c -> c.session("alive"));
+    RankProcess living = process(Joining.rank(alive, 1));
+    Session here = in(join(alive, 0));
+    assertThat(living.line()).startsWith("joined");
+    rank0.stop(); // so that none of them sees the other one die
+    rank1.stop();
+    rank0.close();
+    rank1.close();
+    assertThat(directory.resolve("crashed.session")).exists();
+    for (int i = 0; i < 1000; i++) {
+      Path stale = directory.resolve("stale-" + i + ".session");
+      Files.createFile(
+          stale,
+          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    }
+    Path notOurs = Files.writeString(directory.resolve("window"), "of a backend");
+    CommConfig.Builder next = changed(configs(Place.FILE, 2), c -> c.session("next"));
+    var next0 = join(next, 0);
+    var next1 = join(next, 1);
+    in(next0);
+    in(next1);
+    try (var files = Files.list(directory)) {
+      assertThat(files)
+          .extracting(file -> file.getFileName().toString())
+          .containsExactlyInAnyOrder("alive.session", "next.session", "window");
+    }
+    assertThat(notOurs).exists();
+    assertThat(here.news()).isSameAs(Session.News.NONE);
+    living.exchange("k", new byte[0]);
+    here.exchange("k", new byte[0], SOON);
+    // The crashed job may start again under its name.
+    var again0 = join(crashed, 0);
+    in(join(crashed, 1));
+    in(again0);
+  }
+
+  @Test
+  void server_portIsTaken_saysSo() throws Exception {
+    SessionServer first = server("job", 2);
+    Object outcome;
+    try {
+      outcome =
+          SessionServer.start(
+              InetAddress.getLoopbackAddress(),
+              first.port(),
+              "job",
+              2,
+              new SessionServer.Listener() {});
+    } catch (JoinException e) {
+      outcome = e;
+    }
+    assertThat(outcome).isInstanceOf(JoinException.class);
+    assertThat(((JoinException) outcome).reason()).isEqualTo(Reason.ADDRESS);
+  }
+
+  @Test
+  void server_dies_evictsItsRanks() throws Exception {
+    SessionServer server = server("job", 2);
+    CommConfig.Builder config = Configs.launched(2, server.port());
+    var join0 = join(config, 0);
+    Session rank1 = in(join(config, 1));
+    Session rank0 = in(join0);
+    var news = new CountDownLatch(2);
+    rank0.onNews(news::countDown);
+    rank1.onNews(news::countDown);
+    server.close();
+    assertThat(news.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+    assertThat(rank0.news().evicted()).contains("the launcher").contains("is gone");
+    assertThat(rank0.news().failures()).isEmpty();
+    assertThatThrownBy(() -> rank1.exchange("k", new byte[0], SOON))
+        .isInstanceOf(EvictedException.class);
+  }
+
+  @Test
+  void rank0_hostsAndIsKilled_isAFailedPeer() throws Exception {
+    CommConfig.Builder config = configs(Place.RANK_0, 3);
+    RankProcess host = process(Joining.rank(config, 0));
+    var join1 = join(config, 1);
+    Session rank2 = in(join(config, 2));
+    Session rank1 = in(join1);
+    assertThat(host.line()).startsWith("joined");
+    var news = new CountDownLatch(2);
+    rank1.onNews(news::countDown);
+    rank2.onNews(news::countDown);
+    host.kill();
+    assertThat(news.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+    for (Session session : List.of(rank1, rank2)) {
+      assertThat(session.news().evicted()).isNull();
+      assertThat(session.news().failures())
+          .singleElement()
+          .satisfies(failure -> {
+            assertThat(failure.rank()).isZero();
+            assertThat(failure.evidence())
+                .contains("its control connection closed")
+                .contains("pid " + host.pid());
+          });
+      assertThatThrownBy(() -> session.exchange("k", new byte[0], SOON))
+          .isInstanceOfSatisfying(
+              PeerFailedException.class, e -> assertThat(e.worldRanks()).containsExactly(0));
+      assertThatThrownBy(() -> session.agree("a", List.of(1, 2), new byte[0], SOON))
+          .isInstanceOf(PeerFailedException.class);
+    }
+  }
+
+  @Test
+  void rank0_hostsAndIsStopped_isEvictedWhenItWakes() throws Exception {
+    CommConfig.Builder config =
+        changed(configs(Place.RANK_0, 3), c -> c.liveness(Duration.ofSeconds(2)));
+    RankProcess host = process(Joining.rank(config, 0));
+    var join1 = join(config, 1);
+    Session rank2 = in(join(config, 2));
+    Session rank1 = in(join1);
+    assertThat(host.line()).startsWith("joined");
+    var news = new CountDownLatch(2);
+    rank1.onNews(news::countDown);
+    rank2.onNews(news::countDown);
+    host.stop();
+    assertThat(news.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+    assertThat(rank1.news().failures().get(0).evidence()).contains("silent for");
+    host.resume();
+    assertThat(host.awaitEvicted()).contains("given up");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void abortProcesses_endsThemAllWithTheCode(Place place) throws Exception {
+    CommConfig.Builder config = configs(place, 3);
+    var ranks = new ArrayList<RankProcess>();
+    for (int rank = 0; rank < 3; rank++) {
+      ranks.add(process(Joining.rank(config, rank)));
+    }
+    for (RankProcess rank : ranks) {
+      assertThat(rank.line()).startsWith("joined");
+    }
+    ranks.get(1).command("abortProcesses 42");
+    for (RankProcess rank : ranks) {
+      assertThat(rank.awaitExit()).isEqualTo(42);
+    }
+  }
+
+  @Test
+  void listener_hearsWhatHappens() throws Exception {
+    var heard = new LinkedBlockingQueue<String>();
+    var server =
+        SessionServer.start(
+            InetAddress.getLoopbackAddress(),
+            0,
+            "job",
+            3,
+            new SessionServer.Listener() {
+              @Override
+              public void formed(String id, List<Session.Member> members) {
+                heard.add("formed " + members.size());
+              }
+
+              @Override
+              public void failed(int rank, String evidence) {
+                heard.add("failed " + rank);
+              }
+
+              @Override
+              public void left(int rank) {
+                heard.add("left " + rank);
+              }
+
+              @Override
+              public void abortProcesses(int rank, int code) {
+                heard.add("abort " + rank + " " + code);
+              }
+            });
+    opened.add(server);
+    CommConfig.Builder config = Configs.launched(3, server.port());
+    RankProcess rank0 = process(Joining.rank(config, 0));
+    RankProcess rank1 = process(Joining.rank(config, 1));
+    RankProcess rank2 = process(Joining.rank(config, 2));
+    assertThat(heard.poll(20, TimeUnit.SECONDS)).isEqualTo("formed 3");
+    assertThat(rank0.line() + rank1.line() + rank2.line()).contains("joined");
+    rank2.kill();
+    assertThat(heard.poll(20, TimeUnit.SECONDS)).isEqualTo("failed 2");
+    assertThat(rank1.command("close")).isEqualTo("done");
+    assertThat(heard.poll(20, TimeUnit.SECONDS)).isEqualTo("left 1");
+    rank0.command("abortProcesses 7");
+    assertThat(heard.poll(20, TimeUnit.SECONDS)).isEqualTo("abort 0 7");
+    assertThat(rank0.awaitExit()).isEqualTo(7);
+  }
+
+  private RankProcess process(CommConfig config) {
+    RankProcess process = RankProcess.start(config);
+    opened.add(process);
+    return process;
+  }
+}
