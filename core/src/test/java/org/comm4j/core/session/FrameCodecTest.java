@@ -1,0 +1,127 @@
+package org.comm4j.core.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.spi.HostIdentity;
+import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+final class FrameCodecTest {
+  private static final JoinRequest REQUEST =
+      new JoinRequest(
+          "1.2.3",
+          "job ü",
+          7,
+          2,
+          5,
+          1000,
+          2000,
+          new HostIdentity("host", "boot/1/2/3/0"),
+          4711,
+          List.of("shm", "aeron"),
+          "backend=auto\ncheck=BASIC");
+
+  static List<Frame> frames() {
+    return List.of(
+        new Frame.Hello(FrameCodec.PROTOCOL, "00112233445566778899aabbccddeeff"),
+        new Frame.Join(REQUEST),
+        new Frame.ForeignJoin(FrameCodec.PROTOCOL + 1),
+        new Frame.Accepted(Frame.NO_RANK, "pid 1 on host"),
+        new Frame.Refused(JoinException.Reason.LATE, "too late"),
+        new Frame.Retry("not yet"),
+        new Frame.Joined(REQUEST.member()),
+        new Frame.Welcome("00112233445566778899aabbccddeeff"),
+        new Frame.Heartbeat(),
+        new Frame.Lost("silent"),
+        new Event.Fail(3, "silent for 10.2 s", null),
+        new Event.Leave(0),
+        new Event.Halt(1, 255));
+  }
+
+  static List<Frame> framesWithBytes() {
+    return List.of(
+        new Event.Contribute(1, Topic.exchange("key"), new byte[FrameCodec.MAX_VALUE_BYTES]),
+        new Event.Contribute(1, Topic.agreement("key", List.of(4, 1)), new byte[] {1, 2}),
+        new Event.Put(2, "key", new byte[0]),
+        new Event.Abort(2, Long.MIN_VALUE, new byte[FrameCodec.MAX_REASON_BYTES]));
+  }
+
+  @ParameterizedTest
+  @MethodSource("frames")
+  void decode_encoded_isTheSame(Frame frame) throws ProtocolException {
+    assertThat(FrameCodec.decode(content(frame))).isEqualTo(frame);
+  }
+
+  @ParameterizedTest
+  @MethodSource("framesWithBytes")
+  void decode_encodedBytes_areTheSame(Frame frame) throws ProtocolException {
+    assertThat(FrameCodec.decode(content(frame))).usingRecursiveComparison().isEqualTo(frame);
+  }
+
+  @Test
+  void encode_largestFrames_fitTheLimits() {
+    var members = IntStream.range(0, FrameCodec.MAX_RANKS).boxed().toList();
+    String key = "k".repeat(FrameCodec.MAX_KEY_BYTES);
+    Frame largest =
+        new Event.Contribute(
+            0, Topic.agreement(key, members), new byte[FrameCodec.MAX_VALUE_BYTES]);
+    assertThat(content(largest).remaining()).isLessThanOrEqualTo(FrameCodec.MAX_FRAME_BYTES);
+    assertThat(content(new Frame.Join(REQUEST)).remaining())
+        .isLessThanOrEqualTo(FrameCodec.MAX_JOIN_BYTES);
+  }
+
+  @Test
+  void encode_longText_isCut() throws ProtocolException {
+    var decoded = (Frame.Lost) FrameCodec.decode(content(new Frame.Lost("ü".repeat(100_000))));
+    assertThat(decoded.evidence()).startsWith("üüü").endsWith("…");
+  }
+
+  @Test
+  void decode_wrongMagic_isRefused() {
+    ByteBuffer bytes = copy(content(new Frame.Join(REQUEST)));
+    bytes.put(3, (byte) 0);
+    assertThatThrownBy(() -> FrameCodec.decode(bytes)).isInstanceOf(ProtocolException.class);
+  }
+
+  @Test
+  void decode_anyBytes_isAFrameOrAProtocolException() {
+    long seed = System.nanoTime();
+    var random = new Random(seed);
+    var all = new ArrayList<>(frames());
+    all.addAll(framesWithBytes());
+    for (int round = 0; round < 20_000; round++) {
+      ByteBuffer bytes = copy(content(all.get(random.nextInt(all.size()))));
+      for (int change = random.nextInt(4); change >= 0 && bytes.hasRemaining(); change--) {
+        int at = random.nextInt(Math.min(bytes.remaining(), 100));
+        bytes.put(at, (byte) random.nextInt(256));
+      }
+      bytes.limit(random.nextInt(5) == 0 ? random.nextInt(bytes.limit()) : bytes.limit());
+      try {
+        assertThat(FrameCodec.decode(bytes)).isNotNull();
+      } catch (ProtocolException e) {
+        assertThat(e).hasMessageNotContaining("seed");
+      } catch (RuntimeException e) {
+        throw new AssertionError("seed " + seed, e);
+      }
+    }
+  }
+
+  private static ByteBuffer content(Frame frame) {
+    ByteBuffer bytes = FrameCodec.encode(frame);
+    assertThat(bytes.getInt()).isEqualTo(bytes.remaining());
+    return bytes.slice();
+  }
+
+  private static ByteBuffer copy(ByteBuffer bytes) {
+    return ByteBuffer.allocate(bytes.remaining()).put(bytes).flip();
+  }
+}

@@ -1,0 +1,80 @@
+package org.comm4j.core.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.EvictedException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.spi.Session;
+import org.junit.jupiter.api.Test;
+
+final class InMemorySessionsTest {
+  private static final Duration SOON = Duration.ofSeconds(20);
+
+  @Test
+  void fail_carriesItsCause() {
+    var sessions = InMemorySessions.group(2);
+    var cause = new IllegalStateException("broken on purpose");
+    sessions.fail(1, cause);
+    Session survivor = sessions.session(0);
+    assertThat(survivor.news().failures())
+        .singleElement()
+        .satisfies(failure -> assertThat(failure.cause()).isSameAs(cause));
+    assertThatThrownBy(() -> survivor.exchange("k", new byte[0], SOON))
+        .isInstanceOf(PeerFailedException.class)
+        .hasCause(cause)
+        .hasMessageContaining("rank 1");
+    assertThat(sessions.session(1).news().evicted()).contains("broken on purpose");
+    assertThatThrownBy(() -> sessions.session(1).agree("a", List.of(1), new byte[0], SOON))
+        .isInstanceOf(EvictedException.class);
+    sessions.close();
+  }
+
+  @Test
+  void timeouts_areOnTheGivenClock() throws InterruptedException, ExecutionException {
+    var clock = new AtomicLong();
+    var reading = new CountDownLatch(5);
+    InMemorySessions sessions =
+        InMemorySessions.group(
+            2,
+            () -> {
+              reading.countDown();
+              return clock.get();
+            },
+            code -> {});
+    var late =
+        CompletableFuture.supplyAsync(() -> {
+          try {
+            return sessions.session(0).exchange("k", new byte[0], Duration.ofDays(1));
+          } catch (CollectiveTimeoutException e) {
+            return e;
+          }
+        });
+    assertThat(reading.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+    assertThat(late).isNotDone();
+    clock.set(Duration.ofDays(1).toNanos());
+    assertThat(late.orTimeout(20, TimeUnit.SECONDS).get())
+        .isInstanceOf(CollectiveTimeoutException.class);
+    sessions.close();
+  }
+
+  @Test
+  void abortProcesses_haltsOncePerRank() {
+    var codes = new ArrayList<Integer>();
+    InMemorySessions sessions = InMemorySessions.group(3, System::nanoTime, codes::add);
+    sessions.session(1).abortProcesses(9);
+    assertThat(codes).containsExactly(9, 9, 9);
+    assertThatThrownBy(() -> sessions.session(0).abortProcesses(0))
+        .isInstanceOf(IllegalArgumentException.class);
+    sessions.close();
+  }
+}

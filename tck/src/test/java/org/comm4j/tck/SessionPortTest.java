@@ -1,0 +1,142 @@
+package org.comm4j.tck;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.SessionServer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Whoever can reach a session's port and is none of its ranks harms nobody.
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+final class SessionPortTest {
+  private static final Duration SOON = Duration.ofSeconds(20);
+
+  private final List<AutoCloseable> opened = new ArrayList<>();
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable resource : opened.reversed()) {
+      resource.close();
+    }
+  }
+
+  @Test
+  void garbage_whileRanksJoinAndTalk_harmsNobody() throws Exception {
+    long seed = System.nanoTime();
+    var random = new Random(seed);
+    SessionServer server = server(2);
+    CommConfig.Builder config = Configs.launched(2, server.port());
+    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)));
+    flood(server, random, 200);
+    Session rank1 = (Session) Joining.join(Joining.rank(config, 1));
+    opened.add(rank1);
+    Session rank0 = (Session) join0.orTimeout(40, TimeUnit.SECONDS).join();
+    opened.add(rank0);
+    flood(server, random, 200);
+    var other = CompletableFuture.supplyAsync(() -> rank0.exchange("k", new byte[9], SOON));
+    assertThat(rank1.exchange("k", new byte[9], SOON)).as("seed %d", seed).hasSize(2);
+    assertThat(other.orTimeout(40, TimeUnit.SECONDS).join()).hasSize(2);
+    assertThat(rank0.news()).isSameAs(Session.News.NONE);
+    assertThat(rank1.news()).isSameAs(Session.News.NONE);
+  }
+
+  /// Connections that send nothing, noise, half a frame, or a frame of 2 GiB, and stay.
+  private void flood(SessionServer server, Random random, int connections) throws IOException {
+    for (int i = 0; i < connections; i++) {
+      var socket = new Socket();
+      opened.add(socket);
+      socket.connect(address(server), (int) SOON.toMillis());
+      var noise = new byte[random.nextInt(6000)];
+      random.nextBytes(noise);
+      try {
+        switch (i % 4) {
+          case 0 -> {}
+          case 1 -> socket.getOutputStream().write(noise);
+          case 2 -> socket.getOutputStream().write(frame(4000, noise, 100));
+          default -> socket.getOutputStream().write(frame(Integer.MAX_VALUE, noise, noise.length));
+        }
+      } catch (IOException e) {
+        // The server has had enough of it.
+      }
+    }
+  }
+
+  private static byte[] frame(int bytes, byte[] content, int count) {
+    int some = Math.min(count, content.length);
+    return ByteBuffer.allocate(Integer.BYTES + some).putInt(bytes).put(content, 0, some).array();
+  }
+
+  @Test
+  void stranger_isDismissedAtOnceOrAfterAWhile() throws Exception {
+    SessionServer server = server(2);
+    try (var noisy = new Socket();
+        var mute = new Socket()) {
+      mute.connect(address(server));
+      noisy.connect(address(server));
+      noisy.setSoTimeout((int) SOON.toMillis());
+      mute.setSoTimeout((int) SOON.toMillis());
+      long start = System.nanoTime();
+      noisy.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes(UTF_8));
+      awaitEnd(noisy);
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+      awaitEnd(mute);
+    }
+  }
+
+  @Test
+  void address_isBoundExactly() throws Exception {
+    var server =
+        SessionServer.start(
+            InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0, "job", 1, new SessionServer.Listener() {});
+    opened.add(server);
+    try (var elsewhere = new Socket()) {
+      IOException failure = null;
+      try {
+        elsewhere.connect(new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), server.port()), 1000);
+      } catch (IOException e) {
+        failure = e;
+      }
+      assertThat(failure).isInstanceOf(ConnectException.class);
+    }
+  }
+
+  private static void awaitEnd(Socket socket) throws IOException {
+    try {
+      int next;
+      do {
+        next = socket.getInputStream().read();
+      } while (next >= 0);
+    } catch (SocketException e) {
+      // Reset: that is an end as well.
+    }
+  }
+
+  private SessionServer server(int size) {
+    var server =
+        SessionServer.start(
+            InetAddress.getLoopbackAddress(), 0, "job", size, new SessionServer.Listener() {});
+    opened.add(server);
+    return server;
+  }
+
+  private static InetSocketAddress address(SessionServer server) {
+    return new InetSocketAddress(InetAddress.getLoopbackAddress(), server.port());
+  }
+}
