@@ -104,12 +104,19 @@ final class SessionPortTest {
   void address_isBoundExactly() throws Exception {
     var server =
         SessionServer.start(
-            InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0, "job", 1, new SessionServer.Listener() {});
+            InetAddress.getByAddress(new byte[] {127, 0, 0, 2}),
+            0,
+            "job",
+            1,
+            new SessionServer.Listener() {});
     opened.add(server);
     try (var elsewhere = new Socket()) {
       IOException failure = null;
       try {
-        elsewhere.connect(new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), server.port()), 1000);
+        elsewhere.connect(
+            new InetSocketAddress(
+                InetAddress.getByAddress(new byte[] {127, 0, 0, 1}), server.port()),
+            1000);
       } catch (IOException e) {
         failure = e;
       }

@@ -8,7 +8,13 @@ import org.jspecify.annotations.Nullable;
 /// outlives every communicator that is built on it.
 ///
 /// Thread-safe. Ranks are those of the launch (*world ranks*). One daemon thread per session
-/// listens and keeps it alive; it runs no user code.
+/// listens and keeps it alive; it runs no user code but the actions for news.
+///
+/// All ranks see what happens in one order: if a failure decides an exchange on one rank, it
+/// decides it on all, and whoever comes later is told the same. When the session itself is lost,
+/// calls throw what [#news()] tells: [org.comm4j.api.PeerFailedException] where the rank that
+/// hosted it is gone, [org.comm4j.api.EvictedException] where this rank is out or the launcher is
+/// gone.
 public interface Session extends AutoCloseable {
   /// {@return this process's rank}
   int rank();
@@ -37,7 +43,8 @@ public interface Session extends AutoCloseable {
   List<byte[]> exchange(String key, byte[] mine, Duration timeout);
 
   /// All-gather of bytes among those of `members` that are alive. All of them get the same answer:
-  /// it is complete when every member has contributed or is known to have failed.
+  /// it is complete when every member has contributed or is known to have failed. Who has failed by
+  /// then counts as failed, also if it had contributed; who has left counts if it had.
   ///
   /// @param key the same on all members; each key is used once
   /// @param members world ranks, the same on all of them, this one included
@@ -85,12 +92,15 @@ public interface Session extends AutoCloseable {
   News news();
 
   /// Has an action run whenever [#news()] changes, on the session's thread, so that sleepers wake.
+  /// Where the ranks are threads and the session has none, it runs on the thread that causes the
+  /// news.
   ///
   /// @param action short; must not block
   void onNews(Runnable action);
 
   /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
-  /// session`). Idempotent, at most 2 s, never throws.
+  /// session`); what it has contributed still counts. Idempotent, at most 2 s, never throws. Where
+  /// rank 0 hosts the session, its goodbye is the end of it for all.
   @Override
   void close();
 
