@@ -14,6 +14,9 @@ package org.comm4j.backend.local;
 ///
 ///     data = 8 MiB / peers, as a power of two in 32..256 KiB; slots = data / 1 KiB in 64..256
 ///
+/// A rank often looks at the same place of all blocks, so these begin at different places of a page:
+/// if they did not, all such lines would compete for the eight ways of one set of its cache.
+///
 /// @param ranks how many ranks share memory
 /// @param windowBytes the size of a window, a multiple of [#PAGE_BYTES]
 record BlockLayout(int ranks, long windowBytes) {
@@ -22,6 +25,9 @@ record BlockLayout(int ranks, long windowBytes) {
 
   /// What two cores can't share without passing it to and fro.
   static final int LINE_BYTES = 64;
+
+  /// The unit of huge pages on x86-64 and, with 4 KiB pages, on aarch64.
+  static final long HUGE_PAGE_BYTES = 2 << 20;
 
   static final long SLEEPING_AT = 0;
   static final long CONNECTED_AT = LINE_BYTES;
@@ -85,14 +91,24 @@ record BlockLayout(int ranks, long windowBytes) {
     return roundUp(ringBytes(), PAGE_BYTES);
   }
 
-  /// Where the window begins: at a huge page.
+  /// Where the window begins: near the beginning of a huge page.
   long windowAt() {
-    return roundUp(ringAt(ranks), 2 << 20);
+    return roundUp(ringAt(ranks), HUGE_PAGE_BYTES);
   }
 
   /// The whole block.
   long blockBytes() {
     return windowAt() + windowBytes;
+  }
+
+  /// Where a rank's block begins in its storage.
+  static long blockAt(int rank) {
+    return (rank & 31) * 2L * LINE_BYTES;
+  }
+
+  /// What has to be mapped for a block.
+  long storageBytes() {
+    return roundUp(blockBytes() + PAGE_BYTES, HUGE_PAGE_BYTES);
   }
 
   static long roundUp(long bytes, long unit) {

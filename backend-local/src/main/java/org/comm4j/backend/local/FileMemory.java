@@ -1,5 +1,7 @@
 package org.comm4j.backend.local;
 
+import static java.nio.channels.FileChannel.MapMode.READ_WRITE;
+
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -78,8 +80,7 @@ final class FileMemory implements RankMemory {
     var memory = new FileMemory(rank, layout, place, calls, channel, descriptor);
     try {
       // Mapping makes the file as large as the mapping.
-      memory.blocks[rank] =
-          channel.map(FileChannel.MapMode.READ_WRITE, 0, layout.blockBytes(), memory.arena);
+      memory.blocks[rank] = memory.mapBlock(rank, channel);
       memory.reserve(0, layout.controlBytes());
       return memory;
     } catch (IOException | RuntimeException e) {
@@ -96,13 +97,13 @@ final class FileMemory implements RankMemory {
     try (FileChannel theirs =
         FileChannel.open(
             file, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
-      if (theirs.size() != layout.blockBytes()) {
+      if (theirs.size() != layout.storageBytes()) {
         throw new FileSystemException(
             file.toString(),
             null,
-            "%d bytes (expected: %d)".formatted(theirs.size(), layout.blockBytes()));
+            "%d bytes (expected: %d)".formatted(theirs.size(), layout.storageBytes()));
       }
-      blocks[peer] = theirs.map(FileChannel.MapMode.READ_WRITE, 0, layout.blockBytes(), arena);
+      blocks[peer] = mapBlock(peer, theirs);
     }
   }
 
@@ -121,8 +122,9 @@ final class FileMemory implements RankMemory {
     if (bytes == 0) {
       return;
     }
-    int end = page(offset + bytes - 1) + 1;
-    int from = reserved.nextClearBit(page(offset));
+    long start = BlockLayout.blockAt(rank) + offset;
+    int end = page(start + bytes - 1) + 1;
+    int from = reserved.nextClearBit(page(start));
     while (from < end) {
       int until = reserved.nextSetBit(from);
       until = until < 0 ? end : Math.min(until, end);
@@ -140,7 +142,8 @@ final class FileMemory implements RankMemory {
           .reinterpret(bytes, owner, null);
     }
     try {
-      return undisturbed(() -> channel.map(FileChannel.MapMode.READ_WRITE, offset, bytes, owner));
+      return undisturbed(
+          () -> channel.map(READ_WRITE, BlockLayout.blockAt(rank) + offset, bytes, owner));
     } catch (IOException e) {
       throw new TransportFailedException(
           "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
@@ -161,6 +164,11 @@ final class FileMemory implements RankMemory {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private MemorySegment mapBlock(int peer, FileChannel file) throws IOException {
+    return file.map(READ_WRITE, 0, layout.storageBytes(), arena)
+        .asSlice(BlockLayout.blockAt(peer), layout.blockBytes());
   }
 
   /// The descriptor must not be used after it was closed: it may be another file's.

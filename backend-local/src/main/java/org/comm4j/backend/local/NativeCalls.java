@@ -156,9 +156,9 @@ final class NativeCalls {
   }
 
   /// Asks for huge pages; a wish.
-  void adviseHuge(MemorySegment segment) {
+  void adviseHuge(MemorySegment start, long bytes) {
     try {
-      int ignored = (int) madvise.invokeExact(segment, segment.byteSize(), MADV_HUGEPAGE);
+      int ignored = (int) madvise.invokeExact(start, bytes, MADV_HUGEPAGE);
     } catch (Throwable e) {
       throw failed(e);
     }

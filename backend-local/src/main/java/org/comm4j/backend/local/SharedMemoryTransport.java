@@ -125,7 +125,9 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
       // The next poll begins with the next peer, so that a busy one can't use up every limit.
       RingReader reader = peers[turn];
       turn = turn + 1 == peers.length ? 0 : turn + 1;
-      delivered += drain(reader, handler, limit - delivered);
+      if (reader.isReady()) {
+        delivered += drain(reader, handler, limit - delivered);
+      }
     }
     return delivered;
   }

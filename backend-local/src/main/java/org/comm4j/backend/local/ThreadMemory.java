@@ -27,12 +27,11 @@ final class ThreadMemory implements RankMemory {
   /// @return empty when there is not so much address space
   static Optional<List<RankMemory>> group(BlockLayout layout, NativeCalls calls) {
     return calls
-        .mapAnonymous(layout.ranks() * layout.blockBytes())
+        .mapAnonymous(layout.ranks() * layout.storageBytes())
         .map(all -> {
           var shared = new Shared(all, calls, new AtomicInteger(layout.ranks()));
           var group = new ArrayList<RankMemory>();
           for (int rank = 0; rank < layout.ranks(); rank++) {
-            calls.adviseHuge(shared.window(rank, layout));
             group.add(new ThreadMemory(rank, layout, shared));
           }
           return group;
@@ -41,15 +40,23 @@ final class ThreadMemory implements RankMemory {
 
   @Override
   public MemorySegment block(int peer) {
-    return part(peer * layout.blockBytes(), layout.blockBytes(), arena);
+    return part(peer, 0, layout.blockBytes(), arena);
+  }
+
+  /// Nothing has to be done, but what is large is better in huge pages.
+  @Override
+  public void reserve(long offset, long bytes) {
+    long address = block(rank).address() + offset;
+    long start = BlockLayout.roundUp(address, BlockLayout.HUGE_PAGE_BYTES);
+    long end = (address + bytes) & -BlockLayout.HUGE_PAGE_BYTES;
+    if (start < end) {
+      shared.calls().adviseHuge(MemorySegment.ofAddress(start), end - start);
+    }
   }
 
   @Override
-  public void reserve(long offset, long bytes) {}
-
-  @Override
   public MemorySegment map(long offset, long bytes, Arena owner) {
-    return part(rank * layout.blockBytes() + offset, bytes, owner);
+    return part(rank, offset, bytes, owner);
   }
 
   @Override
@@ -60,19 +67,17 @@ final class ThreadMemory implements RankMemory {
     }
   }
 
-  private MemorySegment part(long offset, long bytes, Arena owner) {
+  private MemorySegment part(int peer, long offset, long bytes, Arena owner) {
     if (!arena.scope().isAlive()) {
       throw new IllegalStateException("rank %d's memory is closed".formatted(rank));
     }
-    return MemorySegment.ofAddress(shared.all().address() + offset).reinterpret(bytes, owner, null);
+    long block = peer * layout.storageBytes() + BlockLayout.blockAt(peer);
+    return MemorySegment.ofAddress(shared.all().address() + block + offset)
+        .reinterpret(bytes, owner, null);
   }
 
   /// What the ranks have in common.
   private record Shared(MemorySegment all, NativeCalls calls, AtomicInteger users) {
-    MemorySegment window(int rank, BlockLayout layout) {
-      return all.asSlice(rank * layout.blockBytes() + layout.windowAt(), layout.windowBytes());
-    }
-
     void release() {
       if (users.decrementAndGet() == 0) {
         calls.unmap(all);
