@@ -379,7 +379,7 @@ final class CheckedCommunicator implements Communicator {
     CommException failure = backend.failure();
     if (failure != null) {
       gate.leave();
-      throw failure;
+      throw gate.isOpen() ? failure : gate.closed(call);
     }
   }
 

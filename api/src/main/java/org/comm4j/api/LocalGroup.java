@@ -169,6 +169,15 @@ public final class LocalGroup implements AutoCloseable {
             : Choice.bestOfThreads(found));
   }
 
+  /// Drives a group that a backend has made already: for tests of a backend, which need not be
+  /// found then.
+  ///
+  /// @param group closed with what is made here
+  /// @return the group; the caller closes it
+  public static LocalGroup of(RankGroup group) {
+    return new LocalGroup(group);
+  }
+
   private static LocalGroup open(int size, CommConfig config, List<Found> found, Found backend) {
     if (size < 1) {
       throw new IllegalArgumentException("size: %d (expected: at least 1)".formatted(size));

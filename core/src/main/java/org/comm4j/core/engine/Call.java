@@ -24,6 +24,7 @@ abstract class Call implements Pending {
   private volatile @Nullable Thread waiter;
   private final List<Runnable> actions = new ArrayList<>(0);
   private long warnNs;
+  private long askNs;
 
   /// @param boundTo the only thread that may touch the memory, or null for any
   Call(Context context, Operation operation, @Nullable Thread boundTo) {
@@ -33,6 +34,7 @@ abstract class Call implements Pending {
     this.boundTo = boundTo;
     this.startNs = engine.nanoTime();
     this.warnNs = startNs + Engine.STALL_WARNING_NS;
+    this.askNs = startNs + Engine.ASK_NS;
   }
 
   /// Does what can be done now.
@@ -85,6 +87,21 @@ abstract class Call implements Pending {
     BitSet ranks = new BitSet();
     missing(ranks);
     return ranks.stream().boxed().toList();
+  }
+
+  /// Who has not come, to be named at the deadline.
+  List<Integer> late() {
+    return missing();
+  }
+
+  /// Whether it is time to ask peers where they are.
+  final boolean isSlow() {
+    long now = engine.nanoTime();
+    if (now - askNs < 0) {
+      return false;
+    }
+    askNs = now + Math.max(Engine.ASK_NS, engine.timeoutNs() / 8);
+    return true;
   }
 
   /// Whether the call reads or writes a part of this memory.

@@ -3,7 +3,9 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.comm4j.api.Collective;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.core.schedule.CollectiveKind;
@@ -27,6 +29,7 @@ final class CollectiveCall extends Call {
   private final PeerTable<int[]> numbers; // {next to send, next to receive} per peer
   private final long firstStage;
 
+  private boolean begun;
   private int roundIndex;
   private @Nullable Round round;
   private int stepIndex;
@@ -35,6 +38,8 @@ final class CollectiveCall extends Call {
   private final List<Incoming> incoming = new ArrayList<>(2);
   private long lastDirect = -1; // the last index at which peers read memory of the caller
   private @Nullable Step blockedAt;
+  private final Map<Integer, BitSet> present =
+      new HashMap<>(0); // whom those that have come wait for
 
   /// @param firstStage the index of the plan's first stage in the lane
   CollectiveCall(
@@ -93,6 +98,12 @@ final class CollectiveCall extends Call {
   @Override
   boolean advance() {
     boolean moved = false;
+    if (!begun) {
+      begun = true;
+      if (usesPeerMemory()) {
+        context.lane().begin(signature, sequence, firstStage, plan.stages());
+      }
+    }
     while (!hasEnded()) {
       if (round == null) {
         if (roundIndex == plan.rounds()) {
@@ -172,6 +183,10 @@ final class CollectiveCall extends Call {
     if (!lane.isFree(index)) {
       return false;
     }
+    int suspect = index < 2 ? -1 : lane.suspect(index - 2);
+    if (suspect >= 0) {
+      context.inquire(suspect, lane.sequence(index - 2));
+    }
     MemorySegment data = buffers.memory(slice);
     WindowBuffer buffer = buffers.isConstant(slice) ? engine.bufferOf(data) : null;
     long where;
@@ -229,9 +244,18 @@ final class CollectiveCall extends Call {
   private void receive(int peer, Step step, Slice slice, Step.Wire wire) {
     Incoming message = new Incoming(peer, numbers.get(peer)[1]++, step, slice, wire);
     incoming.add(message);
+    takeEarly(message);
+  }
+
+  /// Takes what came before this step was ready, or while another thread polled that may not touch
+  /// the memory.
+  ///
+  /// @return whether there was anything
+  private boolean takeEarly(Incoming message) {
+    int peer = message.peer;
     Early early = context.takeEarly(peer, sequence, message.number);
     if (early == null) {
-      return;
+      return false;
     }
     check(peer, early.what(), early.count(), early.detail(), message);
     for (Early.Payload payload : early.payloads()) {
@@ -246,10 +270,16 @@ final class CollectiveCall extends Call {
     if (message.done) {
       incoming.remove(message);
     }
+    return true;
   }
 
   private boolean advanceMessages() {
     boolean moved = false;
+    if (isBound()) {
+      for (Incoming message : List.copyOf(incoming)) {
+        moved |= takeEarly(message);
+      }
+    }
     for (int i = 0; i < outgoing.size(); i++) {
       Outgoing message = outgoing.get(i);
       moved |= message.advance(engine.header());
@@ -272,6 +302,9 @@ final class CollectiveCall extends Call {
       return false;
     }
     check(peer, what, count, detail, message);
+    if (isBound()) {
+      takeEarly(message);
+    }
     consume(message, payload);
     if (message.done) {
       incoming.remove(message);
@@ -392,6 +425,57 @@ final class CollectiveCall extends Call {
         ranks.set(peer);
       }
     }
+  }
+
+  /// Asks those that this call waits for, and those that they say they wait for, whether they have
+  /// come; again each time.
+  void inquire() {
+    for (int peer : chain(false)) {
+      context.inquire(peer, sequence, signature);
+    }
+  }
+
+  /// A peer has come.
+  ///
+  /// @param waitsFor whom it waits for, or -1
+  /// @param number 0 for the first that it names
+  void isPresent(int peer, int waitsFor, long number) {
+    BitSet others = present.computeIfAbsent(peer, _ -> new BitSet());
+    if (number == 0) {
+      others.clear();
+    }
+    if (waitsFor >= 0 && waitsFor < context.size()) {
+      others.set(waitsFor);
+    }
+  }
+
+  /// Who has not come, as far as is known.
+  @Override
+  List<Integer> late() {
+    List<Integer> absent = chain(true);
+    return absent.isEmpty() ? missing() : absent;
+  }
+
+  /// Who this call waits for, and who they wait for, and so on.
+  ///
+  /// @param absent only those that have not come
+  private List<Integer> chain(boolean absent) {
+    BitSet found = new BitSet();
+    BitSet next = new BitSet();
+    missing(next);
+    next.clear(context.rank());
+    for (int peer = next.nextSetBit(0); peer >= 0; peer = next.nextSetBit(0)) {
+      next.clear(peer);
+      if (!found.get(peer)) {
+        found.set(peer);
+        BitSet others = present.get(peer);
+        if (others != null) {
+          next.or(others);
+          next.clear(context.rank());
+        }
+      }
+    }
+    return found.stream().filter(peer -> !absent || !present.containsKey(peer)).boxed().toList();
   }
 
   @Override

@@ -19,6 +19,10 @@ import org.jspecify.annotations.Nullable;
 /// One communicator inside the engine: its ranks, its calls in flight, what came early, and whether
 /// it is broken. Guarded by the engine's lock, but for [#failure()].
 final class Context {
+  // How many calls back a peer that waits can be told that it calls something else.
+  private static final int PAST = 64;
+  private static final int MOST_ANSWERS = 64;
+
   private final Engine engine;
   private final int id;
   private final String name;
@@ -32,6 +36,8 @@ final class Context {
   private final Map<Early.Key, Early> early = new HashMap<>();
   private final Messages messages;
   private final BitSet left = new BitSet();
+  private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
+  private final List<Inquiry> inquiries = new ArrayList<>();
   private long nextSequence = 1;
   private long nextStage;
   private volatile @Nullable CommException failure;
@@ -135,7 +141,8 @@ final class Context {
   }
 
   /// Numbers a collective.
-  long takeSequence() {
+  long takeSequence(CallSignature signature) {
+    past[(int) (nextSequence % past.length)] = signature;
     return nextSequence++;
   }
 
@@ -146,10 +153,29 @@ final class Context {
     return first;
   }
 
-  void add(Call call) {
-    if (!call.hasEnded()) {
-      calls.add(call);
+  /// Takes a call in and does of it what can be done now: not while another one holds the lane.
+  void start(Call call) {
+    if (call.hasEnded()) {
+      return;
     }
+    boolean waits = needsLane(call) && isLaneTaken();
+    calls.add(call);
+    if (!waits) {
+      advance(call);
+    }
+  }
+
+  private boolean isLaneTaken() {
+    for (int i = 0; i < calls.size(); i++) {
+      if (needsLane(calls.get(i))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean needsLane(Call call) {
+    return call instanceof CollectiveCall collective && collective.usesPeerMemory();
   }
 
   void ended(Call call) {
@@ -171,7 +197,7 @@ final class Context {
     boolean laneTaken = false;
     for (int i = 0; i < calls.size(); ) {
       Call call = calls.get(i);
-      boolean needsLane = call instanceof CollectiveCall collective && collective.usesPeerMemory();
+      boolean needsLane = needsLane(call);
       if (call.isHere() && !(needsLane && laneTaken)) {
         moved |= advance(call);
       }
@@ -215,6 +241,19 @@ final class Context {
     long sequence = Frame.sequence(header);
     return switch (Frame.kind(word)) {
       case Frame.COLLECTIVE -> collective(peer, header, payload, false);
+      case Frame.INQUIRY -> {
+        inquired(
+            new Inquiry(
+                peer, sequence, Frame.what(header), Frame.count(header), Frame.detail(header)));
+        yield false;
+      }
+      case Frame.PRESENT -> {
+        CollectiveCall call = find(sequence);
+        if (call != null) {
+          call.isPresent(peer, (int) Frame.what(header), Frame.count(header));
+        }
+        yield false;
+      }
       case Frame.REQUEST_COLLECTIVE -> collective(peer, header, payload, true);
       case Frame.GRANT_COLLECTIVE -> {
         CollectiveCall call = find(sequence);
@@ -258,6 +297,10 @@ final class Context {
     long detail = Frame.detail(header);
     CollectiveCall call = find(sequence);
     if (call == null && sequence < nextSequence) {
+      CallSignature mine = past(sequence);
+      if (mine != null && (mine.what() != what || mine.detail() != detail)) {
+        throw new MismatchedCallException(mine.difference(rank, peer, sequence, what, count));
+      }
       throw new MismatchedCallException(
           "rank %d's collective #%d is %s but rank %d has ended its #%d without a message from it"
               .formatted(peer, sequence, CallSignature.describe(what, count), rank, sequence));
@@ -277,6 +320,79 @@ final class Context {
     }
     waiting.add(payload, Frame.isCredited(Frame.word(header)));
     return true;
+  }
+
+  /// Asks a peer what it has called as its collective of that number; if it was something else, it
+  /// says so by breaking the communicator.
+  void inquire(int peer, long sequence) {
+    CallSignature mine = past(sequence);
+    if (mine != null) {
+      inquire(peer, sequence, mine);
+    }
+  }
+
+  void inquire(int peer, long sequence, CallSignature mine) {
+    link(peer)
+        .control(
+            engine.header(),
+            Frame.word(Frame.INQUIRY, 0, 0, id),
+            sequence,
+            mine.what(),
+            mine.count(),
+            mine.detail());
+  }
+
+  /// A peer waits in a collective for this rank.
+  private record Inquiry(int peer, long sequence, long what, long count, long detail) {}
+
+  private void inquired(Inquiry inquiry) {
+    if (inquiry.sequence() >= nextSequence) {
+      inquiries.remove(inquiry); // it asks again now and then
+      inquiries.add(inquiry);
+      return;
+    }
+    CallSignature mine = past(inquiry.sequence());
+    if (mine != null
+        && (mine.what() != inquiry.what()
+            || mine.count() != inquiry.count()
+            || mine.detail() != inquiry.detail())) {
+      throw new MismatchedCallException(
+          mine.difference(
+              rank, inquiry.peer(), inquiry.sequence(), inquiry.what(), inquiry.count()));
+    }
+    CollectiveCall call = find(inquiry.sequence());
+    List<Integer> missing = call == null ? List.of() : call.missing();
+    answer(inquiry, 0, missing.isEmpty() ? -1 : missing.getFirst());
+    for (int i = 1; i < Math.min(missing.size(), MOST_ANSWERS); i++) {
+      answer(inquiry, i, missing.get(i));
+    }
+  }
+
+  /// What this rank has called as its collective of that number; null if that was long ago.
+  private @Nullable CallSignature past(long sequence) {
+    return nextSequence - sequence <= past.length ? past[(int) (sequence % past.length)] : null;
+  }
+
+  private void answer(Inquiry inquiry, int number, int missing) {
+    link(inquiry.peer())
+        .control(
+            engine.header(),
+            Frame.word(Frame.PRESENT, 0, 0, id),
+            inquiry.sequence(),
+            missing,
+            number,
+            0);
+  }
+
+  /// Answers those who waited for this collective to be started here.
+  void started(CollectiveCall started) {
+    if (inquiries.isEmpty()) {
+      return;
+    }
+    List<Inquiry> now =
+        inquiries.stream().filter(each -> each.sequence() == started.sequence()).toList();
+    inquiries.removeAll(now);
+    now.forEach(this::inquired);
   }
 
   private @Nullable CollectiveCall find(long sequence) {
@@ -405,6 +521,19 @@ final class Context {
     }
   }
 
+  /// Tells the others if this rank leaves in the middle of a collective, for which they would wait.
+  private void leave() {
+    for (Call call : calls) {
+      if (failure == null && call instanceof CollectiveCall) {
+        String message = "rank %d closed '%s' during %s".formatted(rank, name, call.describe());
+        engine
+            .session()
+            .abort(scope, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
+        return;
+      }
+    }
+  }
+
   /// Ends the communicator on this rank.
   void close() {
     if (!closed) {
@@ -412,6 +541,7 @@ final class Context {
       if (lane != null && !calls.isEmpty()) {
         lane.revoke(); // peers may still read what the user will change now
       }
+      leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
     }
   }

@@ -28,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// needs it starts. Everything else is called by threads that wait for something.
 final class Engine {
   static final long STALL_WARNING_NS = 30_000_000_000L;
+  static final long ASK_NS = 100_000_000;
 
   private static final System.Logger LOG = System.getLogger(Engine.class.getName());
 
@@ -393,7 +394,7 @@ final class Engine {
     if (contradiction != null) {
       context.breakWith(new MismatchedCallException(contradiction), true);
     } else if (now - call.deadlineNs() >= 0) {
-      List<Integer> missing = call.missing();
+      List<Integer> missing = call.late();
       context.breakWith(
           new CollectiveTimeoutException(
               missing,
@@ -405,6 +406,8 @@ final class Engine {
                       context.name(),
                       missing)),
           true);
+    } else if (call instanceof CollectiveCall collective && collective.isSlow()) {
+      collective.inquire();
     } else if (call.isStalled()) {
       LOG.log(
           System.Logger.Level.WARNING,
@@ -413,7 +416,7 @@ final class Engine {
           call.elapsedNs() / 1_000_000_000,
           call.describe(),
           context.name(),
-          call.missing());
+          call.late());
     }
   }
 

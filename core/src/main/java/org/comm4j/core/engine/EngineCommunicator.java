@@ -58,6 +58,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final Context context;
   private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
   private @Nullable EngineSharedMemory sharedMemory;
+  private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
   private volatile boolean closed;
 
@@ -206,8 +207,10 @@ public final class EngineCommunicator implements BackendCommunicator {
             case Collective collective -> start(collective, purpose);
             case PointToPoint message -> start(message);
           };
-      context.add(call);
-      context.advance(call);
+      context.start(call);
+      if (call instanceof CollectiveCall collective) {
+        context.started(collective);
+      }
       return call;
     } catch (MismatchedCallException mismatch) {
       context.breakWith(mismatch, true);
@@ -242,7 +245,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     return new CollectiveCall(
         context,
         call,
-        context.takeSequence(),
+        context.takeSequence(signature),
         signature,
         plan,
         buffers,
@@ -286,10 +289,8 @@ public final class EngineCommunicator implements BackendCommunicator {
             send(
                 operation,
                 new PointToPoint.Send(both.output(), both.destination(), both.sendTag()));
-        for (Call part : List.of(receive, send)) {
-          context.add(part);
-          context.advance(part);
-        }
+        context.start(receive);
+        context.start(send);
         yield new ExchangeCall(context, both, send, receive);
       }
       case PointToPoint.Probe probe -> new ProbeCall(context, probe);
@@ -506,13 +507,12 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       checkUsable("allocate");
       Windows windows = engine.windows();
-      if (windows == null || bytes == 0) {
-        return new PlainBuffer(engine, type, count);
-      }
-      Windows.Range range = windows.take(bytes);
-      WindowBuffer buffer =
-          new WindowBuffer(engine, windows, range, windows.map(range), type, count);
-      windows.add(buffer);
+      buffers.removeIf(EngineBuffer::isClosed);
+      EngineBuffer buffer =
+          windows == null || bytes == 0
+              ? PlainBuffer.allocate(engine, type, count)
+              : WindowBuffer.allocate(engine, windows, type, count);
+      buffers.add(buffer);
       return buffer;
     } finally {
       engine.unlock();
@@ -585,6 +585,14 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (provider != null) {
       provider.close();
     }
+    boolean inUse = !callsInFlight().isEmpty();
     engine.remove(context);
+    engine.lock();
+    try {
+      buffers.forEach(buffer -> buffer.end(inUse));
+      buffers.clear();
+    } finally {
+      engine.unlock();
+    }
   }
 }

@@ -21,6 +21,12 @@ import org.comm4j.core.transport.Transport;
 /// by CREDIT when they are consumed. Who runs out of it sends a REQUEST for its message, which costs
 /// nothing, and goes on when GRANTed, that is when the receiver has a place for the rest of it. So no
 /// receiver ever has to leave a payload in the transport, and none can block another behind it.
+///
+/// A collective that gets nowhere for a while asks those that it waits for with an INQUIRY, which has
+/// what it calls. Who has started that collective too compares, and answers with PRESENT frames, one for
+/// each rank that it waits for itself (in `what`, else -1; numbered in `count`), others when they come.
+/// So ranks that disagree find out even where neither sends the other anything, and at the deadline it is
+/// known who has not come.
 final class Frame {
   static final int COLLECTIVE = 1;
   static final int MESSAGE = 2;
@@ -29,6 +35,8 @@ final class Frame {
   static final int GRANT_COLLECTIVE = 5;
   static final int GRANT_MESSAGE = 6;
   static final int CREDIT = 7;
+  static final int INQUIRY = 8;
+  static final int PRESENT = 9;
 
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;

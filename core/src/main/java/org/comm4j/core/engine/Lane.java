@@ -15,6 +15,11 @@ import org.comm4j.core.transport.PeerMemory;
 /// is done with i: that is also what makes a staging area free.
 ///
 ///     line: flag (release) │ sequence │ what │ count │ detail │ where in the window
+///     done: flag (release) │ revoked  │ digests of the last [#DIGESTS] indexes
+///
+/// A digest is of all calls that went by the lane up to that index. Ranks that call different things need not wait for
+/// each other's lines (two that each take the other one for the root of a gather do not); their
+/// digests differ, and whoever publishes next compares them.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
   private static final int INDEX_BITS = 40;
@@ -24,6 +29,8 @@ final class Lane {
   private static final long DETAIL = 32;
   private static final long WHERE = 40;
   private static final long REVOKED = 8; // in the line that says done
+  private static final long DIGEST = 16;
+  private static final int DIGESTS = 4; // a power of two
 
   private final PeerMemory memory;
   private final WindowLayout layout;
@@ -32,6 +39,10 @@ final class Lane {
   private final int rank;
   private final long base;
   private final MemorySegment own;
+  private final long[] digests = new long[2 * DIGESTS];
+  private final long[] sequences = new long[2 * DIGESTS];
+  private long digest;
+  private long lastDone = -1;
   private long lastPublished = -1;
 
   /// @param members world ranks
@@ -49,6 +60,43 @@ final class Lane {
 
   int number() {
     return number;
+  }
+
+  /// Takes a call into the digest; calls come in their order.
+  ///
+  /// @param first of its indexes
+  void begin(CallSignature call, long sequence, long first, int stages) {
+    digest = 31 * (31 * (31 * digest + call.what()) + call.count()) + call.detail();
+    for (long index = Math.max(first, first + stages - digests.length);
+        index < first + stages;
+        index++) {
+      digests[(int) (index % digests.length)] = digest;
+      sequences[(int) (index % sequences.length)] = sequence;
+    }
+  }
+
+  /// A peer that seems to have called something else up to `index`, with which it is done; -1 if
+  /// there is none. It may be a false alarm.
+  int suspect(long index) {
+    for (int peer = 0; peer < members.length; peer++) {
+      if (peer == rank) {
+        continue;
+      }
+      long line = layout.done(number);
+      long slot = line + DIGEST + (index & DIGESTS - 1) * Long.BYTES;
+      boolean differs =
+          window(peer).get(JAVA_LONG, slot) != digests[(int) (index % digests.length)];
+      VarHandle.acquireFence();
+      if (differs && flag(peer, line) < base + index + 1 + DIGESTS) {
+        return peer;
+      }
+    }
+    return -1;
+  }
+
+  /// The number of the collective that published at this index, one of the last few.
+  long sequence(long index) {
+    return sequences[(int) (index % sequences.length)];
   }
 
   /// Whether every rank is done with what stands in the line that `index` will use.
@@ -147,6 +195,13 @@ final class Lane {
   }
 
   void done(long index) {
+    for (long each = Math.max(lastDone + 1, index - DIGESTS + 1); each <= index; each++) {
+      own.set(
+          JAVA_LONG,
+          layout.done(number) + DIGEST + (each & DIGESTS - 1) * Long.BYTES,
+          digests[(int) (each % digests.length)]);
+    }
+    lastDone = index;
     FLAG.setRelease(own, layout.done(number), base + index + 1);
     wakePeers();
   }

@@ -2,21 +2,35 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
+import org.comm4j.api.TransportFailedException;
 
 /// A buffer where peers can't read memory anyway: native memory of its own.
-final class PlainBuffer implements CommBuffer {
+final class PlainBuffer implements EngineBuffer {
   private final Engine engine;
-  private final Arena arena = Arena.ofShared();
+  private final Arena arena;
   private final CommData data;
   private final MemorySegment segment;
 
-  PlainBuffer(Engine engine, DataType type, long count) {
+  private PlainBuffer(Engine engine, Arena arena, DataType type, long count) {
     this.engine = engine;
+    this.arena = arena;
     this.segment = arena.allocate(type.bytes(count), 64);
     this.data = CommData.of(type, segment);
+  }
+
+  static PlainBuffer allocate(Engine engine, DataType type, long count) {
+    Arena arena = Arena.ofShared();
+    try {
+      return new PlainBuffer(engine, arena, type, count);
+    } catch (OutOfMemoryError | IllegalArgumentException e) { // the latter for absurd sizes
+      arena.close();
+      throw new TransportFailedException(
+          "allocate: %d bytes do not fit in the native memory of this process (%s); close buffers, or raise what limits it"
+              .formatted(type.bytes(count), e.getMessage()),
+          e);
+    }
   }
 
   @Override
@@ -31,12 +45,24 @@ final class PlainBuffer implements CommBuffer {
   public void close() {
     engine.lock();
     try {
-      if (segment.scope().isAlive()) {
+      if (!isClosed()) {
         engine.checkUnused(segment, data);
         arena.close();
       }
     } finally {
       engine.unlock();
+    }
+  }
+
+  @Override
+  public boolean isClosed() {
+    return !segment.scope().isAlive();
+  }
+
+  @Override
+  public void end(boolean inUse) {
+    if (!isClosed()) {
+      arena.close();
     }
   }
 }

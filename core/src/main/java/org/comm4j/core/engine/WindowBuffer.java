@@ -1,14 +1,13 @@
 package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
-import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.core.transport.PeerMemory;
 
 /// A buffer inside this rank's window: peers read it where it is.
-final class WindowBuffer implements CommBuffer {
+final class WindowBuffer implements EngineBuffer {
   private final Engine engine;
   private final Windows windows;
   private final Windows.Range range;
@@ -17,7 +16,7 @@ final class WindowBuffer implements CommBuffer {
   private final HostData data;
   private volatile boolean closed;
 
-  WindowBuffer(
+  private WindowBuffer(
       Engine engine,
       Windows windows,
       Windows.Range range,
@@ -30,6 +29,13 @@ final class WindowBuffer implements CommBuffer {
     this.extent = extent;
     this.segment = extent.segment();
     this.data = CommData.of(type, segment.asSlice(0, type.bytes(count)));
+  }
+
+  static WindowBuffer allocate(Engine engine, Windows windows, DataType type, long count) {
+    Windows.Range range = windows.take(type.bytes(count));
+    WindowBuffer buffer = new WindowBuffer(engine, windows, range, windows.map(range), type, count);
+    windows.add(buffer);
+    return buffer;
   }
 
   @Override
@@ -63,6 +69,21 @@ final class WindowBuffer implements CommBuffer {
       windows.giveBack(range);
     } finally {
       engine.unlock();
+    }
+  }
+
+  @Override
+  public boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  public void end(boolean inUse) {
+    if (!closed) {
+      release();
+      if (!inUse) {
+        windows.giveBack(range);
+      }
     }
   }
 
