@@ -3,6 +3,7 @@ import org.jspecify.annotations.NullMarked;
 /// The conformance kit: contracts as JUnit 5 classes that every backend extends.
 @NullMarked
 module org.comm4j.tck {
+  requires java.logging;
   requires transitive org.assertj.core;
   requires transitive org.comm4j.core;
   requires transitive org.junit.jupiter.api;

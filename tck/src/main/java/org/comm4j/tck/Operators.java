@@ -11,11 +11,11 @@ final class Operators {
 
   /// Composes affine maps `x → m·x + b` modulo 2^32: associative, but not commutative, so it tells
   /// in which order ranks were combined. Elements are sequences of maps, each of two ints.
-  static final ReduceOp AFFINE = ReduceOp.of("affine", Operators::affine);
+  static final ReduceOp AFFINE = ReduceOp.of("affine", Operators::combineAffine);
 
   private Operators() {}
 
-  private static void affine(
+  static void combineAffine(
       MemorySegment source, MemorySegment accumulator, DataType type, long count) {
     for (long at = 0; at < type.bytes(count); at += 8) {
       int m = accumulator.get(INT, at);

@@ -261,6 +261,17 @@ public final class Oracle {
     return (bits & signBit) != 0 ? -value : value;
   }
 
+  /// {@return the largest finite value of a float}
+  ///
+  /// @param type a float
+  static double largest(DataType type) {
+    return switch (type) {
+      case FLOAT64 -> Double.MAX_VALUE;
+      case FLOAT32 -> Float.MAX_VALUE;
+      default -> Format.of(type).largest;
+    };
+  }
+
   /// {@return the bits of the nearest float, of two the even one} NaN is canonical; what is too
   /// large is infinite, in E4M3 the largest finite value.
   ///

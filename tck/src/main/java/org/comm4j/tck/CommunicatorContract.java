@@ -1,0 +1,222 @@
+package org.comm4j.tck;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+
+/// The rules of `docs/contract.md` as tests of a backend. Its own tests extend this class and say
+/// how to make a group whose ranks are threads:
+///
+///     class MyBackendTest extends CommunicatorContract {
+///       @Override
+///       protected LocalGroup open(int size, CommConfig config) {
+///         return ThreadGroups.open(new MyProvider(), size, config);
+///       }
+///     }
+///
+/// Each rule's checks run on a group of their own. What the backend declares it can't do or keep
+/// ([Capabilities]) is skipped with that reason. Failures print a seed (`-Dcomm4j.seed=…` repeats
+/// it, `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
+/// [LiveVerification] checks the same.
+public abstract class CommunicatorContract {
+  private final long seed = Long.getLong("comm4j.seed", 4242);
+  private final String only = System.getProperty("comm4j.check", ".*");
+
+  /// For subclasses.
+  protected CommunicatorContract() {}
+
+  /// Makes a new group; called from one thread.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param config to be used as it is
+  /// @return the group; the contract closes it
+  /// @throws Exception if it can't; the test fails
+  protected abstract LocalGroup open(int size, CommConfig config) throws Exception;
+
+  /// {@return the configuration that tests start from} Options of the backend go here.
+  protected CommConfig config() {
+    return CommConfig.builder().timeout(Duration.ofSeconds(15)).build();
+  }
+
+  /// {@return how many ranks most tests have}
+  protected int size() {
+    return 4;
+  }
+
+  /// {@return the bound of one test}
+  protected Duration bound() {
+    return Duration.ofSeconds(60);
+  }
+
+  /// {@return which checks}
+  List<LiveCheck> checks() {
+    return LiveCheck.ofCommunicators();
+  }
+
+  /// {@return a test for each check}
+  @TestFactory
+  Stream<DynamicTest> rules() {
+    return checks().stream().filter(this::isWanted).map(check -> test(check, size()));
+  }
+
+  /// {@return the checks of collectives for other sizes of group}
+  @TestFactory
+  Stream<DynamicTest> sizes() {
+    return IntStream.of(1, 2, 3, 5)
+        .boxed()
+        .flatMap(size ->
+            checks().stream()
+                .filter(check -> check.method().getDeclaringClass() == CollectiveChecks.class)
+                .filter(this::isWanted)
+                .map(check -> test(check, size)));
+  }
+
+  /// Groups that were used and closed are gone: their threads, their descriptors.
+  @Rule({"L6", "L8"})
+  @Test
+  void closedGroups_leaveNothing() throws Exception {
+    useAndClose();
+    Set<Thread> threads = Thread.getAllStackTraces().keySet();
+    long descriptors = descriptors();
+    for (int i = 0; i < 10; i++) {
+      useAndClose();
+    }
+    Expect.eventually(
+        "L6",
+        "no thread but those before",
+        () -> threads.containsAll(Thread.getAllStackTraces().keySet()));
+    Expect.eventually("L6", "no descriptor more than before", () -> descriptors() <= descriptors);
+  }
+
+  private void useAndClose() throws Exception {
+    try (LocalGroup group = open(size(), config());
+        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      List<Callable<Void>> bodies = new ArrayList<>();
+      for (Communicator comm : group.communicators()) {
+        bodies.add(() -> {
+          try (Communicator copy = comm.duplicate()) {
+            copy.start(new Collective.Barrier()).toCompletableFuture().join();
+            LiveRank.works("L6", copy);
+          }
+          return null;
+        });
+      }
+      for (Future<Void> body : threads.invokeAll(bodies)) {
+        body.get();
+      }
+    }
+  }
+
+  /// How many files this process has open; 0 where nothing says so.
+  private static long descriptors() {
+    Path own = Path.of("/proc/self/fd");
+    if (!Files.isDirectory(own)) {
+      return 0;
+    }
+    try (Stream<Path> files = Files.list(own)) {
+      return files.count();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// A communicator that nobody closes and nobody holds says so once, and is closed.
+  @Rule("L7")
+  @Test
+  void unclosed_collected_warnsOnce() throws Exception {
+    List<String> warnings = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord each) {
+            if (String.valueOf(each.getMessage()).contains("dropped without close()")) {
+              warnings.add(each.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger("org.comm4j.api");
+    logger.addHandler(handler);
+    logger.setUseParentHandlers(false);
+    try (LocalGroup group = open(1, config())) {
+      String name = dropOne(group.communicator(0));
+      Expect.eventually(
+          "L7",
+          "a warning that names " + name,
+          () -> {
+            System.gc();
+            return warnings.stream().anyMatch(each -> each.contains("'" + name + "'"));
+          });
+      long named = warnings.stream().filter(each -> each.contains("'" + name + "'")).count();
+      Expect.equal("L7", "warnings", named, 1L);
+      LiveRank.works("L7", group.communicator(0));
+    } finally {
+      logger.setUseParentHandlers(true);
+      logger.removeHandler(handler);
+    }
+  }
+
+  private static String dropOne(Communicator comm) {
+    return comm.duplicate().name();
+  }
+
+  private boolean isWanted(LiveCheck check) {
+    return check.toString().matches(only);
+  }
+
+  private DynamicTest test(LiveCheck check, int size) {
+    return DynamicTest.dynamicTest(
+        check + " on " + size + " ranks", () -> run(check, Math.max(size, least(check))));
+  }
+
+  private int least(LiveCheck check) {
+    return size() == 1 ? 1 : check.needs().ranks();
+  }
+
+  /// Runs one check.
+  ///
+  /// @throws RuleViolation if a rule is broken
+  void run(LiveCheck check, int size) throws Exception {
+    CommConfig config = check.needs().setting().apply(config());
+    LocalGroup group = open(size, config);
+    Communicator first = group.communicator(0);
+    var reason = check.notRun(first.capabilities(), size, config, true);
+    if (reason.isPresent()) {
+      group.close();
+      Assumptions.abort(check + ": " + reason.get());
+    }
+    try {
+      RankThreads.run(check, group, config, seed, bound());
+    } catch (AssertionError e) {
+      e.addSuppressed(new AssertionError(check + " on " + size + " ranks, seed " + seed));
+      throw e;
+    }
+  }
+}

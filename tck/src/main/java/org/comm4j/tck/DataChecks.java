@@ -1,0 +1,299 @@
+package org.comm4j.tck;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+
+/// Data: types, views, and memory that communicators allocate.
+final class DataChecks {
+  private DataChecks() {}
+
+  @Rule("D1")
+  static void types_idsAndSizes_areStable(LiveRank r) {
+    Map<Integer, String> expected = new LinkedHashMap<>();
+    String[] values = {
+      "0 FLOAT64 8",
+      "1 FLOAT32 4",
+      "2 FLOAT16 2",
+      "3 BFLOAT16 2",
+      "4 FLOAT8_E4M3 1",
+      "5 FLOAT8_E5M2 1",
+      "10 INT64 8",
+      "11 INT32 4",
+      "12 INT16 2",
+      "13 INT8 1",
+      "20 UINT64 8",
+      "21 UINT32 4",
+      "22 UINT16 2",
+      "23 UINT8 1",
+      "30 BOOL 1",
+      "40 COMPLEX64 8",
+      "41 COMPLEX128 16"
+    };
+    for (String value : values) {
+      int id = Integer.parseInt(value.substring(0, value.indexOf(' ')));
+      expected.put(id, value);
+      if (id < 30) {
+        String name = value.split(" ", -1)[1];
+        expected.put(100 + id, (100 + id) + " " + name + "_PAIR 16");
+      }
+    }
+    Expect.equal("D1", "how many types", DataType.values().length, expected.size());
+    expected.forEach((id, text) -> {
+      DataType type = DataType.ofId(id);
+      Expect.equal("D1", "type", type.id() + " " + type + " " + type.bytes(), text);
+      Expect.equal("D1", "its size", type.bytes(3), 3L * type.bytes());
+    });
+    for (int id : new int[] {-1, 6, 31, 99, 130, 140, 1000}) {
+      Expect.thrown("D1", IllegalArgumentException.class, "id " + id, () -> DataType.ofId(id));
+    }
+    LiveRank.works("D1", r.comm());
+  }
+
+  @Rule({"D2", "D3", "D9"})
+  static void views_madeOfAnything_areTheSameMemory(LiveRank r) {
+    float[] array = {1, 2, 3, 4};
+    HostData view = CommData.of(array);
+    array[2] = 30;
+    Expect.equal(
+        "D2", "element 2", view.segment().getAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, 2), 30f);
+    HostData slice = view.slice(1, 2);
+    Expect.equal("D2", "count", slice.count(), 2L);
+    slice.segment().setAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, 1, 31);
+    Expect.equal("D2", "element 2", array[2], 31f);
+    Expect.equal("D2", "an empty slice", view.slice(4, 0).count(), 0L);
+    long[][] beyond = {{-1, 1}, {0, 5}, {4, 1}, {1, -1}, {Long.MAX_VALUE, 2}};
+    for (long[] wrong : beyond) {
+      var refused =
+          Expect.thrown(
+              "D2", IllegalArgumentException.class, "slice", () -> view.slice(wrong[0], wrong[1]));
+      Expect.says("A2", refused, Long.toString(wrong[0]), "expected");
+    }
+    type(CommData.of(new double[1]), DataType.FLOAT64);
+    type(CommData.of(new long[1]), DataType.INT64);
+    type(CommData.of(new int[1]), DataType.INT32);
+    type(CommData.of(new short[1]), DataType.INT16);
+    type(CommData.of(new byte[1]), DataType.INT8);
+    FloatBuffer buffer = FloatBuffer.wrap(array).position(1).limit(3);
+    HostData ofBuffer = CommData.of(buffer);
+    type(ofBuffer, DataType.FLOAT32);
+    Expect.equal("D3", "count", ofBuffer.count(), 2L);
+    Expect.equal("D3", "position", buffer.position(), 1);
+    ByteOrder other =
+        ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN
+            ? ByteOrder.BIG_ENDIAN
+            : ByteOrder.LITTLE_ENDIAN;
+    Expect.thrown(
+        "D3",
+        IllegalArgumentException.class,
+        "a buffer of the other byte order",
+        () -> CommData.of(ByteBuffer.allocate(8).order(other).asFloatBuffer()));
+    Expect.thrown(
+        "D3",
+        IllegalArgumentException.class,
+        "7 bytes as FLOAT32",
+        () -> CommData.of(DataType.FLOAT32, MemorySegment.ofArray(new byte[7])));
+    for (long count : new long[] {-1, Long.MAX_VALUE, Long.MAX_VALUE / 2, 1L << 61}) {
+      Expect.thrown(
+          "D9",
+          IllegalArgumentException.class,
+          count + " FLOAT64",
+          () -> DataType.FLOAT64.bytes(count));
+    }
+    Expect.thrown(
+        "D9",
+        IllegalArgumentException.class,
+        "a partition beyond 64 bits",
+        () ->
+            org.comm4j.api.Partition.of(
+                new long[] {Long.MAX_VALUE, 2}, new long[] {0, Long.MAX_VALUE}));
+    LiveRank.works("D2", r.comm());
+  }
+
+  private static void type(CommData data, DataType type) {
+    Expect.equal("D3", "type", data.type(), type);
+  }
+
+  @Rule({"D7", "D8", "A3"})
+  static void memory_confinedOrClosed_isRefusedWhereItMustBe(LiveRank r) throws Exception {
+    Communicator comm = r.comm();
+    try (Arena arena = Arena.ofConfined()) {
+      CommData mine = CommData.of(DataType.INT64, arena.allocate(8, 8));
+      comm.allReduce(mine, ReduceOp.SUM);
+      var refused =
+          Expect.thrown(
+              "D7",
+              IllegalArgumentException.class,
+              "an asynchronous call on confined memory",
+              () -> comm.start(new Collective.AllReduce(mine, mine, ReduceOp.SUM)));
+      Expect.says("A2", refused, "confined", "expected");
+      var prepared = comm.prepare(new Collective.AllReduce(mine, mine, ReduceOp.SUM));
+      Expect.fine("D7", "a prepared call that waits", prepared::run);
+      Expect.thrown(
+          "D7", IllegalArgumentException.class, "a prepared call that is started", prepared::start);
+      // somebody else's
+      var theirs = new Throwable[1];
+      Thread other =
+          Thread.ofPlatform()
+              .start(() -> {
+                try {
+                  comm.allReduce(mine, ReduceOp.SUM);
+                } catch (Throwable e) {
+                  theirs[0] = e;
+                }
+              });
+      other.join(Expect.SOON);
+      Expect.that(
+          "D8",
+          theirs[0] instanceof IllegalArgumentException,
+          "memory of another thread: %s",
+          theirs[0]);
+    }
+    Arena closed = Arena.ofShared();
+    CommData gone = CommData.of(DataType.INT64, closed.allocate(8, 8));
+    closed.close();
+    Expect.thrown(
+        "D8",
+        IllegalArgumentException.class,
+        "a call on closed memory",
+        () -> comm.allReduce(gone, ReduceOp.SUM));
+    Expect.thrown(
+        "D8",
+        IllegalArgumentException.class,
+        "an asynchronous call on closed memory",
+        () -> comm.start(new Collective.Broadcast(gone, 0)));
+    LiveRank.works("A3", comm);
+  }
+
+  @Rule({"D10", "D6"})
+  static void allocate_anyTypeAndCount_isZeroedAndLocal(LiveRank r) {
+    Communicator comm = r.comm();
+    for (DataType type : DataType.values()) {
+      // ranks allocate different numbers of buffers, so it can't be a collective
+      for (int count = 0; count <= 3 + 2 * r.rank(); count++) {
+        try (CommBuffer buffer = comm.allocate(type, count)) {
+          Expect.equal("D10", "type", buffer.data().type(), type);
+          Expect.equal("D10", "count", buffer.data().count(), (long) count);
+          MemorySegment segment = buffer.hostData().segment();
+          Expect.that(
+              "D10",
+              segment.mismatch(MemorySegment.ofArray(new byte[count * type.bytes()])) < 0,
+              "%s × %d is not zeroed",
+              type,
+              count);
+          segment.fill((byte) -1); // the next one must be zeroed all the same
+        }
+      }
+    }
+    try (CommBuffer buffer = comm.allocate(DataType.INT64, 1000)) {
+      HostData data = buffer.hostData();
+      for (int round = 1; round <= 20; round++) {
+        for (long i = 0; i < data.count(); i++) {
+          data.segment().setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i, round * i);
+        }
+        comm.allReduce(data, ReduceOp.SUM);
+        for (long i = 0; i < data.count(); i++) {
+          Expect.equal(
+              "D6",
+              "element " + i,
+              data.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i),
+              round * i * r.size());
+        }
+      }
+    }
+  }
+
+  @Rule({"D11", "D12"})
+  @Needs(capabilities = org.comm4j.api.Capability.POINT_TO_POINT)
+  static void buffer_closedInUse_isRefusedAndLaterGone(LiveRank r) {
+    Communicator comm = r.comm();
+    CommBuffer buffer = comm.allocate(DataType.INT32, 10);
+    CommData view = buffer.data();
+    Request receive = comm.start(new PointToPoint.Receive(view, r.rank(), 1));
+    var refused =
+        Expect.thrown("D11", IllegalStateException.class, "close() in use", buffer::close);
+    Expect.says("A2", refused, "in flight");
+    comm.send(CommData.of(new int[10]), r.rank(), 1);
+    receive.await();
+    Expect.fine("D11", "close()", buffer::close);
+    Expect.fine("D11", "closing twice", buffer::close);
+    Expect.thrown("D12", IllegalStateException.class, "data() after close()", buffer::data);
+    Expect.thrown("D12", IllegalStateException.class, "hostData()", buffer::hostData);
+    Expect.thrown(
+        "D12",
+        IllegalArgumentException.class,
+        "a call on what was viewed",
+        () -> comm.broadcast(view, 0));
+    HostData host = (HostData) view;
+    Expect.thrown(
+        "D12",
+        IllegalStateException.class,
+        "reading what was viewed",
+        () -> host.segment().get(ValueLayout.JAVA_BYTE, 0));
+    LiveRank.works("A3", comm);
+  }
+
+  @Rule("D12")
+  @Needs(capabilities = org.comm4j.api.Capability.SPLIT)
+  static void buffer_communicatorClosed_isGone(LiveRank r) {
+    for (boolean isWorld : new boolean[] {false, true}) {
+      Communicator comm = isWorld ? r.comm() : r.comm().duplicate();
+      CommBuffer buffer = comm.allocate(DataType.INT32, 10);
+      HostData view = buffer.hostData();
+      comm.barrier();
+      comm.close();
+      Expect.thrown(
+          "D12", IllegalStateException.class, "data() after the communicator", buffer::data);
+      Expect.thrown(
+          "D12",
+          RuntimeException.class,
+          "reading what was viewed",
+          () -> view.segment().get(ValueLayout.JAVA_BYTE, 0));
+      Expect.fine("D11", "closing it late", buffer::close);
+    }
+  }
+
+  @Rule({"D13", "A3"})
+  static void allocate_noRoom_saysSo(LiveRank r) {
+    Communicator comm = r.comm();
+    var thrown =
+        Expect.thrown(
+            "D13",
+            CommException.class,
+            "allocating 2^60 bytes",
+            () -> comm.allocate(DataType.FLOAT64, 1L << 57));
+    Expect.says("D13", thrown, Long.toString(1L << 60));
+    Expect.that("D13", comm.failure().isEmpty(), "it broke the communicator");
+    LiveRank.works("D13", comm);
+  }
+
+  @Rule("D14")
+  static void allocate_closedOnes_areUsedAgain(LiveRank r) {
+    Communicator comm = r.comm();
+    int bytes = 3_000_000;
+    for (int round = 0; round < 400; round++) {
+      try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes - round)) {
+        buffer.hostData().segment().set(ValueLayout.JAVA_BYTE, bytes - round - 1L, (byte) 1);
+        if (round % 40 == 0) {
+          comm.broadcast(buffer.data().slice(0, 100_000), round % r.size());
+        }
+      }
+    }
+    LiveRank.works("D14", comm);
+  }
+}

@@ -1,0 +1,400 @@
+package org.comm4j.tck;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.Capability;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Shrunk;
+
+/// What happens when something goes wrong.
+final class FailureChecks {
+  /// How long the news of a death may take: 500 ms, and what a busy machine adds.
+  private static final long DEATH_NANOS = 3_000_000_000L;
+
+  private FailureChecks() {}
+
+  /// Calls until the communicator is broken, and says by what.
+  private static <T extends CommException> T untilBroken(
+      String rule, Class<T> type, Communicator comm) {
+    byte[] input = new byte[3000];
+    byte[] output = new byte[3000];
+    Arrays.fill(input, (byte) 7);
+    long start = System.nanoTime();
+    T reason =
+        Expect.thrown(
+            rule,
+            type,
+            "calling until the communicator is broken",
+            () -> {
+              while (System.nanoTime() - start < Expect.SOON.toNanos()) {
+                comm.allReduce(CommData.of(input), CommData.of(output), ReduceOp.MAX);
+              }
+            });
+    for (byte each : input) {
+      Expect.that("F2", each == 7, "a failed call changed its input");
+    }
+    Mismatches.staysBroken(comm, reason);
+    return reason;
+  }
+
+  @Rule({"F6", "F1", "F2"})
+  static void abort_anyRank_breaksAll(LiveRank r) {
+    Communicator comm = r.comm();
+    int by = r.size() - 1;
+    if (r.rank() == by) {
+      comm.abort("enough of this");
+    }
+    AbortedException reason = untilBroken("F6", AbortedException.class, comm);
+    Expect.equal("F6", "who aborted", reason.rank(), by);
+    Expect.says("F6", reason, "rank " + by, "enough of this");
+  }
+
+  @Rule({"F6", "F10"})
+  @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
+  static void abort_othersWait_endsTheirCalls(LiveRank r) {
+    Communicator comm = r.comm();
+    if (r.rank() == 0) {
+      int[] got = new int[1];
+      for (int rank = 1; rank < r.size(); rank++) {
+        comm.receive(CommData.of(got), Communicator.ANY_SOURCE, 1);
+      }
+      comm.abort("while you wait");
+      Expect.equal(
+          "F6",
+          "failure()",
+          comm.failure().map(Object::getClass).orElse(null),
+          AbortedException.class);
+    } else {
+      comm.send(CommData.of(1), 0, 1);
+      AbortedException reason =
+          Expect.thrown(
+              "F6",
+              AbortedException.class,
+              "a call in progress",
+              () -> comm.receive(CommData.of(new int[1]), 0, 2));
+      Expect.equal("F6", "who aborted", reason.rank(), 0);
+      Mismatches.staysBroken(comm, reason);
+    }
+  }
+
+  @Rule({"T14", "F1", "F2", "G9"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.USER_DEFINED_OPERATORS, Capability.SPLIT})
+  static void userDefined_throws_failsOnAllRanks(LiveRank r) {
+    for (boolean isError : new boolean[] {false, true}) {
+      try (Communicator comm = r.comm().duplicate()) {
+        List<Throwable> thrown = java.util.Collections.synchronizedList(new ArrayList<>());
+        ReduceOp op =
+            ReduceOp.of(
+                "throws",
+                (source, accumulator, type, count) -> {
+                  Throwable mine =
+                      isError
+                          ? new StackOverflowError("by the operator")
+                          : new ArithmeticException("by the operator");
+                  thrown.add(mine);
+                  if (mine instanceof Error error) {
+                    throw error;
+                  }
+                  throw (ArithmeticException) mine;
+                });
+        AbortedException reason =
+            Expect.thrown(
+                "T14",
+                AbortedException.class,
+                "a call whose operator throws",
+                () -> {
+                  comm.allReduce(new double[] {1, 2, 3}, op);
+                  for (long start = System.nanoTime();
+                      System.nanoTime() - start < Expect.SOON.toNanos(); ) {
+                    comm.barrier();
+                  }
+                });
+        Expect.says("T14", reason, "rank " + reason.rank(), "by the operator", "throws");
+        if (reason.rank() == r.rank()) {
+          Expect.that(
+              "T14", thrown.contains(reason.getCause()), "the cause is %s", reason.getCause());
+        }
+        Mismatches.staysBroken(comm, reason);
+      }
+      LiveRank.works("G9", r.comm());
+    }
+  }
+
+  @Rule({"F4", "F1", "F2", "F10"})
+  @Needs(ranks = 2, setting = Needs.Setting.SHORT_TIMEOUT)
+  static void collective_lateRank_isNamedAtTheDeadline(LiveRank r) {
+    Communicator comm = r.comm();
+    int late = 1;
+    LiveRank.works("F4", comm);
+    long start = System.nanoTime();
+    if (r.rank() == late) {
+      long bound = r.config().timeout().toNanos() + Expect.SOON.toNanos();
+      while (comm.failure().isEmpty() && System.nanoTime() - start < bound) {
+        Thread.onSpinWait();
+        Thread.yield();
+      }
+    }
+    CollectiveTimeoutException reason = untilBroken("F4", CollectiveTimeoutException.class, comm);
+    Expect.equal("F4", "who is missing", reason.missing(), List.of(late));
+    long took = System.nanoTime() - start;
+    long deadline = r.config().timeout().toNanos();
+    Expect.that(
+        "F4",
+        took > deadline * 9 / 10 && took < deadline + 10_000_000_000L,
+        "it took %d ms (expected: about %d)",
+        took / 1_000_000,
+        deadline / 1_000_000);
+    Expect.says("F4", reason, "allReduce", Integer.toString(late));
+  }
+
+  @Rule({"F4", "F10"})
+  @Needs(ranks = 2, setting = Needs.Setting.SHORT_TIMEOUT, capabilities = Capability.POINT_TO_POINT)
+  static void receive_nobodySends_endsAtTheDeadline(LiveRank r) {
+    Communicator comm = r.comm();
+    CollectiveTimeoutException reason;
+    if (r.rank() == 0) {
+      reason =
+          Expect.thrown(
+              "F4",
+              CollectiveTimeoutException.class,
+              "a receive that nobody sends to",
+              () -> comm.receive(CommData.of(new int[1]), 1, 9));
+    } else {
+      Expect.eventually("F4", "the others hear of it", () -> comm.failure().isPresent());
+      reason = (CollectiveTimeoutException) comm.failure().orElseThrow();
+    }
+    Expect.equal("F4", "who is missing", reason.missing(), List.of(1));
+  }
+
+  @Rule({"F5", "F1", "F2", "F10"})
+  @Needs(ranks = 2, death = true, capabilities = Capability.FAILURE_DETECTION)
+  static void rank_diesInACall_isNamedOnAll(LiveRank r) {
+    death(r, 1);
+  }
+
+  @Rule({"F5", "F1"})
+  @Needs(ranks = 2, death = true, capabilities = Capability.FAILURE_DETECTION)
+  static void rankZero_dies_isNamedOnAll(LiveRank r) {
+    death(r, 0);
+  }
+
+  private static void death(LiveRank r, int victim) {
+    Communicator comm = r.comm();
+    LiveRank.works("F5", comm);
+    r.meet("before the death");
+    if (r.rank() == victim) {
+      throw r.die();
+    }
+    PeerFailedException reason = untilBroken("F5", PeerFailedException.class, comm);
+    Expect.equal("F5", "who failed", reason.ranks(), List.of(victim));
+    Expect.equal("F5", "who failed, in the launch", reason.worldRanks(), List.of(victim));
+    Expect.that("F5", !reason.evidence().isBlank(), "there is no evidence");
+    Expect.says("F5", reason, Integer.toString(victim));
+    r.diedNanos()
+        .ifPresent(died -> {
+          long took = System.nanoTime() - died;
+          Expect.that("F5", took < DEATH_NANOS, "it took %d ms", took / 1_000_000);
+        });
+  }
+
+  @Rule("F5")
+  @Needs(
+      ranks = 2,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.POINT_TO_POINT})
+  static void rank_diesWhileAwaited_endsEveryKindOfCall(LiveRank r) {
+    Communicator comm = r.comm();
+    int victim = r.size() - 1;
+    LiveRank.works("F5", comm);
+    r.meet("before the death");
+    if (r.rank() == victim) {
+      throw r.die();
+    }
+    Expect.Action call =
+        switch (r.rank() % 3) {
+          case 0 -> () -> comm.receive(CommData.of(new int[1]), victim, 1);
+          case 1 -> comm::barrier;
+          default -> () -> comm.start(new PointToPoint.Probe(victim, 1)).await();
+        };
+    PeerFailedException reason =
+        Expect.thrown("F5", PeerFailedException.class, "a call in progress", call);
+    Expect.equal("F5", "who failed", reason.ranks(), List.of(victim));
+  }
+
+  @Rule({"F8", "F5", "G9"})
+  @Needs(
+      ranks = 3,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.SPLIT})
+  static void rank_dies_breaksOnlyItsOwnGroups(LiveRank r) {
+    Communicator comm = r.comm();
+    int victim = r.size() - 1;
+    boolean withVictim = r.rank() >= r.size() - 2;
+    // in the part the numbers are others than in the launch
+    Communicator part = comm.split(withVictim ? 1 : 0, -r.rank()).orElseThrow();
+    LiveRank.works("F8", part);
+    comm.barrier();
+    r.meet("before the death");
+    if (r.rank() == victim) {
+      throw r.die();
+    }
+    untilBroken("F8", PeerFailedException.class, comm);
+    if (withVictim) {
+      PeerFailedException reason = untilBroken("F8", PeerFailedException.class, part);
+      Expect.equal("F5", "who failed, in the part", reason.ranks(), List.of(0));
+      Expect.equal("F5", "who failed, in the launch", reason.worldRanks(), List.of(victim));
+    } else {
+      LiveRank.works("F8", part);
+    }
+    part.close();
+  }
+
+  @Rule({"F7", "F5"})
+  @Needs(
+      ranks = 3,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.SHRINK})
+  static void shrink_afterDeaths_worksForTheSurvivors(LiveRank r) {
+    Communicator comm = r.comm();
+    LiveRank.works("F7", comm);
+    r.meet("before the death");
+    if (r.rank() == 1) {
+      throw r.die();
+    }
+    CommException failure = untilBroken("F7", PeerFailedException.class, comm);
+    Shrunk shrunk = comm.shrink();
+    List<Integer> survivors =
+        IntStream.range(0, r.size()).filter(rank -> rank != 1).boxed().toList();
+    Expect.equal("F7", "the old ranks", shrunk.oldRanks(), survivors);
+    Expect.equal("F7", "the epoch", shrunk.epoch(), 1);
+    Communicator rest = shrunk.communicator();
+    Expect.equal("F7", "size", rest.size(), r.size() - 1);
+    Expect.equal("F7", "rank", rest.rank(), survivors.indexOf(r.rank()));
+    LiveRank.works("F7", rest);
+    Expect.that(
+        "F7", comm.failure().orElse(null) == failure, "the broken communicator has changed");
+    comm.close();
+    LiveRank.works("L5", rest);
+    Shrunk again = rest.shrink();
+    Expect.equal("F7", "the epoch", again.epoch(), 2);
+    LiveRank.works("F7", again.communicator());
+    again.communicator().close();
+    rest.close();
+  }
+
+  @Rule("F7")
+  @Needs(capabilities = Capability.SHRINK)
+  static void shrink_nobodyDied_hasAllRanks(LiveRank r) {
+    Shrunk shrunk = r.comm().shrink();
+    try (Communicator all = shrunk.communicator()) {
+      Expect.equal(
+          "F7", "the old ranks", shrunk.oldRanks(), IntStream.range(0, r.size()).boxed().toList());
+      Expect.that("F7", shrunk.epoch() >= 1, "the epoch is %d", shrunk.epoch());
+      LiveRank.works("F7", all);
+      LiveRank.works("F7", r.comm());
+    }
+  }
+
+  @Rule({"F9", "F1"})
+  @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
+  static void interrupt_duringAWait_breaksTheCommunicator(LiveRank r) throws Exception {
+    Communicator comm = r.comm();
+    if (r.rank() == 1) {
+      Thread.currentThread().interrupt();
+      InterruptedCallException reason =
+          Expect.thrown(
+              "F9",
+              InterruptedCallException.class,
+              "a wait",
+              () -> comm.receive(CommData.of(new int[1]), 0, 5));
+      Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
+      Mismatches.staysBroken(comm, reason);
+    } else {
+      AbortedException reason = untilBroken("F9", AbortedException.class, comm);
+      Expect.equal("F9", "who was interrupted", reason.rank(), 1);
+    }
+  }
+
+  @Rule("F9")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void interrupt_virtualThread_breaksTheCommunicator(LiveRank r) throws Exception {
+    try (Communicator comm = r.comm().duplicate()) {
+      if (r.rank() != 1) {
+        AbortedException reason = untilBroken("F9", AbortedException.class, comm);
+        Expect.equal("F9", "who was interrupted", reason.rank(), 1);
+        return;
+      }
+      Thread[] waiting = new Thread[1];
+      CompletableFuture<Void> end =
+          ThreadChecks.async(
+              Thread.ofVirtual(),
+              () -> {
+                waiting[0] = Thread.currentThread();
+                Expect.thrown(
+                    "F9",
+                    InterruptedCallException.class,
+                    "a wait",
+                    () -> {
+                      Thread.currentThread().interrupt();
+                      comm.receive(CommData.of(new int[1]), 0, 5);
+                    });
+                Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
+              });
+      ThreadChecks.join("F9", end);
+    }
+  }
+
+  /// Whatever fails, requests that are in flight end too.
+  @Rule({"F10", "F1", "F2"})
+  @Needs(capabilities = Capability.POINT_TO_POINT)
+  static void requests_communicatorBreaks_allEnd(LiveRank r) {
+    Communicator comm = r.comm();
+    int[] input = new int[100_000];
+    List<org.comm4j.api.Request> requests = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      requests.add(
+          comm.start(new PointToPoint.Receive(CommData.of(new int[10]), r.rank(), 100 + i)));
+      requests.add(
+          comm.start(
+              new Collective.AllReduce(
+                  CommData.of(input), CommData.of(new int[100_000]), ReduceOp.SUM)));
+    }
+    if (r.rank() == 0) {
+      int[] got = new int[1];
+      for (int rank = 1; rank < r.size(); rank++) {
+        comm.receive(CommData.of(got), Communicator.ANY_SOURCE, 1);
+      }
+      comm.abort("with calls in flight");
+    } else {
+      comm.start(new PointToPoint.Send(CommData.of(1), 0, 1));
+    }
+    CommException reason = untilBroken("F6", AbortedException.class, comm);
+    for (org.comm4j.api.Request request : requests) {
+      try {
+        request.await();
+      } catch (CommException e) {
+        Expect.that("F1", e == reason, "a request ended with %s (expected: %s)", e, reason);
+      }
+      Expect.that("F10", request.isDone(), "a request is still in flight");
+    }
+    for (int each : input) {
+      Expect.that("F2", each == 0, "a failed call changed its input");
+    }
+  }
+}

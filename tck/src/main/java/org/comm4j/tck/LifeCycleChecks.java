@@ -1,0 +1,207 @@
+package org.comm4j.tck;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.Capability;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+
+/// Closing.
+final class LifeCycleChecks {
+  /// 2 s are promised; the rest is for a busy machine.
+  private static final long CLOSE_NANOS = 2_900_000_000L;
+
+  private LifeCycleChecks() {}
+
+  private static void closes(Communicator comm) {
+    long start = System.nanoTime();
+    Expect.fine("L1", "close()", comm::close);
+    long took = System.nanoTime() - start;
+    Expect.that("L1", took < CLOSE_NANOS, "close() took %d ms", took / 1_000_000);
+  }
+
+  @Rule({"L1", "L2", "L5"})
+  @Needs(capabilities = Capability.SPLIT)
+  static void close_calledTwice_refusesEveryCall(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    Communicator child = comm.duplicate();
+    Expect.that("L2", !comm.isClosed(), "isClosed() before close()");
+    LiveRank.works("L2", comm);
+    closes(comm);
+    closes(comm);
+    Expect.that("L2", comm.isClosed(), "not isClosed() after close()");
+    List<Expect.Action> calls =
+        List.of(
+            comm::barrier,
+            comm::sync,
+            comm::topology,
+            comm::duplicate,
+            comm::splitLocal,
+            comm::sharedMemory,
+            () -> comm.split(0, 0),
+            () -> comm.allocate(DataType.INT8, 1),
+            () -> comm.allReduce(1L, ReduceOp.SUM),
+            () -> comm.start(new Collective.Barrier()),
+            () -> comm.prepare(new Collective.Barrier()));
+    for (Expect.Action call : calls) {
+      Expect.thrown("L2", ClosedException.class, "a call after close()", call);
+    }
+    Expect.equal("L2", "rank()", comm.rank(), r.rank());
+    LiveRank.works("L5", child);
+    closes(child);
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"L3", "L1"})
+  @Needs(capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_pendingOperations_endThem(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(new int[1]), r.rank(), 1));
+    CompletableFuture<?> future =
+        comm.start(new PointToPoint.Probe(r.rank(), 2)).toCompletableFuture();
+    comm.run(new Collective.Barrier());
+    closes(comm);
+    Expect.that("L3", request.isDone(), "a pending request is not done");
+    Expect.thrown("L3", ClosedException.class, "await after close()", request::await);
+    var ended =
+        Expect.thrown(
+            "L3",
+            ExecutionException.class,
+            "the future of a pending request",
+            () -> future.get(Expect.SOON.toSeconds(), TimeUnit.SECONDS));
+    Expect.that(
+        "L3", ended.getCause() instanceof ClosedException, "its cause is %s", ended.getCause());
+    LiveRank.works("L5", r.comm());
+  }
+
+  /// What was started and can end without further calls does.
+  @Rule({"L1", "O23"})
+  @Needs(capabilities = Capability.SPLIT)
+  static void close_startedCollectives_areTried(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    List<long[]> sums = new ArrayList<>();
+    for (int i = 0; i < 10; i++) {
+      long[] sum = {i};
+      sums.add(sum);
+      CommData view = CommData.of(sum);
+      comm.start(new Collective.AllReduce(view, view, ReduceOp.SUM));
+    }
+    r.comm().barrier(); // all have started all
+    closes(comm);
+    r.comm().barrier();
+    for (int i = 0; i < sums.size(); i++) {
+      Expect.equal("L1", "sum " + i, sums.get(i)[0], (long) i * r.size());
+    }
+  }
+
+  @Rule({"L4", "L1"})
+  @Needs(capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_otherThreadWaits_wakesIt(LiveRank r) throws Exception {
+    // of this rank alone, since closing in the middle of a call ends it for the others too
+    Communicator comm = r.comm().split(r.rank(), 0).orElseThrow();
+    CompletableFuture<Void> waiting =
+        ThreadChecks.async(
+            Thread.ofPlatform(),
+            () ->
+                Expect.thrown(
+                    "L4",
+                    ClosedException.class,
+                    "a call while another thread closes",
+                    () -> ThreadChecks.insist(() -> comm.receive(CommData.of(new int[1]), 0, 1))));
+    Expect.eventually(
+        "L4",
+        "the other thread is in its call",
+        () -> {
+          try {
+            comm.topology();
+            return false;
+          } catch (ConcurrentUseException e) {
+            return true;
+          }
+        });
+    closes(comm);
+    ThreadChecks.join("L4", waiting);
+    LiveRank.works("G9", r.comm());
+  }
+
+  /// Ranks close at different times; who is still there hears of it instead of waiting.
+  @Rule({"L1", "F10"})
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void close_earlierThanOthers_waitsForNobody(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    LiveRank.works("L1", comm);
+    if (r.rank() == 0) {
+      closes(comm);
+    }
+    r.comm().barrier();
+    if (r.rank() != 0) {
+      closes(comm);
+    }
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"L1", "F1"})
+  @Needs(capabilities = Capability.SPLIT)
+  static void close_brokenCommunicator_throwsNothing(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      comm.abort("to be closed");
+    }
+    Expect.eventually("F6", "a failure on every rank", () -> comm.failure().isPresent());
+    var reason = comm.failure();
+    closes(comm);
+    Expect.equal("F1", "failure() after close()", comm.failure(), reason);
+    Expect.thrown("L2", ClosedException.class, "a call after close()", comm::barrier);
+    LiveRank.works("G9", r.comm());
+  }
+
+  @Rule({"L1", "F5"})
+  @Needs(ranks = 2, death = true, capabilities = Capability.FAILURE_DETECTION)
+  static void close_peerDied_throwsNothing(LiveRank r) {
+    LiveRank.works("L1", r.comm());
+    r.meet("before the death");
+    if (r.rank() == 0) {
+      throw r.die();
+    }
+    closes(r.comm());
+  }
+
+  @Rule("L9")
+  static void deviations_declared_areAllowed(LiveRank r) {
+    r.comm()
+        .capabilities()
+        .deviations()
+        .forEach((rule, reason) -> {
+          Expect.that(
+              "L9",
+              LiveVerification.DECLARABLE.contains(rule),
+              "the backend declares %s, which is not on the list of docs/contract.md",
+              rule);
+          Expect.that("L9", !reason.isBlank(), "no reason for declaring %s", rule);
+        });
+  }
+
+  @Rule("L8")
+  @Needs(capabilities = Capability.SPLIT)
+  static void communicators_manyOneAfterTheOther_work(LiveRank r) {
+    for (int i = 0; i < 200; i++) {
+      try (Communicator comm = i % 2 == 0 ? r.comm().duplicate() : r.comm().splitLocal()) {
+        comm.allReduce((long) i, ReduceOp.MAX);
+        if (i % 10 == 0) {
+          comm.allocate(DataType.INT8, 10_000).close();
+        }
+      }
+    }
+    LiveRank.works("L8", r.comm());
+  }
+}

@@ -1,0 +1,163 @@
+package org.comm4j.tck;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import org.comm4j.api.Capability;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.NodeCommunicator;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.api.SharedRegion.Phase;
+import org.comm4j.api.Topology;
+
+/// Memory that the ranks of a host share.
+final class SharedMemoryChecks {
+  private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
+
+  private SharedMemoryChecks() {}
+
+  @Rule("S1")
+  static void nodeGroup_isTheHost(LiveRank r) {
+    Topology.Host here = r.comm().topology().hostOf(r.rank());
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    NodeCommunicator node = shared.splitLocal();
+    Expect.equal("S1", "size", node.size(), here.ranks().size());
+    Expect.equal("S1", "rank", node.rank(), here.ranks().indexOf(r.rank()));
+    Expect.equal("S1", "isLeader()", shared.isLeader(), node.rank() == 0);
+    Expect.fine("S1", "barrier()", node::barrier);
+    Expect.that("S1", r.comm().sharedMemory() == shared, "another provider at the second call");
+  }
+
+  @Rule({"S2", "S3", "S4", "S5", "S6"})
+  @Needs(capabilities = Capability.SHARED_MEMORY)
+  static void region_life_goesFromPhaseToPhase(LiveRank r) {
+    life(r, r.comm().sharedMemory());
+  }
+
+  @Rule({"S7", "S2", "S3", "S4", "S5", "S6"})
+  static void region_groupOfOne_isPlainMemory(LiveRank r) {
+    if (r.size() == 1) {
+      life(r, r.comm().sharedMemory());
+    } else if (r.can(Capability.SPLIT)) {
+      try (Communicator alone = r.comm().split(r.rank(), 0).orElseThrow()) {
+        life(r, alone.sharedMemory());
+      }
+    }
+  }
+
+  private static void life(LiveRank r, SharedMemoryProvider shared) {
+    for (long count : new long[] {0, 1, 1000, 30_000}) {
+      SharedRegion region = shared.createRegion(DataType.INT64, count);
+      Expect.equal("S2", "type", region.type(), DataType.INT64);
+      Expect.equal("S2", "count", region.count(), count);
+      Expect.equal("S6", "phase", region.phase(), Phase.ALLOCATED);
+      Expect.thrown("S4", IllegalStateException.class, "data() before the fence", region::data);
+      if (shared.isLeader()) {
+        region.populate(data -> fill(data, count, 1));
+        Expect.equal("S6", "phase", region.phase(), Phase.POPULATED);
+        region.populate(data -> fill(data, count, 7));
+      } else {
+        Expect.thrown(
+            "S3",
+            IllegalStateException.class,
+            "populate() by another rank than the leader",
+            () -> region.populate(data -> {}));
+      }
+      region.fence();
+      Expect.equal("S6", "phase", region.phase(), Phase.FENCED);
+      Expect.thrown("S3", IllegalStateException.class, "a second fence()", region::fence);
+      Expect.thrown(
+          "S3",
+          IllegalStateException.class,
+          "populate() after the fence",
+          () -> region.populate(data -> {}));
+      HostData data = region.data();
+      Expect.equal("S2", "count", data.count(), count);
+      Expect.that("S5", data.segment().isReadOnly(), "the region can be written");
+      for (long i = 0; i < count; i++) {
+        Expect.equal("S4", "element " + i, data.segment().getAtIndex(LONG, i), 7 * i + 7);
+      }
+      shared.splitLocal().barrier();
+      Expect.fine("S6", "close()", region::close);
+      Expect.fine("S6", "closing twice", region::close);
+      Expect.equal("S6", "phase", region.phase(), Phase.CLOSED);
+      Expect.thrown("S4", IllegalStateException.class, "data() after close()", region::data);
+      Expect.thrown("S3", IllegalStateException.class, "fence() after close()", region::fence);
+    }
+    LiveRank.works("S6", r.comm());
+  }
+
+  private static void fill(HostData data, long count, int factor) {
+    Expect.equal("S2", "count", data.count(), count);
+    Expect.that("S3", !data.segment().isReadOnly(), "the leader can't write");
+    for (long i = 0; i < count; i++) {
+      data.segment().setAtIndex(LONG, i, factor * i + factor);
+    }
+  }
+
+  /// A region is big, and there are many, so copies would be noticed by their size.
+  @Rule({"S8", "S4"})
+  @Needs(capabilities = Capability.SHARED_MEMORY)
+  static void regions_manyLargeOnes_giveTheirMemoryBack(LiveRank r) {
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    for (int round = 0; round < 100; round++) {
+      int number = round;
+      SharedRegion region = shared.createRegion(DataType.INT32, 700_000);
+      if (shared.isLeader()) {
+        region.populate(data -> data.segment().set(ValueLayout.JAVA_INT_UNALIGNED, 4, number));
+      }
+      region.fence();
+      Expect.equal(
+          "S4", "element 1", region.data().segment().get(ValueLayout.JAVA_INT_UNALIGNED, 4), round);
+      region.close();
+    }
+    LiveRank.works("S8", r.comm());
+  }
+
+  @Rule({"S8", "S4", "S6"})
+  @Needs(capabilities = Capability.SHARED_MEMORY)
+  static void regions_severalOpen_areApart(LiveRank r) {
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    List<SharedRegion> regions = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      int number = i;
+      SharedRegion region = shared.createRegion(DataType.UINT8, 1000 + i);
+      regions.add(region);
+      if (shared.isLeader()) {
+        region.populate(data -> data.segment().fill((byte) (number + 1)));
+      }
+    }
+    regions.forEach(SharedRegion::fence);
+    for (int i = 0; i < regions.size(); i++) {
+      MemorySegment segment = regions.get(i).data().segment();
+      for (long at = 0; at < segment.byteSize(); at++) {
+        Expect.equal("S4", "byte", segment.get(ValueLayout.JAVA_BYTE, at), (byte) (i + 1));
+      }
+    }
+    regions.reversed().forEach(SharedRegion::close);
+    LiveRank.works("S8", r.comm());
+  }
+
+  @Rule({"M8", "S2"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void createRegion_ranksDisagree_areTold(LiveRank r) {
+    Communicator comm = r.comm();
+    if (comm.topology().hosts().size() > 1) {
+      return; // the node groups are of their own
+    }
+    var mismatch =
+        Expect.thrown(
+            "M8",
+            MismatchedCallException.class,
+            "createRegion() with another count",
+            () -> comm.sharedMemory().createRegion(DataType.INT32, r.rank() == 1 ? 5 : 6));
+    Expect.says("M8", mismatch, "5", "6");
+  }
+}

@@ -1,0 +1,96 @@
+package org.comm4j.tck;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankGroup;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
+
+/// Groups whose ranks are threads of this JVM, also of backends whose ranks usually are processes:
+/// their sessions are in memory then.
+public final class ThreadGroups {
+  private static final long OPEN_SECONDS = 60;
+
+  private ThreadGroups() {}
+
+  /// What opens one rank's communicator.
+  @FunctionalInterface
+  public interface Opener {
+    /// Opens a rank; called on a thread of its own, for all ranks at once.
+    ///
+    /// @param session of that rank
+    /// @return its communicator
+    /// @throws Exception if it can't
+    BackendCommunicator open(Session session) throws Exception;
+  }
+
+  /// Opens a group of a provider, whatever its ranks are.
+  ///
+  /// @param provider need not be found by discovery
+  /// @param size how many ranks
+  /// @param config of all ranks
+  /// @return the group; the caller closes it
+  public static LocalGroup open(BackendProvider provider, int size, CommConfig config) {
+    return provider.rankKind() == RankKind.THREADS
+        ? LocalGroup.of(provider.launch(size, config))
+        : open(size, session -> provider.open(session, config));
+  }
+
+  /// Opens a group rank by rank.
+  ///
+  /// @param size how many ranks
+  /// @param opener opens each
+  /// @return the group; the caller closes it
+  public static LocalGroup open(int size, Opener opener) {
+    InMemorySessions sessions = InMemorySessions.group(size);
+    List<Future<BackendCommunicator>> opening = new ArrayList<>();
+    List<BackendCommunicator> communicators = new ArrayList<>();
+    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
+      for (Session session : sessions.sessions()) {
+        opening.add(threads.submit(() -> opener.open(session)));
+      }
+      for (Future<BackendCommunicator> each : opening) {
+        communicators.add(each.get(OPEN_SECONDS, TimeUnit.SECONDS));
+      }
+    } catch (ExecutionException | TimeoutException | InterruptedException e) {
+      communicators.forEach(BackendCommunicator::close);
+      sessions.close();
+      throw new IllegalStateException("a group of " + size + " ranks can't be opened", e);
+    }
+    return LocalGroup.of(new SessionGroup(sessions, communicators));
+  }
+
+  private record SessionGroup(InMemorySessions sessions, List<BackendCommunicator> communicators)
+      implements RankGroup {
+    @Override
+    public int size() {
+      return communicators.size();
+    }
+
+    @Override
+    public BackendCommunicator communicator(int rank) {
+      return communicators.get(rank);
+    }
+
+    @Override
+    public void fail(int rank, Throwable cause) {
+      sessions.fail(rank, cause);
+    }
+
+    @Override
+    public void close() {
+      communicators.forEach(BackendCommunicator::close);
+      sessions.close();
+    }
+  }
+}

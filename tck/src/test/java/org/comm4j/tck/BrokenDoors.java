@@ -1,0 +1,404 @@
+package org.comm4j.tck;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.HostData;
+import org.comm4j.api.Operation;
+import org.comm4j.api.Partition;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.jspecify.annotations.Nullable;
+
+/// Communicators that break one rule each.
+final class BrokenDoors {
+  private BrokenDoors() {}
+
+  /// How a broken all-reduce calculates.
+  interface Fold {
+    byte[] fold(ReduceOp op, DataType type, List<byte[]> inputs, int rank);
+  }
+
+  private static MemorySegment segment(CommData data) {
+    return ((HostData) data).segment();
+  }
+
+  private static byte[] bytes(CommData data) {
+    return segment(data).toArray(JAVA_BYTE);
+  }
+
+  private static void write(byte[] from, CommData to) {
+    MemorySegment.copy(from, 0, segment(to), JAVA_BYTE, 0, from.length);
+  }
+
+  /// An all-reduce with an arithmetic of its own.
+  static final class Folding extends Door {
+    private final Fold fold;
+
+    Folding(BackendCommunicator inner, Fold fold) {
+      super(inner, each -> new Folding(each, fold));
+      this.fold = fold;
+    }
+
+    @Override
+    @Nullable Operation change(Operation operation) {
+      if (!(operation instanceof Collective.AllReduce call)
+          || size() == 1
+          || !(call.op() instanceof ReduceOp.Predefined)) {
+        return operation;
+      }
+      byte[] mine = bytes(call.input());
+      byte[] all = new byte[mine.length * size()];
+      inner.run(new Collective.AllGather(CommData.of(mine), CommData.of(all)));
+      List<byte[]> inputs = new ArrayList<>();
+      for (int rank = 0; rank < size(); rank++) {
+        inputs.add(Arrays.copyOfRange(all, rank * mine.length, (rank + 1) * mine.length));
+      }
+      write(fold.fold(call.op(), call.input().type(), inputs, rank()), call.output());
+      return null;
+    }
+  }
+
+  static byte[] reversed(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    return Oracle.fold(op, type, inputs.reversed());
+  }
+
+  static byte[] startingHere(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    List<byte[]> rotated = new ArrayList<>(inputs.subList(rank, inputs.size()));
+    rotated.addAll(inputs.subList(0, rank));
+    return Oracle.fold(op, type, rotated);
+  }
+
+  private static long calls;
+
+  static synchronized byte[] asItComes(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    return ++calls / inputs.size() % 2 == 0
+        ? Oracle.fold(op, type, inputs)
+        : reversed(op, type, inputs, rank);
+  }
+
+  static byte[] roundingEachTime(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    if (op == ReduceOp.AVERAGE) {
+      return Oracle.fold(op, type, inputs);
+    }
+    byte[] result = inputs.getFirst();
+    for (byte[] next : inputs.subList(1, inputs.size())) {
+      result = Oracle.fold(op, type, List.of(result, next));
+    }
+    return result;
+  }
+
+  static byte[] sumForIntegers(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    boolean wrong = op == ReduceOp.AVERAGE && type.isInteger();
+    return Oracle.fold(wrong ? ReduceOp.SUM : op, type, inputs);
+  }
+
+  static byte[] sumForFloats(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    boolean wrong = op == ReduceOp.AVERAGE && !type.isInteger();
+    return Oracle.fold(wrong ? ReduceOp.SUM : op, type, inputs);
+  }
+
+  /// As C's `a > b ? a : b`.
+  static byte[] losingNan(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    byte[] right = Oracle.fold(op, type, inputs);
+    if (type.kind() != Kind.FLOAT || op != ReduceOp.MAX) {
+      return right;
+    }
+    ByteBuffer to = Oracle.buffer(right);
+    for (int at = 0; at < right.length; at += type.bytes()) {
+      double most = Double.NEGATIVE_INFINITY;
+      for (byte[] input : inputs) {
+        double value = Oracle.readFloat(type, Oracle.buffer(input), at);
+        most = value > most ? value : most;
+      }
+      Oracle.write(to, at, type.bytes(), Oracle.encode(type, most));
+    }
+    return right;
+  }
+
+  static byte[] negativeNan(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    byte[] right = Oracle.fold(op, type, inputs);
+    if (type.kind() == Kind.FLOAT) {
+      ByteBuffer to = Oracle.buffer(right);
+      for (int at = 0; at < right.length; at += type.bytes()) {
+        if (Double.isNaN(Oracle.readFloat(type, to, at))) {
+          long sign = 1L << (8 * type.bytes() - 1);
+          Oracle.write(to, at, type.bytes(), Oracle.read(to, at, type.bytes()) | sign);
+        }
+      }
+    }
+    return right;
+  }
+
+  static byte[] highestIndex(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    if (type.kind() != Kind.PAIR) {
+      return Oracle.fold(op, type, inputs);
+    }
+    List<byte[]> turned = inputs.stream().map(BrokenDoors::withTurnedIndexes).toList();
+    return withTurnedIndexes(Oracle.fold(op, type, turned));
+  }
+
+  private static byte[] withTurnedIndexes(byte[] pairs) {
+    byte[] turned = pairs.clone();
+    ByteBuffer buffer = Oracle.buffer(turned);
+    for (int at = DataType.PAIR_INDEX_OFFSET; at < turned.length; at += 16) {
+      buffer.putLong(at, -buffer.getLong(at));
+    }
+    return turned;
+  }
+
+  static byte[] infiniteE4m3(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    byte[] right = Oracle.fold(op, type, inputs);
+    if (type == DataType.FLOAT8_E4M3 && op == ReduceOp.SUM) {
+      for (int i = 0; i < right.length; i++) {
+        right[i] = (right[i] & 0x7f) == 0x7e ? 0x7f : right[i];
+      }
+    }
+    return right;
+  }
+
+  static byte[] bitsForLogic(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    return Oracle.fold(op == ReduceOp.LOGICAL_AND ? ReduceOp.BIT_AND : op, type, inputs);
+  }
+
+  static byte[] saturating(ReduceOp op, DataType type, List<byte[]> inputs, int rank) {
+    byte[] right = Oracle.fold(op, type, inputs);
+    if (type == DataType.INT8 && op == ReduceOp.SUM) {
+      for (int i = 0; i < right.length; i++) {
+        int sum = 0;
+        for (byte[] input : inputs) {
+          sum += input[i];
+        }
+        right[i] = (byte) Math.max(-128, Math.min(127, sum));
+      }
+    }
+    return right;
+  }
+
+  /// A door that changes operations.
+  private static final class Changing extends Door {
+    private final Change change;
+
+    Changing(BackendCommunicator inner, Change change) {
+      super(inner, each -> new Changing(each, change));
+      this.change = change;
+    }
+
+    @Override
+    @Nullable Operation change(Operation operation) {
+      return change.of(operation, inner);
+    }
+  }
+
+  private interface Change {
+    @Nullable Operation of(Operation operation, BackendCommunicator inner);
+  }
+
+  static UnaryOperator<BackendCommunicator> folding(Fold fold) {
+    return inner -> new Folding(inner, fold);
+  }
+
+  private static UnaryOperator<BackendCommunicator> changing(Change change) {
+    return inner -> new Changing(inner, change);
+  }
+
+  static UnaryOperator<BackendCommunicator> rootIsAlwaysZero() {
+    return changing((operation, inner) ->
+        operation instanceof Collective.Broadcast call
+            ? new Collective.Broadcast(call.data(), 0)
+            : operation);
+  }
+
+  static UnaryOperator<BackendCommunicator> barrierIsNothing() {
+    return changing(
+        (operation, inner) -> operation instanceof Collective.Barrier ? null : operation);
+  }
+
+  static UnaryOperator<BackendCommunicator> tagsAreIgnored() {
+    return changing((operation, inner) ->
+        switch (operation) {
+          case PointToPoint.Send call -> new PointToPoint.Send(call.data(), call.destination(), 0);
+          case PointToPoint.Receive call -> new PointToPoint.Receive(call.data(), call.source(), 0);
+          default -> operation;
+        });
+  }
+
+  static UnaryOperator<BackendCommunicator> sourcesAreIgnored() {
+    return changing((operation, inner) ->
+        operation instanceof PointToPoint.Receive call
+            ? new PointToPoint.Receive(call.data(), -1, call.tag())
+            : operation);
+  }
+
+  static UnaryOperator<BackendCommunicator> operatorsAreNotCompared() {
+    return changing((operation, inner) ->
+        operation instanceof Collective.AllReduce call && call.op() == ReduceOp.MAX
+            ? new Collective.AllReduce(call.input(), call.output(), ReduceOp.SUM)
+            : operation);
+  }
+
+  static UnaryOperator<BackendCommunicator> userOperatorsAreTurned() {
+    return changing((operation, inner) -> {
+      if (!(operation instanceof Collective.AllReduce call)
+          || !(call.op() instanceof ReduceOp.UserDefined op)) {
+        return operation;
+      }
+      ReduceOp turned =
+          ReduceOp.of(
+              op.name(),
+              (source, accumulator, type, count) -> {
+                MemorySegment lower = MemorySegment.ofArray(accumulator.toArray(JAVA_BYTE));
+                MemorySegment upper = MemorySegment.ofArray(source.toArray(JAVA_BYTE));
+                op.function().combine(lower.asReadOnly(), upper, type, count);
+                accumulator.copyFrom(upper);
+              });
+      return new Collective.AllReduce(call.input(), call.output(), turned);
+    });
+  }
+
+  /// The last part of an all-gather-V stands one element too far, where there is room.
+  static UnaryOperator<BackendCommunicator> displacementsAreOffByOne() {
+    return changing((operation, inner) -> {
+      if (!(operation instanceof Collective.AllGatherV call)
+          || call.parts().extent() >= call.output().count()
+          || segment(call.output()).asOverlappingSlice(segment(call.input())).isPresent()) {
+        return operation;
+      }
+      Partition parts = call.parts();
+      long[] counts = new long[parts.ranks()];
+      long[] displacements = new long[parts.ranks()];
+      int last = -1;
+      for (int rank = 0; rank < counts.length; rank++) {
+        counts[rank] = parts.count(rank);
+        displacements[rank] = parts.displacement(rank);
+        if (counts[rank] > 0 && displacements[rank] + counts[rank] == parts.extent()) {
+          last = rank;
+        }
+      }
+      if (last >= 0) {
+        displacements[last]++;
+      }
+      return new Collective.AllGatherV(
+          call.input(), call.output(), Partition.of(counts, displacements));
+    });
+  }
+
+  /// Uses the input as scratch memory.
+  static UnaryOperator<BackendCommunicator> inputsAreWritten() {
+    return inner -> new Scribbling(inner);
+  }
+
+  private static final class Scribbling extends Door {
+    Scribbling(BackendCommunicator inner) {
+      super(inner, Scribbling::new);
+    }
+
+    @Override
+    void ended(Operation operation) {
+      if (operation instanceof Collective.AllGather call
+          && !segment(call.input()).isReadOnly()
+          && call.input().bytes() > 0
+          && segment(call.output()).asOverlappingSlice(segment(call.input())).isEmpty()) {
+        segment(call.input()).fill((byte) 0);
+      }
+    }
+  }
+
+  /// Writes what an operation ignores.
+  static UnaryOperator<BackendCommunicator> ignoredOutputsAreWritten() {
+    return inner -> new Overwriting(inner);
+  }
+
+  private static final class Overwriting extends Door {
+    Overwriting(BackendCommunicator inner) {
+      super(inner, Overwriting::new);
+    }
+
+    @Override
+    void ended(Operation operation) {
+      if (operation instanceof Collective.ExclusiveScan call
+          && rank() == 0
+          && segment(call.output()).asOverlappingSlice(segment(call.input())).isEmpty()) {
+        segment(call.output()).fill((byte) 0);
+      }
+    }
+  }
+
+  static UnaryOperator<BackendCommunicator> syncIsNothing() {
+    return inner -> new NotWaiting(inner);
+  }
+
+  private static final class NotWaiting extends Door {
+    NotWaiting(BackendCommunicator inner) {
+      super(inner, NotWaiting::new);
+    }
+
+    @Override
+    public void sync() {}
+  }
+
+  static UnaryOperator<BackendCommunicator> keysAreIgnored() {
+    return inner -> new Keyless(inner);
+  }
+
+  private static final class Keyless extends Door {
+    Keyless(BackendCommunicator inner) {
+      super(inner, Keyless::new);
+    }
+
+    @Override
+    public Optional<BackendCommunicator> split(int color, int key) {
+      return super.split(color, 0);
+    }
+  }
+
+  static UnaryOperator<BackendCommunicator> closeTakesLong() {
+    return inner -> new Slow(inner);
+  }
+
+  private static final class Slow extends Door {
+    Slow(BackendCommunicator inner) {
+      super(inner, Slow::new);
+    }
+
+    @Override
+    public void close() {
+      inner.close();
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(4);
+      while (System.nanoTime() < end) {
+        LockSupport.parkNanos(end - System.nanoTime());
+      }
+    }
+  }
+
+  static UnaryOperator<BackendCommunicator> memoryIsNotZeroed() {
+    return inner -> new Dirty(inner);
+  }
+
+  private static final class Dirty extends Door {
+    Dirty(BackendCommunicator inner) {
+      super(inner, Dirty::new);
+    }
+
+    @Override
+    public CommBuffer allocate(DataType type, long count) {
+      CommBuffer buffer = inner.allocate(type, count);
+      buffer.hostData().segment().fill((byte) 3);
+      return buffer;
+    }
+  }
+}

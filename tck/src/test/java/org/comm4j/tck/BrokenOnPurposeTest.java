@@ -1,0 +1,163 @@
+package org.comm4j.tck;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.transport.Transport;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// The kit is tested too: transports and communicators that are broken on purpose, each caught by a
+/// check of the rule that it breaks.
+class BrokenOnPurposeTest {
+  private static final Duration BOUND = Duration.ofSeconds(20);
+  private static final int SIZE = 4;
+
+  /// Something broken.
+  ///
+  /// @param rule must be named by what catches it
+  record Broken(
+      String what,
+      String rule,
+      UnaryOperator<Session> session,
+      UnaryOperator<Transport> wire,
+      UnaryOperator<BackendCommunicator> door) {
+    static Broken wire(String what, String rule, UnaryOperator<Transport> wire) {
+      return new Broken(what, rule, UnaryOperator.identity(), wire, UnaryOperator.identity());
+    }
+
+    static Broken door(String what, String rule, UnaryOperator<BackendCommunicator> door) {
+      return new Broken(what, rule, UnaryOperator.identity(), UnaryOperator.identity(), door);
+    }
+
+    static Broken fold(String what, String rule, BrokenDoors.Fold fold) {
+      return door(what, rule, BrokenDoors.folding(fold));
+    }
+
+    LocalGroup open(int size, CommConfig config) {
+      List<MemoryTransport> transports = MemoryTransport.group(size, 1024, 0);
+      return ThreadGroups.open(
+          size,
+          joined -> {
+            Transport transport = wire.apply(transports.get(joined.rank()));
+            return door.apply(
+                EngineCommunicator.open("broken", session.apply(joined), transport, null, config));
+          });
+    }
+
+    @Override
+    public String toString() {
+      return what + " (" + rule + ")";
+    }
+  }
+
+  static Stream<Broken> everythingBroken() {
+    return Stream.of(
+        Broken.wire("drops payloads", "P1", BrokenWire.Dropping::new),
+        Broken.wire("duplicates payloads", "P1", BrokenWire.Duplicating::new),
+        Broken.wire("reorders payloads of a pair", "P1", BrokenWire.Reordering::new),
+        Broken.wire("corrupts a byte", "P1", BrokenWire.Corrupting::new),
+        Broken.wire("corrupts a byte of a collective", "O4", BrokenWire.Corrupting::new),
+        Broken.wire("truncates payloads", "O6", BrokenWire.Truncating::new),
+        Broken.wire("keeps payloads", "P11", BrokenWire.Keeping::new),
+        new Broken(
+            "never hears of a death",
+            "F5",
+            BrokenOnPurposeTest::deaf,
+            UnaryOperator.identity(),
+            UnaryOperator.identity()),
+        Broken.fold("folds in another order", "B3", BrokenDoors::reversed),
+        Broken.fold("has other bits on each rank", "B1", BrokenDoors::startingHere),
+        Broken.fold("has other bits the second time", "B2", BrokenDoors::asItComes),
+        Broken.fold("rounds each time", "T3", BrokenDoors::roundingEachTime),
+        Broken.fold("sums for an average of integers", "T4", BrokenDoors::sumForIntegers),
+        Broken.fold("sums for an average of floats", "T5", BrokenDoors::sumForFloats),
+        Broken.fold("loses NaN in MAX", "T6", BrokenDoors::losingNan),
+        Broken.fold("takes bits for truth", "T8", BrokenDoors::bitsForLogic),
+        Broken.fold("takes the highest index", "T9", BrokenDoors::highestIndex),
+        Broken.fold("has no saturation", "T11", BrokenDoors::infiniteE4m3),
+        Broken.fold("has negative NaNs", "T12", BrokenDoors::negativeNan),
+        Broken.fold("saturates integers", "T2", BrokenDoors::saturating),
+        Broken.door("turns user-defined operators", "T13", BrokenDoors.userOperatorsAreTurned()),
+        Broken.door("ignores the root", "O3", BrokenDoors.rootIsAlwaysZero()),
+        Broken.door("has no barrier", "O16", BrokenDoors.barrierIsNothing()),
+        Broken.door("is off by one in V-forms", "O5", BrokenDoors.displacementsAreOffByOne()),
+        Broken.door("writes inputs", "D4", BrokenDoors.inputsAreWritten()),
+        Broken.door("writes ignored outputs", "D5", BrokenDoors.ignoredOutputsAreWritten()),
+        Broken.door("does not zero memory", "D10", BrokenDoors.memoryIsNotZeroed()),
+        Broken.door("ignores tags", "P3", BrokenDoors.tagsAreIgnored()),
+        Broken.door("ignores sources", "P3", BrokenDoors.sourcesAreIgnored()),
+        Broken.door("does not compare operators", "M2", BrokenDoors.operatorsAreNotCompared()),
+        Broken.door("does not wait in sync", "O25", BrokenDoors.syncIsNothing()),
+        Broken.door("ignores keys", "G2", BrokenDoors.keysAreIgnored()),
+        Broken.door("closes slowly", "L1", BrokenDoors.closeTakesLong()));
+  }
+
+  /// A session that never has news.
+  private static Session deaf(Session session) {
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (proxy, method, arguments) ->
+                switch (method.getName()) {
+                  case "news" -> Session.News.NONE;
+                  case "onNews" -> null;
+                  default -> method.invoke(session, arguments);
+                });
+  }
+
+  @ParameterizedTest
+  @MethodSource("everythingBroken")
+  void broken_onPurpose_isCaughtByItsRule(Broken broken) {
+    List<LiveCheck> checks =
+        LiveCheck.ofCommunicators().stream()
+            .filter(check -> check.rules().contains(broken.rule()))
+            .toList();
+    assertThat(checks).isNotEmpty();
+    for (LiveCheck check : checks) {
+      RuleViolation violation = run(check, broken);
+      if (violation != null && violation.rules().contains(broken.rule())) {
+        return;
+      }
+    }
+    throw new AssertionError(
+        "what %s was not caught by a check of %s".formatted(broken.what(), broken.rule()));
+  }
+
+  @org.jspecify.annotations.Nullable
+  private static RuleViolation run(LiveCheck check, Broken broken) {
+    CommConfig config =
+        check.needs().setting().apply(CommConfig.builder().timeout(Duration.ofSeconds(2)).build());
+    try {
+      RankThreads.run(
+          check, broken.open(Math.max(SIZE, check.needs().ranks()), config), config, 1, BOUND);
+      return null;
+    } catch (RuleViolation violation) {
+      return violation;
+    }
+  }
+
+  /// What is not broken is not caught.
+  @ParameterizedTest
+  @MethodSource("wholeOnes")
+  void whole_backend_isNotCaught(LiveCheck check) {
+    Broken whole = Broken.wire("nothing", "", UnaryOperator.identity());
+    assertThat(run(check, whole)).isNull();
+  }
+
+  static Stream<LiveCheck> wholeOnes() {
+    return LiveCheck.ofCommunicators().stream()
+        .filter(
+            check -> check.rules().stream().anyMatch(List.of("P1", "O4", "T13", "G2")::contains));
+  }
+}

@@ -1,0 +1,195 @@
+package org.comm4j.tck;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
+
+/// A transport that does something wrong to some payloads on their way out.
+class BrokenWire implements Transport {
+  final Transport inner;
+  private long payloads;
+
+  BrokenWire(Transport inner) {
+    this.inner = inner;
+  }
+
+  /// Whether it is this payload's turn: one of so many that have content.
+  boolean isTurn(MemorySegment payload, int each) {
+    return payload.byteSize() > 0 && ++payloads % each == 0;
+  }
+
+  static MemorySegment copy(MemorySegment segment) {
+    return MemorySegment.ofArray(segment.toArray(JAVA_BYTE));
+  }
+
+  /// Takes payloads and never sends some of them.
+  static final class Dropping extends BrokenWire {
+    Dropping(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      return isTurn(payload, 20) || inner.offer(peer, header, payload);
+    }
+  }
+
+  /// Sends some payloads twice.
+  static final class Duplicating extends BrokenWire {
+    Duplicating(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      if (!inner.offer(peer, header, payload)) {
+        return false;
+      }
+      if (isTurn(payload, 20)) {
+        inner.offer(peer, header, payload);
+      }
+      return true;
+    }
+  }
+
+  /// Changes a byte of some payloads.
+  static final class Corrupting extends BrokenWire {
+    Corrupting(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      if (!isTurn(payload, 20)) {
+        return inner.offer(peer, header, payload);
+      }
+      MemorySegment changed = copy(payload);
+      long last = changed.byteSize() - 1;
+      changed.set(JAVA_BYTE, last, (byte) (changed.get(JAVA_BYTE, last) ^ 4));
+      return inner.offer(peer, header, changed);
+    }
+  }
+
+  /// Zeroes the end of long payloads.
+  static final class Truncating extends BrokenWire {
+    Truncating(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      if (payload.byteSize() < 1000) {
+        return inner.offer(peer, header, payload);
+      }
+      MemorySegment changed = copy(payload);
+      changed.asSlice(900).fill((byte) 0);
+      return inner.offer(peer, header, changed);
+    }
+  }
+
+  private record Held(int peer, MemorySegment header, MemorySegment payload) {}
+
+  /// Holds some payloads back, so that the next one of the pair overtakes them.
+  static final class Reordering extends BrokenWire {
+    private final Queue<Held> held = new ArrayDeque<>();
+
+    Reordering(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      if (held.isEmpty() && isTurn(payload, 10)) {
+        held.add(new Held(peer, copy(header), copy(payload)));
+        return true;
+      }
+      if (!inner.offer(peer, header, payload)) {
+        return false;
+      }
+      release(peer);
+      return true;
+    }
+
+    private void release(int peer) {
+      held.removeIf(
+          each -> each.peer() == peer && inner.offer(peer, each.header(), each.payload()));
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      if (!held.isEmpty() && isTurn(held.element().header(), 50)) {
+        held.removeIf(each -> inner.offer(each.peer(), each.header(), each.payload()));
+      }
+      return super.poll(handler, limit);
+    }
+  }
+
+  /// Keeps payloads instead of copying them, until the next poll.
+  static final class Keeping extends BrokenWire {
+    private final Queue<Held> held = new ArrayDeque<>();
+
+    Keeping(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+      held.add(new Held(peer, copy(header), payload));
+      return true;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      while (!held.isEmpty()
+          && inner.offer(
+              held.element().peer(), held.element().header(), held.element().payload())) {
+        held.remove();
+      }
+      return super.poll(handler, limit);
+    }
+  }
+
+  @Override
+  public int rank() {
+    return inner.rank();
+  }
+
+  @Override
+  public int size() {
+    return inner.size();
+  }
+
+  @Override
+  public int maxPayloadBytes(int peer) {
+    return inner.maxPayloadBytes(peer);
+  }
+
+  @Override
+  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    return inner.offer(peer, header, payload);
+  }
+
+  @Override
+  public int poll(PayloadHandler handler, int limit) {
+    return inner.poll(handler, limit);
+  }
+
+  @Override
+  public void park(long nanos) {
+    inner.park(Math.min(nanos, 1_000_000));
+  }
+
+  @Override
+  public void wakeUp() {
+    inner.wakeUp();
+  }
+
+  @Override
+  public void close() {
+    inner.close();
+  }
+}
