@@ -16,12 +16,15 @@ import org.jspecify.annotations.Nullable;
 
 /// Which collectives live ranks are tried with: at most 2,000 calls in which, as far as that goes,
 /// each two choices meet (which collective, type with operator, count, root, in place or not, kind
-/// of memory, way to call, communicator, numbers). From a seed, so that all ranks have the same.
+/// of memory, way to call, communicator, numbers). With `-Dcomm4j.full=true` it is every collective
+/// × type × operator × count × root × in place or not, with the other choices at random. From a
+/// seed, so that all ranks have the same.
 final class CallPlan {
   /// The most calls.
   static final int MOST_CALLS = 2000;
 
   private static final int CANDIDATES = 12;
+  private static final int PRODUCT_COLUMNS = 5; // of a row, from the left
 
   /// How a call is made.
   enum Mode {
@@ -136,7 +139,27 @@ final class CallPlan {
 
   /// Makes a plan.
   static List<Planned> of(long seed, Capabilities capabilities) {
-    return new CallPlan(seed, capabilities).make();
+    CallPlan plan = new CallPlan(seed, capabilities);
+    return Boolean.getBoolean("comm4j.full") ? plan.product() : plan.make();
+  }
+
+  private List<Planned> product() {
+    List<Planned> calls = new ArrayList<>();
+    int[] row = new int[widths.length];
+    int column;
+    do {
+      for (int other = PRODUCT_COLUMNS; other < row.length; other++) {
+        row[other] = random.nextInt(widths[other]);
+      }
+      if (isLegal(row)) {
+        calls.add(planned(row));
+      }
+      column = PRODUCT_COLUMNS - 1;
+      while (column >= 0 && ++row[column] == widths[column]) {
+        row[column--] = 0;
+      }
+    } while (column >= 0);
+    return calls;
   }
 
   private List<Planned> make() {

@@ -67,7 +67,7 @@ public abstract class CommunicatorContract {
 
   /// {@return the bound of one test}
   protected Duration bound() {
-    return Duration.ofSeconds(60);
+    return Duration.ofSeconds(Boolean.getBoolean("comm4j.full") ? 600 : 60);
   }
 
   /// {@return which checks}
