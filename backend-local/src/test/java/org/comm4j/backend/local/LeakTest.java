@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -12,27 +17,44 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
-import org.junit.jupiter.api.Test;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Whatever is opened, called and closed, and however often: nothing stays behind.
 class LeakTest {
-  private static final CommConfig CONFIG = CommConfig.builder().backend("local").build();
-  // a million takes a second on an idle machine, minutes on a crowded one
-  private static final long CALLS = Boolean.getBoolean("comm4j.full") ? 1_000_000 : 100_000;
+  private static final CommConfig CONFIG = CommConfig.builder().build();
+  private static final long CALLS = 1_000_000;
   private static final int COMMUNICATORS = 10_000;
   private static final int GROUPS = 200;
 
-  /// What a process holds.
-  private record Holdings(long heapBytes, int threads, long descriptors) {
+  static List<BackendProvider> providers() {
+    return List.of(new LocalProvider(), new ShmProvider());
+  }
+
+  /// What a process holds, and its user in /dev/shm.
+  private record Holdings(long heapBytes, int threads, long descriptors, long files) {
     static Holdings now() throws IOException {
       // twice: the first collection finds what was unreachable, the second what cleaners let go
       System.gc();
       System.gc();
-      try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-        return new Holdings(
-            Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory(),
-            Thread.getAllStackTraces().size(),
-            descriptors.count());
+      return new Holdings(
+          Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory(),
+          Thread.getAllStackTraces().size(),
+          entries(Path.of("/proc/self/fd")),
+          sessions());
+    }
+
+    /// Directories of this process's sessions; other tests may have theirs there too.
+    private static long sessions() throws IOException {
+      Path base = ShmDirectory.base(Path.of("/dev/shm"));
+      return Files.isDirectory(base) ? entries(base) : 0;
+    }
+
+    private static long entries(Path directory) throws IOException {
+      try (Stream<Path> entries = Files.list(directory)) {
+        return entries.count();
       }
     }
 
@@ -40,23 +62,25 @@ class LeakTest {
       assertThat(heapBytes).as("heap").isLessThan(before.heapBytes + (8L << 20));
       assertThat(threads).as("threads").isLessThanOrEqualTo(before.threads);
       assertThat(descriptors).as("descriptors").isLessThanOrEqualTo(before.descriptors);
+      assertThat(files).as("sessions in /dev/shm").isLessThanOrEqualTo(before.files);
     }
   }
 
-  @Test
-  void allReduce_manyTimes_leavesNothing() throws Exception {
-    call(20_000);
+  @ParameterizedTest
+  @MethodSource("providers")
+  void allReduce_manyTimes_leavesNothing(BackendProvider provider) throws Exception {
+    call(provider, 20_000);
     Holdings before = Holdings.now();
 
-    call(CALLS);
+    call(provider, CALLS);
 
     Holdings.now().assertNotAbove(before);
   }
 
-  private static void call(long times) {
-    LocalGroup.run(
+  private static void call(BackendProvider provider, long times) throws Exception {
+    run(
+        provider,
         2,
-        CONFIG,
         communicator -> {
           HostData data = CommData.of(new double[1]);
           for (long i = 0; i < times; i++) {
@@ -65,20 +89,21 @@ class LeakTest {
         });
   }
 
-  @Test
-  void duplicate_tenThousandTimes_leavesNothing() throws Exception {
-    duplicate(500);
+  @ParameterizedTest
+  @MethodSource("providers")
+  void duplicate_tenThousandTimes_leavesNothing(BackendProvider provider) throws Exception {
+    duplicate(provider, 500);
     Holdings before = Holdings.now();
 
-    duplicate(COMMUNICATORS);
+    duplicate(provider, COMMUNICATORS);
 
     Holdings.now().assertNotAbove(before);
   }
 
-  private static void duplicate(int times) {
-    LocalGroup.run(
+  private static void duplicate(BackendProvider provider, int times) throws Exception {
+    run(
+        provider,
         2,
-        CONFIG,
         communicator -> {
           for (int i = 0; i < times; i++) {
             try (Communicator copy = communicator.duplicate()) {
@@ -88,20 +113,33 @@ class LeakTest {
         });
   }
 
-  @Test
-  void group_openedAndClosed_leavesNothing() throws Exception {
-    open(20);
+  @ParameterizedTest
+  @MethodSource("providers")
+  void group_openedAndClosed_leavesNothing(BackendProvider provider) throws Exception {
+    open(provider, 20);
     Holdings before = Holdings.now();
 
-    open(GROUPS);
+    open(provider, GROUPS);
 
     Holdings.now().assertNotAbove(before);
   }
 
-  private static void open(int times) {
+  private static void open(BackendProvider provider, int times) throws Exception {
     for (int i = 0; i < times; i++) {
-      try (LocalGroup group = LocalGroup.open(3, CONFIG)) {
-        assertThat(group.communicators()).hasSize(3);
+      run(provider, 3, Communicator::barrier);
+    }
+  }
+
+  private static void run(BackendProvider provider, int size, Consumer<Communicator> body)
+      throws Exception {
+    try (LocalGroup group = ThreadGroups.open(provider, size, CONFIG);
+        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      List<Callable<Object>> bodies =
+          group.communicators().stream()
+              .map(each -> Executors.callable(() -> body.accept(each)))
+              .toList();
+      for (Future<Object> each : threads.invokeAll(bodies)) {
+        each.get();
       }
     }
   }
