@@ -128,6 +128,11 @@ final class Lane {
 
   void publish(long index, long sequence, CallSignature call, long where) {
     long line = layout.published(number, index);
+    // Nobody needs the old line any more, but contradiction() may be looking at it: it must not
+    // take
+    // a part of the old one and a part of the new one for a call.
+    FLAG.setOpaque(own, line, 0L);
+    VarHandle.storeStoreFence();
     own.set(JAVA_LONG, line + SEQUENCE, sequence);
     own.set(JAVA_LONG, line + WHAT, call.what());
     own.set(JAVA_LONG, line + COUNT, call.count());
@@ -172,7 +177,7 @@ final class Lane {
 
   /// Looks whether a peer has published something else as its collective number `sequence`, for
   /// calls that wait for messages it will never send. Reads two lines that may be written at the
-  /// same time, so what it finds only counts when it is found unchanged.
+  /// same time, so what it finds only counts when the flag, which is 0 meanwhile, is unchanged.
   ///
   /// @return a sentence, or null
   @org.jspecify.annotations.Nullable

@@ -1,0 +1,98 @@
+package org.comm4j.core.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicLong;
+import org.comm4j.core.transport.PeerMemory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class LaneTest {
+  private static final int[] MEMBERS = {0, 1};
+  private static final int CONTEXT = 7;
+
+  @Test
+  void contradiction_otherCallOfThatNumber_isFound() {
+    try (Arena arena = Arena.ofShared()) {
+      PeerMemory memory = new Memory(arena);
+      lane(memory, 0).publish(0, 3, call(1), 0);
+      Lane here = lane(memory, 1);
+      assertThat(here.contradiction(0, 3, call(2))).contains("collective #3");
+      assertThat(here.contradiction(0, 3, call(1))).isNull();
+      assertThat(here.contradiction(0, 4, call(2))).isNull();
+    }
+  }
+
+  /// Lines are looked at while their owner writes them: half an old call and half a new one must
+  /// not be taken for a third.
+  @Test
+  void contradiction_whileThePeerPublishes_isNone() throws InterruptedException {
+    long calls = 2_000_000;
+    try (Arena arena = Arena.ofShared()) {
+      PeerMemory memory = new Memory(arena);
+      Lane there = lane(memory, 0);
+      Lane here = lane(memory, 1);
+      AtomicLong now = new AtomicLong();
+      Thread publishing =
+          Thread.ofPlatform()
+              .start(() -> {
+                for (long i = 0; i < calls; i++) {
+                  now.setRelease(i);
+                  there.publish(i, i, call(i), 0);
+                }
+              });
+      String found = null;
+      while (publishing.isAlive() && found == null) {
+        long sequence = now.getAcquire();
+        found = here.contradiction(0, sequence, call(sequence));
+      }
+      publishing.join();
+      assertThat(found).isNull();
+    }
+  }
+
+  /// A call in which everything depends on its number.
+  private static CallSignature call(long number) {
+    return new CallSignature(number & 7, number, -number);
+  }
+
+  private static Lane lane(PeerMemory memory, int rank) {
+    return new Lane(new Windows(memory, "test"), 0, MEMBERS, rank, CONTEXT);
+  }
+
+  /// Two windows in one process.
+  private static final class Memory implements PeerMemory {
+    private static final long BYTES = 1 << 20;
+    private final MemorySegment[] windows = new MemorySegment[MEMBERS.length];
+
+    Memory(Arena arena) {
+      for (int rank : MEMBERS) {
+        windows[rank] = arena.allocate(BYTES, WindowLayout.PAGE_BYTES);
+      }
+    }
+
+    @Override
+    public long windowBytes() {
+      return BYTES;
+    }
+
+    @Override
+    public MemorySegment window(int rank) {
+      return windows[rank];
+    }
+
+    @Override
+    public void reserve(long offset, long bytes) {}
+
+    @Override
+    public Extent map(long offset, long bytes) {
+      throw new UnsupportedOperationException("no buffers here");
+    }
+
+    @Override
+    public void wake(int rank) {}
+  }
+}
