@@ -1,0 +1,98 @@
+package org.comm4j.tck;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Operation;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.tck.LiveReport.Status;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What the verification of live ranks reports of backends that are broken on purpose.
+@Timeout(120)
+class LiveVerificationTest {
+  private static final int SIZE = 3;
+  private static final CommConfig CONFIG =
+      CommConfig.builder().timeout(Duration.ofSeconds(60)).build();
+
+  @Test
+  void run_wrongResults_failsTheirRule() throws Exception {
+    LiveReport report = report(BrokenDoors.displacementsAreOffByOne());
+    assertThat(report.passed()).isFalse();
+    assertThat(status(report, "O5")).isEqualTo(Status.FAILED);
+    assertThat(status(report, "O3")).isEqualTo(Status.PASSED);
+  }
+
+  /// A rank that fails alone doesn't leave the others waiting to their deadline.
+  @Test
+  void run_oneRankThrows_endsOnAllRanksAndNamesIt() throws Exception {
+    LiveReport report = report(Throwing::new);
+    assertThat(report.rows())
+        .filteredOn(row -> row.status() == Status.FAILED)
+        .isNotEmpty()
+        .allSatisfy(row -> assertThat(row.detail()).startsWith("rank 1, "))
+        .anySatisfy(row -> assertThat(row.rule()).isEqualTo("O15"));
+    assertThat(status(report, "O3")).isEqualTo(Status.PASSED);
+  }
+
+  /// A door whose rank 1 can't do exclusive scans.
+  private static final class Throwing extends Door {
+    Throwing(BackendCommunicator inner) {
+      super(inner, Throwing::new);
+    }
+
+    @Override
+    @Nullable Operation change(Operation operation) {
+      if (rank() == 1 && operation instanceof Collective.ExclusiveScan) {
+        throw new TransportFailedException("out of cable", null);
+      }
+      return operation;
+    }
+  }
+
+  private static Status status(LiveReport report, String rule) {
+    return report.rows().stream()
+        .filter(row -> row.rule().equals(rule))
+        .findAny()
+        .orElseThrow()
+        .status();
+  }
+
+  /// Verifies a broken communicator, which all ranks find in the same state.
+  private static LiveReport report(UnaryOperator<BackendCommunicator> door) throws Exception {
+    var broken = BrokenOnPurposeTest.Broken.door("on purpose", "", door);
+    List<CompletableFuture<LiveReport>> ends = new ArrayList<>();
+    try (LocalGroup group = broken.open(SIZE, CONFIG)) {
+      for (Communicator communicator : group.communicators()) {
+        ends.add(
+            CompletableFuture.supplyAsync(
+                () -> {
+                  var log = new PrintWriter(new StringWriter());
+                  LiveReport report = LiveVerification.run(communicator, CONFIG, 1, log);
+                  assertThat(communicator.allReduce(1L, ReduceOp.SUM)).isEqualTo(SIZE);
+                  return report;
+                },
+                task -> Thread.ofPlatform().daemon().start(task)));
+      }
+      for (var end : ends) {
+        assertThat(end.get(100, TimeUnit.SECONDS)).isEqualTo(ends.getFirst().get());
+      }
+    }
+    return ends.getFirst().get();
+  }
+}
