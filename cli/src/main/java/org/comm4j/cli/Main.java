@@ -26,6 +26,7 @@ import picocli.CommandLine.Spec;
       Explain.class,
       ShowTopology.class,
       Bench.class,
+      Verify.class,
       CommandLine.HelpCommand.class
     },
     exitCodeListHeading = "%nExit codes:%n",

@@ -1,0 +1,66 @@
+package org.comm4j.cli;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ThreadLocalRandom;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/// Starts ranks and checks the rules of the contract on them.
+@Command(
+    name = "verify",
+    mixinStandardHelpOptions = true,
+    description = {
+      "Start ranks and check on them that a backend keeps the rules of docs/contract.md.",
+      "",
+      "A rule that was not run says why: for example, it needs more ranks, or another setting"
+          + " such as COMM_REDUCTION=ordered. Exit code 1 if a rule failed."
+    })
+final class Verify implements Callable<Integer> {
+  @Mixin final RankOptions rankOptions = new RankOptions();
+
+  @Option(
+      names = {"-n", "--ranks"},
+      required = true,
+      paramLabel = "N",
+      description = "How many ranks.")
+  int ranks;
+
+  @Option(
+      names = "--seed",
+      paramLabel = "SEED",
+      description = "Repeats a verification; a new one is taken and printed unless given.")
+  @Nullable Long seed;
+
+  @Option(
+      names = "--format",
+      defaultValue = "table",
+      description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
+  Listing.Format format = Listing.Format.TABLE;
+
+  Verify() {}
+
+  @Override
+  public Integer call() throws IOException, InterruptedException {
+    long chosen = seed != null ? seed : ThreadLocalRandom.current().nextInt(Integer.MAX_VALUE);
+    Path result = Files.createTempFile("comm-cli-", ".result");
+    try {
+      var program =
+          new Program.MainClass(
+              VerifyProgram.class.getName(),
+              List.of(),
+              List.of(Long.toString(chosen), format.name(), result.toString()));
+      int code = Launch.of(ranks, rankOptions.backend(), program).run(System.out, System.err);
+      return code == ExitCode.FINE && !Files.readString(result).equals(VerifyProgram.PASSED)
+          ? ExitCode.CHECK_FAILED
+          : code;
+    } finally {
+      Files.deleteIfExists(result);
+    }
+  }
+}

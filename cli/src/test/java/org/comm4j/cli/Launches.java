@@ -1,0 +1,117 @@
+package org.comm4j.cli;
+
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+
+/// A `comm-cli` as a process of its own, whose lines can be waited for.
+final class Launches implements AutoCloseable {
+  private static final Duration BOUND = Duration.ofSeconds(100);
+
+  private final Process process;
+  private final List<String> out = new ArrayList<>();
+  private final List<String> err = new ArrayList<>();
+  private final List<Thread> reading;
+
+  private Launches(Process process) {
+    this.process = process;
+    this.reading =
+        List.of(read(process.getInputStream(), out), read(process.getErrorStream(), err));
+  }
+
+  /// Starts it.
+  static Launches start(String... arguments) throws IOException {
+    List<String> command = java(Main.class);
+    command.addAll(List.of(arguments));
+    return new Launches(new ProcessBuilder(command).start());
+  }
+
+  /// A command that runs a class of this class path.
+  static List<String> java(Class<?> main) {
+    return new ArrayList<>(
+        List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "--enable-native-access=ALL-UNNAMED",
+            "--add-modules=jdk.incubator.vector",
+            "-Dguice_bytecode_gen_option=DISABLED",
+            "-cp",
+            String.join(
+                File.pathSeparator,
+                System.getProperty("jdk.module.path", ""),
+                System.getProperty("java.class.path")),
+            main.getName()));
+  }
+
+  /// Runs it to its end.
+  static Commands.Done run(String... arguments) throws IOException, InterruptedException {
+    try (var launch = start(arguments)) {
+      return launch.await();
+    }
+  }
+
+  private Thread read(InputStream from, List<String> to) {
+    return Thread.ofPlatform()
+        .daemon()
+        .start(() -> {
+          try (var lines =
+              new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+              synchronized (this) {
+                to.add(line);
+                notifyAll();
+              }
+            }
+          } catch (IOException e) {
+            throw new UncheckedIOException(e);
+          }
+        });
+  }
+
+  /// Waits for a line on standard output.
+  synchronized String line(Predicate<String> wanted) throws InterruptedException {
+    long endNs = System.nanoTime() + BOUND.toNanos();
+    while (true) {
+      for (String line : out) {
+        if (wanted.test(line)) {
+          return line;
+        }
+      }
+      long leftMs = TimeUnit.NANOSECONDS.toMillis(endNs - System.nanoTime());
+      if (leftMs <= 0) {
+        throw new AssertionError("no such line within " + BOUND + " in " + out + ", " + err);
+      }
+      wait(leftMs);
+    }
+  }
+
+  /// Waits for the end.
+  Commands.Done await() throws InterruptedException {
+    if (!process.waitFor(BOUND)) {
+      throw new AssertionError("still running after " + BOUND + ": " + out + ", " + err);
+    }
+    for (Thread each : reading) {
+      each.join(BOUND);
+    }
+    synchronized (this) {
+      return new Commands.Done(process.exitValue(), String.join("\n", out), String.join("\n", err));
+    }
+  }
+
+  /// Ends it, and its ranks, if it has not ended.
+  @Override
+  public void close() {
+    List<ProcessHandle> ranks = process.descendants().toList();
+    process.destroyForcibly();
+    ranks.forEach(ProcessHandle::destroyForcibly);
+  }
+}
