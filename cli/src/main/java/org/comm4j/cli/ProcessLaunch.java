@@ -101,6 +101,12 @@ final class ProcessLaunch {
     try {
       process = builder.start();
     } catch (IOException e) {
+      if (launch.program() instanceof Program.Command given) {
+        throw new IllegalArgumentException(
+            "command '%s' could not be started: %s (expected: a program of PATH, or its path)"
+                .formatted(given.command().getFirst(), e.getMessage()),
+            e);
+      }
       throw new UncheckedIOException(
           "rank %d could not be started as '%s': %s"
               .formatted(rank, String.join(" ", command), e.getMessage()),

@@ -1,0 +1,145 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// `comm-cli run`, as a process of its own.
+@Timeout(120)
+class RunTest {
+  private static final int SIZE = 4;
+  private static final Duration SOON = Duration.ofSeconds(5);
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2, 3})
+  @EnabledOnOs(OS.LINUX)
+  void run_rankKilled_isNamedByTheOthersAndLeavesNothing(int victim) throws Exception {
+    try (var launch = Launches.start(command())) {
+      Path memory = memory(launch, victim);
+      long killedNs = kill(launch, victim);
+      var done = launch.await();
+      assertThat(Duration.ofNanos(System.nanoTime() - killedNs)).isLessThan(SOON);
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err()).contains("comm-cli: rank " + victim + " was ended by signal 9");
+      for (int rank : survivors(victim)) {
+        assertThat(done.out()).contains("[%d] rank %d lost [%d]".formatted(rank, rank, victim));
+      }
+      assertThat(done.out()).doesNotContain("rank " + victim + " lost");
+      assertThat(memory).doesNotExist();
+    }
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_onFailureContinue_survivorsShrinkAndEnd() throws Exception {
+    int victim = 1;
+    try (var launch = Launches.start(command("--on-failure", "continue", "shrink"))) {
+      kill(launch, victim);
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      int sum = IntStream.of(survivors(victim)).sum();
+      for (int rank : survivors(victim)) {
+        assertThat(done.out()).contains("rank %d of %d got %d".formatted(rank, SIZE - 1, sum));
+      }
+      assertThat(done.err().lines().filter(line -> line.contains(" ended"))).hasSize(1);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "2, run -n 0 --backend shm -- true, -n: 0, 1 or more",
+    "2, run -n two -- true, two, is not an int",
+    "2, run -- true, --ranks, Missing required option",
+    "2, run -n 2 NoSuch.java, NoSuch.java, no such file",
+    "2, run -n 2 --on-failure wait -- true, wait, stop",
+    "2, run -n 2 --grace -1 --backend shm -- true, --grace, 0 or more",
+    "2, run -n 2 --nonsense -- true, --nonsense, Unknown option",
+    "2, run -n 2 --backend local -- true, 'true', a .java file or a jar",
+    "2, run -n 2 --backend shm -- no-such-program, no-such-program, could not be started",
+    "3, run -n 2 --backend carrier-pigeon -- true, carrier-pigeon, not available",
+    "4, run -n 2 --backend shm -- false, rank, exit code 1"
+  })
+  void run_wrong_exitsWithItsCodeAndNamesTheValue(
+      int code, String line, String value, String expected) throws Exception {
+    var done = Launches.run(line.split(" ", -1));
+    assertThat(done.code()).as(done.err()).isEqualTo(code);
+    assertThat(done.err()).contains(value).containsIgnoringCase(expected).doesNotContain("\tat ");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_javaFile_compilesItAndLabelsItsLines(String backend, @TempDir Path folder)
+      throws Exception {
+    Path source = folder.resolve("Sum.java");
+    Files.writeString(
+        source,
+        """
+        void main() {
+          try (var comm = org.comm4j.api.Communicators.open()) {
+            IO.println("sum " + comm.allReduce(1L, org.comm4j.api.ReduceOp.SUM));
+          }
+        }
+        """);
+    var done = Launches.run("run", "-n", "3", "--backend", backend, source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines()).containsExactlyInAnyOrder("[0] sum 3", "[1] sum 3", "[2] sum 3");
+  }
+
+  private static int[] survivors(int victim) {
+    return IntStream.range(0, SIZE).filter(rank -> rank != victim).toArray();
+  }
+
+  /// `run` of [DyingRanks] over shm.
+  ///
+  /// @param more options, then arguments of the program
+  private static String[] command(String... more) {
+    boolean hasOption = more.length > 1;
+    return Stream.of(
+            Stream.of("run", "-n", Integer.toString(SIZE), "--backend", "shm"),
+            Stream.of(more).limit(hasOption ? 2 : 0),
+            Stream.of("--"),
+            Launches.java(DyingRanks.class).stream(),
+            Stream.of(more).skip(hasOption ? 2 : 0))
+        .flatMap(each -> each)
+        .toArray(String[]::new);
+  }
+
+  /// Kills a rank once all are in the middle of their loops.
+  private static long kill(Launches launch, int victim) throws InterruptedException {
+    for (int rank : survivors(victim)) {
+      started(launch, rank);
+    }
+    long pid = Long.parseLong(started(launch, victim).group(1));
+    ProcessHandle rank = ProcessHandle.of(pid).orElseThrow();
+    long now = System.nanoTime();
+    assertThat(rank.destroyForcibly()).isTrue();
+    return now;
+  }
+
+  /// Where the ranks' memory had its names.
+  private static Path memory(Launches launch, int rank) throws InterruptedException {
+    return Path.of(started(launch, rank).group(2));
+  }
+
+  /// What a rank says in the middle of its loop: its pid, its folder.
+  private static Matcher started(Launches launch, int rank) throws InterruptedException {
+    var pattern = Pattern.compile("\\[%d] rank %d has pid ([0-9]+) in (/.+)".formatted(rank, rank));
+    var matcher = pattern.matcher(launch.line(line -> pattern.matcher(line).matches()));
+    assertThat(matcher.matches()).isTrue();
+    return matcher;
+  }
+}
