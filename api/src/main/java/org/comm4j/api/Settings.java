@@ -146,7 +146,7 @@ final class Settings {
                   "The file with the secret that ranks prove to know.",
                   "path",
                   BY_LAUNCHER,
-                  "A secret that everybody has is none; comm-cli run makes one per launch.",
+                  "A secret that everybody has is none, and comm-cli run does not make one yet.",
                   "a file that only its owner may read (chmod 600)"),
               (builder, text) -> builder.secretFile(Values.path("COMM_SECRET_FILE", text))),
           new Entry(
