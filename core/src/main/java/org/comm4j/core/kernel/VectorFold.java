@@ -14,26 +14,17 @@ import java.util.Arrays;
 /// segments whose profile, being the copy's own, tells the compiler which classes these are.
 ///
 /// Until it is compiled, a vector loop is a thousand times slower, and it takes some thousand calls
-/// to be compiled. A new copy therefore only gets probes, the beginnings of the pieces that come
-/// by, and takes over once a probe was fast. Where no probe ever is (no vector instructions, no
-/// optimizing compiler), it gives up. Which way an element goes makes no difference to its bits.
+/// to be compiled. So [WarmUp] calls a new copy, beside the program and on memory of its own, and
+/// the copy takes over once it is fast. Where it never is (no vector instructions, no optimizing
+/// compiler), the way through tiles stays. Which way an element goes makes no difference to its
+/// bits.
 final class VectorFold {
-  /// How many vectors a probe has: as few as show the compiler that there is a loop, so that the
-  /// calls that warm it up are not much slower than others.
-  private static final int PROBE_VECTORS = 4;
-
-  /// A compiled probe takes a tenth of this with the time around it, another tens of microseconds.
-  private static final long FAST_NS = 500;
-
-  private static final int MAX_PROBES = 1 << 20;
-
   private static final class Copy {
     final Class<?> a;
     final Class<?> b;
     final Class<?> out;
     final VectorLoop loop;
-    boolean fast; // like the count below, written without order by many threads: both are hints
-    int probes;
+    volatile boolean fast;
 
     Copy(Class<?> a, Class<?> b, Class<?> out, VectorLoop loop) {
       this.a = a;
@@ -46,6 +37,7 @@ final class VectorFold {
   private final Class<? extends VectorLoop> template;
   private final Object operator;
   private final int vectorBytes;
+  private final Carrier carrier;
   private final Class<?> array;
   private volatile Copy[] copies = {};
 
@@ -57,6 +49,7 @@ final class VectorFold {
     this.template = template;
     this.operator = operator;
     this.vectorBytes = vectorBytes;
+    this.carrier = carrier;
     this.array = carrier.tile(carrier.bytes()).segment().getClass();
   }
 
@@ -76,22 +69,14 @@ final class VectorFold {
       return 0;
     }
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
-    if (copy.fast) {
-      copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
-      return end;
-    }
-    int probe = PROBE_VECTORS * vectorBytes;
-    if (end < probe || copy.probes == MAX_PROBES) {
+    if (!copy.fast) {
       return 0;
     }
-    long start = System.nanoTime();
-    copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, probe);
-    copy.fast = System.nanoTime() - start < FAST_NS;
-    copy.probes++;
-    return probe;
+    copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
+    return end;
   }
 
-  /// Whether memory of these classes is past its probes.
+  /// Whether memory of these classes is combined by vectors from now on.
   boolean isFast(MemorySegment a, MemorySegment b, MemorySegment out) {
     return copy(a.getClass(), b.getClass(), out.getClass()).fast;
   }
@@ -115,6 +100,7 @@ final class VectorFold {
     Copy copy = new Copy(a, b, out, loop);
     more[copies.length] = copy;
     copies = more;
+    WarmUp.start(loop, a, b, out, carrier.tile(WarmUp.BYTES).segment(), () -> copy.fast = true);
     return copy;
   }
 }

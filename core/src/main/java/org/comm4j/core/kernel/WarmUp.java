@@ -1,0 +1,106 @@
+package org.comm4j.core.kernel;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Calls vector loops until they are compiled, on one thread that ends when it has nothing to do.
+/// That takes some tenths of a second of one core for each loop and combination of memory.
+final class WarmUp {
+  static final int BYTES = 1024;
+
+  /// A compiled loop takes a tenth of this with the time around it, another tens of microseconds.
+  private static final long FAST_NS = 1000;
+
+  private static final int FAST_CALLS = 100; // one behind the other
+  private static final long MOST_NS = TimeUnit.SECONDS.toNanos(20);
+
+  private static final ThreadPoolExecutor THREAD =
+      new ThreadPoolExecutor(
+          1,
+          1,
+          1,
+          TimeUnit.SECONDS,
+          new LinkedBlockingQueue<>(),
+          Thread.ofPlatform().daemon().name("comm4j-warm-up").factory());
+
+  static {
+    THREAD.allowCoreThreadTimeOut(true);
+  }
+
+  private WarmUp() {}
+
+  /// Starts to warm up a loop.
+  ///
+  /// @param a class of the segments that the loop will be called with
+  /// @param array [#BYTES] of an array of the loop's primitive
+  /// @param whenFast called if the loop is fast; not called if it does not become so
+  static void start(
+      VectorLoop loop,
+      Class<?> a,
+      Class<?> b,
+      Class<?> out,
+      MemorySegment array,
+      Runnable whenFast) {
+    THREAD.execute(() -> {
+      MemorySegment x = segment(a, array);
+      MemorySegment y = segment(b, array);
+      MemorySegment z = segment(out, array);
+      if (x != null && y != null && z != null && isFast(loop, x, y, z)) {
+        whenFast.run();
+      }
+    });
+  }
+
+  private static boolean isFast(
+      VectorLoop loop, MemorySegment a, MemorySegment b, MemorySegment out) {
+    long begin = System.nanoTime();
+    int fast = 0;
+    while (fast < FAST_CALLS) {
+      long start = System.nanoTime();
+      loop.apply(a, 0, b, 0, out, 0, BYTES);
+      long end = System.nanoTime();
+      fast = end - start < FAST_NS ? fast + 1 : 0;
+      if (end - begin > MOST_NS) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Memory of a class; null if there is no way to make some.
+  private static @Nullable MemorySegment segment(Class<?> wanted, MemorySegment array) {
+    if (array.getClass() == wanted) {
+      return array;
+    }
+    MemorySegment plain = Arena.ofAuto().allocate(BYTES, 64);
+    if (plain.getClass() == wanted) {
+      return plain;
+    }
+    MemorySegment mapped = mapped();
+    return mapped != null && mapped.getClass() == wanted ? mapped : null;
+  }
+
+  private static @Nullable MemorySegment mapped() {
+    try {
+      Path file = Files.createTempFile("comm4j-", null);
+      try (FileChannel channel =
+          FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        return channel.map(MapMode.READ_WRITE, 0, BYTES, Arena.ofAuto());
+      } finally {
+        Files.delete(file);
+      }
+    } catch (IOException e) {
+      return null; // the loop stays cold, and the way through tiles is used
+    }
+  }
+}
