@@ -23,45 +23,51 @@ final class Buffers {
   private final DataType type;
   private final DataType accumulator;
   private final boolean widened;
-  private final MemorySegment input;
-  private final MemorySegment output;
-  private final boolean inPlace;
+  private MemorySegment input = NOTHING;
+  private MemorySegment output = NOTHING;
+  private boolean inPlace;
   private MemorySegment scratch = NOTHING;
   private MemorySegment work = NOTHING;
 
-  private Buffers(DataType type, @Nullable ReduceOp op, MemorySegment input, MemorySegment output) {
+  /// The memory of a call; temporary memory comes later ([#allocate]).
+  Buffers(Collective call, int rank) {
+    ReduceOp op = CallSignature.op(call);
+    this.type = type(call);
     this.kernel = op == null ? null : Kernel.of(op, type);
-    this.type = type;
     this.accumulator = op == null ? type : op.accumulationType(type);
     this.widened = accumulator != type;
-    this.input = input;
-    this.output = output;
-    this.inPlace = overlap(input, output);
+    use(call, rank);
   }
 
-  /// The memory of a call; temporary memory comes later ([#allocate]).
-  static Buffers of(Collective call, int rank) {
-    DataType type = type(call);
-    ReduceOp op = CallSignature.op(call);
-    return switch (call) {
-      case Collective.AllReduce c -> of(type, op, c.input(), c.output());
-      case Collective.Reduce c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
-      case Collective.Broadcast c ->
-          rank == c.root() ? of(type, op, c.data(), null) : of(type, op, null, c.data());
-      case Collective.AllGather c -> of(type, op, c.input(), c.output());
-      case Collective.AllGatherV c -> of(type, op, c.input(), c.output());
-      case Collective.Gather c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
-      case Collective.GatherV c -> of(type, op, c.input(), rank == c.root() ? c.output() : null);
-      case Collective.Scatter c -> of(type, op, rank == c.root() ? c.input() : null, c.output());
-      case Collective.ScatterV c -> of(type, op, rank == c.root() ? c.input() : null, c.output());
-      case Collective.ReduceScatter c -> of(type, op, c.input(), c.output());
-      case Collective.ReduceScatterV c -> of(type, op, c.input(), c.output());
-      case Collective.AllToAll c -> of(type, op, c.input(), c.output());
-      case Collective.AllToAllV c -> of(type, op, c.input(), c.output());
-      case Collective.Scan c -> of(type, op, c.input(), c.output());
-      case Collective.ExclusiveScan c -> of(type, op, c.input(), c.output());
-      case Collective.Barrier _ -> of(type, op, null, null);
-    };
+  /// Turns to the memory of another call with the same type and operator.
+  void use(Collective call, int rank) {
+    switch (call) {
+      case Collective.AllReduce c -> use(c.input(), c.output());
+      case Collective.Reduce c -> use(c.input(), rank == c.root() ? c.output() : null);
+      case Collective.Broadcast c -> {
+        boolean isRoot = rank == c.root();
+        use(isRoot ? c.data() : null, isRoot ? null : c.data());
+      }
+      case Collective.AllGather c -> use(c.input(), c.output());
+      case Collective.AllGatherV c -> use(c.input(), c.output());
+      case Collective.Gather c -> use(c.input(), rank == c.root() ? c.output() : null);
+      case Collective.GatherV c -> use(c.input(), rank == c.root() ? c.output() : null);
+      case Collective.Scatter c -> use(rank == c.root() ? c.input() : null, c.output());
+      case Collective.ScatterV c -> use(rank == c.root() ? c.input() : null, c.output());
+      case Collective.ReduceScatter c -> use(c.input(), c.output());
+      case Collective.ReduceScatterV c -> use(c.input(), c.output());
+      case Collective.AllToAll c -> use(c.input(), c.output());
+      case Collective.AllToAllV c -> use(c.input(), c.output());
+      case Collective.Scan c -> use(c.input(), c.output());
+      case Collective.ExclusiveScan c -> use(c.input(), c.output());
+      case Collective.Barrier _ -> use(null, null);
+    }
+  }
+
+  private void use(@Nullable CommData in, @Nullable CommData out) {
+    input = segment(in);
+    output = segment(out);
+    inPlace = overlap(input, output);
   }
 
   /// The type of a call's elements; bytes for a barrier, which has none.
@@ -81,11 +87,6 @@ final class Buffers {
     };
   }
 
-  private static Buffers of(
-      DataType type, @Nullable ReduceOp op, @Nullable CommData input, @Nullable CommData output) {
-    return new Buffers(type, op, segment(input), segment(output));
-  }
-
   /// The memory of host data.
   static MemorySegment segment(@Nullable CommData data) {
     return switch (data) {
@@ -102,6 +103,10 @@ final class Buffers {
   /// Whether two segments have a byte in common.
   static boolean overlap(MemorySegment a, MemorySegment b) {
     return a.asOverlappingSlice(b).isPresent();
+  }
+
+  DataType type() {
+    return type;
   }
 
   MemorySegment input() {
@@ -123,6 +128,8 @@ final class Buffers {
     temporary.giveBack(work);
     scratch = NOTHING;
     work = NOTHING;
+    input = NOTHING; // the call may be kept for another; the user's memory must not be
+    output = NOTHING;
   }
 
   int wireBytes(Step.Wire wire) {

@@ -15,9 +15,9 @@ import org.jspecify.annotations.Nullable;
 abstract class Call implements Pending {
   final Engine engine;
   final Context context;
-  final Operation operation;
-  private final long startNs;
-  private final @Nullable Thread boundTo;
+  private final String label;
+  private long startNs;
+  private @Nullable Thread boundTo;
   private @Nullable Received received;
   private volatile @Nullable RuntimeException failure;
   private volatile boolean done;
@@ -30,11 +30,24 @@ abstract class Call implements Pending {
   Call(Context context, Operation operation, @Nullable Thread boundTo) {
     this.engine = context.engine();
     this.context = context;
-    this.operation = operation;
-    this.boundTo = boundTo;
-    this.startNs = engine.nanoTime();
-    this.warnNs = startNs + Engine.STALL_WARNING_NS;
-    this.askNs = startNs + Engine.ASK_NS;
+    this.label = operation.label();
+    begin(boundTo);
+  }
+
+  /// Begins, or begins again: only what has ended, and what nobody but the caller knows.
+  final void begin(@Nullable Thread onlyThread) {
+    boundTo = onlyThread;
+    startNs = engine.nanoTime();
+    warnNs = startNs + Engine.STALL_WARNING_NS;
+    askNs = startNs + Engine.ASK_NS;
+    received = null;
+    done = false;
+  }
+
+  /// Whether it waits for something in a peer's memory that has not come; looked at without the
+  /// lock, so it is a hint.
+  boolean isAwaitingMemory() {
+    return false;
   }
 
   /// Does what can be done now.
@@ -169,8 +182,7 @@ abstract class Call implements Pending {
   @Override
   public boolean cancel() {
     throw new IllegalStateException(
-        operation.label()
-            + " can't be cancelled: peers may be part of it (expected: a receive or probe)");
+        label + " can't be cancelled: peers may be part of it (expected: a receive or probe)");
   }
 
   @Override

@@ -8,9 +8,10 @@ import java.util.List;
 import java.util.Map;
 import org.comm4j.api.Collective;
 import org.comm4j.api.MismatchedCallException;
-import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.core.schedule.Round;
 import org.comm4j.core.schedule.Schedule;
+import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Step;
 import org.jspecify.annotations.Nullable;
@@ -20,16 +21,18 @@ import org.jspecify.annotations.Nullable;
 /// The messages of one pair of ranks are numbered within the collective, by both sides in the order
 /// of the plan, so a payload finds its step by sender and number.
 final class CollectiveCall extends Call {
-  private final Collective collective;
-  private final long sequence;
+  private final @Nullable ReduceOp op;
+  private final Shape shape;
+  private long sequence;
   private final CallSignature signature;
   private final boolean varied;
   private final Schedule plan;
   private final Buffers buffers;
   private final PeerTable<int[]> numbers; // {next to send, next to receive} per peer
-  private final long firstStage;
+  private long firstStage;
 
   private boolean begun;
+  private boolean asked;
   private int roundIndex;
   private @Nullable Round round;
   private int stepIndex;
@@ -45,6 +48,7 @@ final class CollectiveCall extends Call {
   CollectiveCall(
       Context context,
       Collective collective,
+      Shape shape,
       long sequence,
       CallSignature signature,
       Schedule plan,
@@ -52,15 +56,56 @@ final class CollectiveCall extends Call {
       long firstStage,
       @Nullable Thread boundTo) {
     super(context, collective, boundTo);
-    this.collective = collective;
+    this.op = CallSignature.op(collective);
+    this.shape = shape;
     this.sequence = sequence;
     this.signature = signature;
-    this.varied = CallSignature.isVaried(CollectiveKind.of(collective));
+    this.varied = CallSignature.isVaried(shape.kind());
     this.plan = plan;
     this.buffers = buffers;
     this.firstStage = firstStage;
     this.numbers = new PeerTable<>(context.size(), _ -> new int[2]);
     buffers.allocate(plan, engine.temporary());
+  }
+
+  /// Whether this call, which was made by a thread that waited for it, can be made again as `next`.
+  @SuppressWarnings("ReferenceEquality") // another operator of the same name is another one
+  boolean canRestart(Collective next) {
+    return hasEnded()
+        && failure() == null
+        && CallSignature.op(next) == op
+        && Buffers.type(next) == buffers.type()
+        && Shapes.isOf(shape, next, context.rank());
+  }
+
+  /// Runs the same plan again, on the memory of `next`.
+  void restart(Collective next, long newSequence, long newFirstStage) {
+    buffers.use(next, context.rank());
+    begin(EngineCommunicator.boundTo(buffers));
+    sequence = newSequence;
+    firstStage = newFirstStage;
+    begun = false;
+    asked = false;
+    roundIndex = 0;
+    round = null;
+    lastDirect = -1;
+    blockedAt = null;
+    numbers.forEach(CollectiveCall::restartNumbers);
+    present.clear();
+    buffers.allocate(plan, engine.temporary());
+  }
+
+  private static void restartNumbers(int[] ofPeer) {
+    ofPeer[0] = 0;
+    ofPeer[1] = 0;
+  }
+
+  CallSignature signature() {
+    return signature;
+  }
+
+  int stages() {
+    return plan.stages();
   }
 
   /// A message that the current round waits for.
@@ -91,6 +136,12 @@ final class CollectiveCall extends Call {
   }
 
   @Override
+  boolean isAwaitingMemory() {
+    return blockedAt instanceof Step.AwaitPeer await
+        && !context.lane().isPublished(await.peer(), firstStage + await.stage());
+  }
+
+  @Override
   String describe() {
     return "collective #" + sequence + ", " + signature;
   }
@@ -101,7 +152,7 @@ final class CollectiveCall extends Call {
     if (!begun) {
       begun = true;
       if (usesPeerMemory()) {
-        context.lane().begin(signature, sequence, firstStage, plan.stages());
+        context.lane().begin(signature);
       }
     }
     while (!hasEnded()) {
@@ -186,14 +237,13 @@ final class CollectiveCall extends Call {
     if (!lane.isFree(index)) {
       return false;
     }
-    int suspect = index < 2 ? -1 : lane.suspect(index - 2);
-    if (suspect >= 0) {
-      context.inquire(suspect, lane.sequence(index - 2));
-    }
     MemorySegment data = buffers.memory(slice);
-    WindowBuffer buffer = buffers.isConstant(slice) ? engine.bufferOf(data) : null;
+    boolean isLarge = data.byteSize() > WindowLayout.INLINE_BYTES;
+    WindowBuffer buffer = isLarge && buffers.isConstant(slice) ? engine.bufferOf(data) : null;
     long where;
-    if (buffer != null && data.byteSize() > 0) {
+    if (!isLarge) {
+      where = lane.putInline(index, data);
+    } else if (buffer != null) {
       where = buffer.windowOffset(data);
       lastDirect = index;
     } else {
@@ -209,10 +259,19 @@ final class CollectiveCall extends Call {
     if (!lane.isPublished(peer, index)) {
       return false;
     }
-    if (!lane.agrees(peer, index, signature)) {
-      throw new MismatchedCallException(lane.difference(peer, index, signature));
+    return lane.agrees(peer, index) || isAgreed(lane.difference(peer, index, signature), peer);
+  }
+
+  /// A peer has called something else: now, or before.
+  private boolean isAgreed(@Nullable String difference, int peer) {
+    if (difference != null) {
+      throw new MismatchedCallException(difference);
     }
-    return true;
+    if (!asked) {
+      asked = true;
+      context.inquireBefore(peer, sequence); // it will say what
+    }
+    return false;
   }
 
   private void post(List<Step> steps) {
@@ -518,7 +577,8 @@ final class CollectiveCall extends Call {
     return Buffers.overlap(memory, buffers.input()) || Buffers.overlap(memory, buffers.output());
   }
 
-  Collective collective() {
-    return collective;
+  /// Null for a call that does not reduce.
+  @Nullable ReduceOp op() {
+    return op;
   }
 }

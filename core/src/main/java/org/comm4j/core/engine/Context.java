@@ -22,6 +22,7 @@ final class Context {
   // How many calls back a peer that waits can be told that it calls something else.
   private static final int PAST = 64;
   private static final int MOST_ANSWERS = 64;
+  private static final int MOST_DOUBTS = 8;
 
   private final Engine engine;
   private final int id;
@@ -322,15 +323,18 @@ final class Context {
     return true;
   }
 
-  /// Asks a peer what it has called as its collective of that number; if it was something else, it
-  /// says so by breaking the communicator.
-  void inquire(int peer, long sequence) {
-    CallSignature mine = past(sequence);
-    if (mine != null) {
-      inquire(peer, sequence, mine);
+  /// Asks a peer what it has called as its last collectives before that number. If one was
+  /// something else, it says so by breaking the communicator.
+  void inquireBefore(int peer, long sequence) {
+    for (long each = Math.max(1, sequence - MOST_DOUBTS); each < sequence; each++) {
+      CallSignature mine = past(each);
+      if (mine != null) {
+        inquire(peer, each, mine);
+      }
     }
   }
 
+  /// Asks a peer whether it calls this as its collective of that number.
   void inquire(int peer, long sequence, CallSignature mine) {
     link(peer)
         .control(
@@ -423,8 +427,7 @@ final class Context {
 
   private static String thrower(@Nullable Call call) {
     return call instanceof CollectiveCall collective
-            && CallSignature.op(collective.collective())
-                instanceof org.comm4j.api.ReduceOp.UserDefined op
+            && collective.op() instanceof org.comm4j.api.ReduceOp.UserDefined op
         ? "user-defined operator '" + op.name() + "'"
         : "the library";
   }

@@ -38,9 +38,12 @@ final class Engine {
   private static final long ALL_CREDIT_BYTES = 8 << 20;
 
   private static final int POLL_LIMIT = 64;
-  // About how long a peer on another core takes; a park and its wake-up cost tens of microseconds.
-  private static final int SPINS = 2000;
-  private static final int YIELDS = 200;
+
+  // A park and its wake-up cost tens of microseconds, so data that comes within so many is awaited
+  // without: spinning where each rank has a core of its own, else giving way to other ranks.
+  private static final long SPIN_NS = 100_000;
+  private static final long YIELD_NS = 500_000;
+  private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
   private static final long PARK_NS = 5_000_000;
   private static final long LOOK_NS = 20_000_000;
 
@@ -57,6 +60,7 @@ final class Engine {
   private final MemorySegment header = MemorySegment.ofArray(new long[Transport.HEADER_BYTES / 8]);
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final List<Context> contexts = new ArrayList<>();
+  private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
   private final List<Context> zombies = new ArrayList<>();
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
@@ -91,7 +95,8 @@ final class Engine {
                 new Link(
                     transport,
                     peer,
-                    Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer)))));
+                    Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
+                    backlog));
     this.oversubscribed = ranksHere(session) > Runtime.getRuntime().availableProcessors();
     session.onNews(transport::wakeUp);
   }
@@ -324,9 +329,12 @@ final class Engine {
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
       }
-      boolean[] flushed = {false};
-      links.forEach(link -> flushed[0] |= link.hasControls() && link.flush(header));
-      moved |= flushed[0];
+      for (int i = 0; i < backlog.size(); i++) {
+        moved |= backlog.get(i).flush(header);
+        if (!backlog.get(i).hasControls()) {
+          backlog.remove(i--);
+        }
+      }
     } catch (TransportFailedException failure) {
       breakAll(failure);
       return true;
@@ -454,31 +462,35 @@ final class Engine {
       return sleep(call, nanos);
     }
     long startNs = System.nanoTime();
-    int idle = 0;
+    long movedNs = startNs;
     while (true) {
       boolean moved = tryAdvance();
       if (call.hasEnded()) {
         return true;
       }
-      idle = moved ? 0 : idle + 1;
-      if (nanos != Long.MAX_VALUE && System.nanoTime() - startNs >= nanos) {
+      long now = System.nanoTime();
+      if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
         return false;
       }
-      if (!moved) {
-        pause(call, idle);
+      if (moved) {
+        movedNs = now;
+      } else {
+        pause(call, now - movedNs);
       }
     }
   }
 
-  private void pause(Call call, int idle) {
-    int spins = oversubscribed ? 0 : SPINS;
+  private void pause(Call call, long idleNs) {
     if (Thread.currentThread().isInterrupted()) {
       interrupt(call);
     } else if (Thread.currentThread().isVirtual()) {
       LockSupport.parkNanos(50_000);
-    } else if (idle < spins) {
+    } else if (idleNs < SPIN_NS && !oversubscribed) {
       Thread.onSpinWait();
-    } else if (idle < spins + YIELDS) {
+      for (int i = 1; i < LOOKS_PER_SPIN && call.isAwaitingMemory(); i++) {
+        Thread.onSpinWait();
+      }
+    } else if (idleNs < YIELD_NS) {
       Thread.yield();
     } else if (parked.compareAndSet(false, true)) {
       try {
@@ -547,14 +559,15 @@ final class Engine {
   }
 
   private void progress() {
-    int idle = 0;
+    long movedNs = System.nanoTime();
     while (!closed) {
       boolean moved = tryAdvance();
       runLater();
-      idle = moved ? 0 : idle + 1;
+      long now = System.nanoTime();
+      movedNs = moved ? now : movedNs;
       if (isIdle()) {
         LockSupport.parkNanos(this, 1_000_000_000L);
-      } else if (idle > SPINS / 10 && parked.compareAndSet(false, true)) {
+      } else if (now - movedNs > SPIN_NS && parked.compareAndSet(false, true)) {
         try {
           transport.park(PARK_NS);
         } finally {

@@ -57,6 +57,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final Engine engine;
   private final Context context;
   private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
+  private @Nullable CollectiveCall lastWaited; // the same
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
@@ -182,9 +183,15 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public @Nullable Received run(Operation operation) {
-    if (size() == 1 && operation instanceof Collective collective) {
-      checkUsable(operation.label());
-      Identity.run(collective);
+    if (operation instanceof Collective collective) {
+      if (size() == 1) {
+        checkUsable(operation.label());
+        Identity.run(collective);
+      } else {
+        CollectiveCall call = (CollectiveCall) submit(collective, USER, true);
+        call.await(Long.MAX_VALUE);
+        lastWaited = call;
+      }
       return null;
     }
     return run(operation, USER);
@@ -197,6 +204,11 @@ public final class EngineCommunicator implements BackendCommunicator {
   }
 
   private Call submit(Operation operation, CallSignature.Purpose purpose) {
+    return submit(operation, purpose, false);
+  }
+
+  /// @param again whether a call that a thread has waited for may be made again
+  private Call submit(Operation operation, CallSignature.Purpose purpose, boolean again) {
     engine.enter();
     try {
       checkUsable(operation.label());
@@ -204,7 +216,8 @@ public final class EngineCommunicator implements BackendCommunicator {
       checkUsable(operation.label());
       Call call =
           switch (operation) {
-            case Collective collective -> start(collective, purpose);
+            case Collective collective ->
+                again ? startAgain(collective, purpose) : start(collective, purpose);
             case PointToPoint message -> start(message);
           };
       context.start(call);
@@ -230,8 +243,19 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
   }
 
+  /// Most programs make the same call over and over.
+  private Call startAgain(Collective call, CallSignature.Purpose purpose) {
+    CollectiveCall last = lastWaited;
+    lastWaited = null; // until somebody has waited for it
+    if (last == null || !last.canRestart(call)) {
+      return start(call, purpose);
+    }
+    last.restart(call, context.takeSequence(last.signature()), context.takeStages(last.stages()));
+    return last;
+  }
+
   private Call start(Collective call, CallSignature.Purpose purpose) {
-    Buffers buffers = Buffers.of(call, rank());
+    Buffers buffers = new Buffers(call, rank());
     Shape shape = shape(call);
     Planned planned = plan(shape);
     CallSignature signature =
@@ -245,12 +269,13 @@ public final class EngineCommunicator implements BackendCommunicator {
     return new CollectiveCall(
         context,
         call,
+        shape,
         context.takeSequence(signature),
         signature,
         plan,
         buffers,
         context.takeStages(plan.stages()),
-        boundTo(buffers.input(), buffers.output()));
+        boundTo(buffers));
   }
 
   /// Programs call the same few shapes over and over: their plans are kept.
@@ -309,6 +334,10 @@ public final class EngineCommunicator implements BackendCommunicator {
             context, operation, receive, boundTo(Buffers.segment(receive.data()), Buffers.NOTHING));
     context.messages().post(call);
     return call;
+  }
+
+  static @Nullable Thread boundTo(Buffers buffers) {
+    return boundTo(buffers.input(), buffers.output());
   }
 
   private static @Nullable Thread boundTo(MemorySegment input, MemorySegment output) {

@@ -4,33 +4,35 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
+import java.util.Arrays;
 import java.util.function.IntPredicate;
 import org.comm4j.core.transport.PeerMemory;
+import org.jspecify.annotations.Nullable;
 
 /// One communicator's flags and staging areas in the windows of its ranks.
 ///
 /// What ranks publish is numbered through: every peer-memory plan takes as many indexes as it has
 /// stages, on all ranks. A flag holds the communicator's number above the index, so flags of a former
-/// user of the lane are always smaller. A line of index i is written again for i + 2 once every rank
-/// is done with i: that is also what makes a staging area free.
+/// user of the lane are always smaller. A slot of index i is written again for i + 2 once every rank
+/// is done with i: that is also what makes a staging area free. Whoever has published i + 1 is done
+/// with i, so its "done" need not be looked at.
 ///
-///     line: flag (release) │ sequence │ what │ count │ detail │ where in the window
-///     done: flag (release) │ revoked  │ digests of the last [#DIGESTS] indexes
+///     published: flag (release) │ digest │ where │ data, if it is little … │ sequence │ what │ count │ detail
+///     done:      flag (release) │ revoked
 ///
-/// A digest is of all calls that went by the lane up to that index. Ranks that call different things need not wait for
-/// each other's lines (two that each take the other one for the root of a gather do not); their
-/// digests differ, and whoever publishes next compares them.
+/// A digest is of all calls that went by the lane so far: ranks that call different things, now or
+/// before, have different ones. Two ranks that each take the other one for the root of a gather do
+/// not wait for each other; their next call finds that out.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
   private static final int INDEX_BITS = 40;
-  private static final long SEQUENCE = 8;
-  private static final long WHAT = 16;
-  private static final long COUNT = 24;
-  private static final long DETAIL = 32;
-  private static final long WHERE = 40;
-  private static final long REVOKED = 8; // in the line that says done
-  private static final long DIGEST = 16;
-  private static final int DIGESTS = 4; // a power of two
+  private static final long DIGEST = 8;
+  private static final long WHERE = 16;
+  private static final long SEQUENCE = WindowLayout.CALL_AT;
+  private static final long WHAT = SEQUENCE + 8;
+  private static final long COUNT = SEQUENCE + 16;
+  private static final long DETAIL = SEQUENCE + 24;
+  private static final long REVOKED = 8; // in the slot that says done
 
   private final PeerMemory memory;
   private final WindowLayout layout;
@@ -39,10 +41,9 @@ final class Lane {
   private final int rank;
   private final long base;
   private final MemorySegment own;
-  private final long[] digests = new long[2 * DIGESTS];
-  private final long[] sequences = new long[2 * DIGESTS];
+  private final MemorySegment[] windows;
+  private final MemorySegment[] staging = new MemorySegment[2];
   private long digest;
-  private long lastDone = -1;
   private long lastPublished = -1;
 
   /// @param members world ranks
@@ -56,6 +57,10 @@ final class Lane {
     this.rank = rank;
     this.base = (long) context << INDEX_BITS;
     this.own = memory.window(members[rank]);
+    this.windows = Arrays.stream(members).mapToObj(memory::window).toArray(MemorySegment[]::new);
+    for (int i = 0; i < staging.length; i++) {
+      staging[i] = own.asSlice(layout.staging(number, i), layout.stageBytes());
+    }
   }
 
   int number() {
@@ -63,43 +68,11 @@ final class Lane {
   }
 
   /// Takes a call into the digest; calls come in their order.
-  ///
-  /// @param first of its indexes
-  void begin(CallSignature call, long sequence, long first, int stages) {
+  void begin(CallSignature call) {
     digest = 31 * (31 * (31 * digest + call.what()) + call.count()) + call.detail();
-    for (long index = Math.max(first, first + stages - digests.length);
-        index < first + stages;
-        index++) {
-      digests[(int) (index % digests.length)] = digest;
-      sequences[(int) (index % sequences.length)] = sequence;
-    }
   }
 
-  /// A peer that seems to have called something else up to `index`, with which it is done; -1 if
-  /// there is none. It may be a false alarm.
-  int suspect(long index) {
-    for (int peer = 0; peer < members.length; peer++) {
-      if (peer == rank) {
-        continue;
-      }
-      long line = layout.done(number);
-      long slot = line + DIGEST + (index & DIGESTS - 1) * Long.BYTES;
-      boolean differs =
-          window(peer).get(JAVA_LONG, slot) != digests[(int) (index % digests.length)];
-      VarHandle.acquireFence();
-      if (differs && flag(peer, line) < base + index + 1 + DIGESTS) {
-        return peer;
-      }
-    }
-    return -1;
-  }
-
-  /// The number of the collective that published at this index, one of the last few.
-  long sequence(long index) {
-    return sequences[(int) (index % sequences.length)];
-  }
-
-  /// Whether every rank is done with what stands in the line that `index` will use.
+  /// Whether every rank is done with what stands in the slot that `index` will use.
   boolean isFree(long index) {
     return index < 2 || areDone(index - 2);
   }
@@ -115,30 +88,42 @@ final class Lane {
   }
 
   boolean isDone(int peer, long index) {
-    return peer == rank || flag(peer, layout.done(number)) >= base + index + 1;
+    return peer == rank
+        || flag(peer, layout.published(number, index + 1)) >= base + index + 2
+        || flag(peer, layout.done(number)) >= base + index + 1;
   }
 
   MemorySegment staging(long index) {
-    return own.asSlice(layout.staging(number, index), layout.stageBytes());
+    return staging[(int) (index & 1)];
   }
 
   long stagingOffset(long index) {
     return layout.staging(number, index);
   }
 
+  /// Copies data that comes with the flag, at most [WindowLayout#INLINE_BYTES].
+  ///
+  /// @return where it is, for [#publish]
+  long putInline(long index, MemorySegment data) {
+    long where = layout.inline(number, index);
+    MemorySegment.copy(data, 0, own, where, data.byteSize());
+    return where;
+  }
+
+  /// @param where in this rank's window the data is
   void publish(long index, long sequence, CallSignature call, long where) {
-    long line = layout.published(number, index);
-    // Nobody needs the old line any more, but contradiction() may be looking at it: it must not
-    // take
-    // a part of the old one and a part of the new one for a call.
-    FLAG.setOpaque(own, line, 0L);
+    long slot = layout.published(number, index);
+    // Nobody needs the old content any more, but contradiction() may be looking at it: it must not
+    // take a part of the old one and a part of the new one for a call.
+    FLAG.setOpaque(own, slot, 0L);
     VarHandle.storeStoreFence();
-    own.set(JAVA_LONG, line + SEQUENCE, sequence);
-    own.set(JAVA_LONG, line + WHAT, call.what());
-    own.set(JAVA_LONG, line + COUNT, call.count());
-    own.set(JAVA_LONG, line + DETAIL, call.detail());
-    own.set(JAVA_LONG, line + WHERE, where);
-    FLAG.setRelease(own, line, base + index + 1);
+    own.set(JAVA_LONG, slot + SEQUENCE, sequence);
+    own.set(JAVA_LONG, slot + WHAT, call.what());
+    own.set(JAVA_LONG, slot + COUNT, call.count());
+    own.set(JAVA_LONG, slot + DETAIL, call.detail());
+    own.set(JAVA_LONG, slot + DIGEST, digest);
+    own.set(JAVA_LONG, slot + WHERE, where);
+    FLAG.setRelease(own, slot, base + index + 1);
     lastPublished = index;
     wakePeers();
   }
@@ -149,50 +134,48 @@ final class Lane {
 
   /// What a peer has published, after [#isPublished].
   MemorySegment window(int peer) {
-    return memory.window(members[peer]);
+    return windows[peer];
   }
 
   long where(int peer, long index) {
-    return window(peer).get(JAVA_LONG, layout.published(number, index) + WHERE);
+    return windows[peer].get(JAVA_LONG, layout.published(number, index) + WHERE);
   }
 
-  boolean agrees(int peer, long index, CallSignature call) {
-    MemorySegment window = window(peer);
-    long line = layout.published(number, index);
-    return window.get(JAVA_LONG, line + WHAT) == call.what()
-        && window.get(JAVA_LONG, line + COUNT) == call.count()
-        && window.get(JAVA_LONG, line + DETAIL) == call.detail();
+  /// Whether a peer has called the same as this rank, up to what it has published here.
+  boolean agrees(int peer, long index) {
+    return windows[peer].get(JAVA_LONG, layout.published(number, index) + DIGEST) == digest;
   }
 
-  String difference(int peer, long index, CallSignature call) {
-    MemorySegment window = window(peer);
-    long line = layout.published(number, index);
-    return call.difference(
-        rank,
-        peer,
-        window.get(JAVA_LONG, line + SEQUENCE),
-        window.get(JAVA_LONG, line + WHAT),
-        window.get(JAVA_LONG, line + COUNT));
+  /// Why it does not; null if the reason is an earlier call.
+  @Nullable String difference(int peer, long index, CallSignature call) {
+    MemorySegment window = windows[peer];
+    long slot = layout.published(number, index);
+    long what = window.get(JAVA_LONG, slot + WHAT);
+    long count = window.get(JAVA_LONG, slot + COUNT);
+    if (what == call.what()
+        && count == call.count()
+        && window.get(JAVA_LONG, slot + DETAIL) == call.detail()) {
+      return null;
+    }
+    return call.difference(rank, peer, window.get(JAVA_LONG, slot + SEQUENCE), what, count);
   }
 
   /// Looks whether a peer has published something else as its collective number `sequence`, for
-  /// calls that wait for messages it will never send. Reads two lines that may be written at the
+  /// calls that wait for messages it will never send. Reads two slots that may be written at the
   /// same time, so what it finds only counts when the flag, which is 0 meanwhile, is unchanged.
   ///
   /// @return a sentence, or null
-  @org.jspecify.annotations.Nullable
-  String contradiction(int peer, long sequence, CallSignature call) {
+  @Nullable String contradiction(int peer, long sequence, CallSignature call) {
     for (long index = 0; index < 2; index++) {
-      long line = layout.published(number, index);
-      long before = flag(peer, line);
+      long slot = layout.published(number, index);
+      long before = flag(peer, slot);
       if (before <= base || before >>> INDEX_BITS != base >>> INDEX_BITS) {
         continue;
       }
-      boolean differs =
-          window(peer).get(JAVA_LONG, line + SEQUENCE) == sequence && !agrees(peer, index, call);
-      String words = differs ? difference(peer, index, call) : null;
+      boolean same = windows[peer].get(JAVA_LONG, slot + SEQUENCE) == sequence;
+      String words = same ? difference(peer, index, call) : null;
       VarHandle.acquireFence();
-      if (differs && flag(peer, line) == before) {
+      if (words != null && flag(peer, slot) == before) {
         return words;
       }
     }
@@ -200,13 +183,6 @@ final class Lane {
   }
 
   void done(long index) {
-    for (long each = Math.max(lastDone + 1, index - DIGESTS + 1); each <= index; each++) {
-      own.set(
-          JAVA_LONG,
-          layout.done(number) + DIGEST + (each & DIGESTS - 1) * Long.BYTES,
-          digests[(int) (each % digests.length)]);
-    }
-    lastDone = index;
     FLAG.setRelease(own, layout.done(number), base + index + 1);
     wakePeers();
   }
@@ -215,6 +191,7 @@ final class Lane {
   /// here.
   void revoke() {
     FLAG.setRelease(own, layout.done(number) + REVOKED, base + 1);
+    VarHandle.fullFence(); // before anything that the user writes there
   }
 
   /// Whether any peer may have changed what this rank has just read.
@@ -252,7 +229,7 @@ final class Lane {
     }
   }
 
-  private long flag(int peer, long line) {
-    return (long) FLAG.getAcquire(memory.window(members[peer]), line);
+  private long flag(int peer, long slot) {
+    return (long) FLAG.getAcquire(windows[peer], slot);
   }
 }

@@ -2,6 +2,7 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.List;
 import org.comm4j.core.transport.Transport;
 
 /// The two directions between this rank and one peer: what may still be sent unasked, what is owed
@@ -12,11 +13,14 @@ final class Link {
   private final Transport transport;
   private final int peer;
   private final long fullCredit;
+  private final List<Link> backlog;
   private final ArrayDeque<long[]> controls = new ArrayDeque<>();
   private long credit;
   private long owed;
 
-  Link(Transport transport, int peer, long fullCredit) {
+  /// @param backlog gets this link when control frames found no room
+  Link(Transport transport, int peer, long fullCredit, List<Link> backlog) {
+    this.backlog = backlog;
     this.transport = transport;
     this.peer = peer;
     this.fullCredit = fullCredit;
@@ -55,8 +59,12 @@ final class Link {
 
   /// Sends a control frame, now or as soon as there is room.
   void control(MemorySegment header, long word, long sequence, long what, long count, long detail) {
+    boolean isFirst = controls.isEmpty();
     controls.add(new long[] {word, sequence, what, count, detail});
     flush(header);
+    if (isFirst && hasControls()) {
+      backlog.add(this);
+    }
   }
 
   /// Whether something moved.

@@ -39,6 +39,17 @@ public final class Shapes {
         windowBytes);
   }
 
+  /// Whether a call has this shape, given that its type and operator are those of the call that the
+  /// shape was made for. Equal partitions that are not the same count as different.
+  @SuppressWarnings("ReferenceEquality") // comparing partitions takes longer than a new shape
+  static boolean isOf(Shape shape, Collective call, int rank) {
+    return CollectiveKind.of(call) == shape.kind()
+        && count(call, shape.size()) == shape.count()
+        && (!(call instanceof Collective.Rooted rooted) || rooted.root() == shape.root())
+        && parts(call, rank) == shape.parts()
+        && (!(call instanceof Collective.AllToAllV c) || c.receiveParts() == shape.receiveParts());
+  }
+
   private static long count(Collective call, int size) {
     return switch (call) {
       case Collective.AllReduce c -> c.input().count();

@@ -7,17 +7,24 @@ package org.comm4j.core.engine;
 ///     │ lane 0 │ lane 1 │ … │ lane 0: A, B │ lane 1: … │ extents of allocate()  │
 ///     └────────────────────┴───────────────────────────┴────────────────────────┘
 ///
-/// A *lane* serves one communicator at a time. Its flags are three lines of 128 bytes (two cache
-/// lines, since the hardware fetches pairs): what was published at an even index, at an odd one, and
-/// up to where this rank is done with what others published. The staging areas A and B take turns in
-/// the same way.
+/// A *lane* serves one communicator at a time. Its flags are three slots: what was published at an
+/// even index, at an odd one, and up to where this rank is done with what others published. A slot
+/// has room for [#INLINE_BYTES] of data behind its flag, so that little data comes with the flag, in
+/// one cache line; larger data lies in the staging areas A and B, which take turns in the same way.
 ///
 /// @param windowBytes of each window
 /// @param stageBytes of one staging area; 0 if the window is too small for lanes
 record WindowLayout(long windowBytes, long stageBytes) {
   static final int LANES = 64;
-  static final int LINE_BYTES = 128;
-  static final int LANE_FLAG_BYTES = 3 * LINE_BYTES;
+  static final int SLOT_BYTES = 1024;
+
+  /// What a slot begins with (flag, digest, place), and ends with: what was called, in a line of
+  /// its own, which is read only when ranks disagree.
+  static final int INLINE_AT = 24;
+
+  static final int CALL_AT = SLOT_BYTES - 128;
+  static final int INLINE_BYTES = CALL_AT - INLINE_AT;
+  static final int LANE_FLAG_BYTES = 3 * SLOT_BYTES;
   static final long FLAG_BYTES = (long) LANES * LANE_FLAG_BYTES;
   static final long PAGE_BYTES = 4096;
 
@@ -41,11 +48,16 @@ record WindowLayout(long windowBytes, long stageBytes) {
   }
 
   long published(int lane, long index) {
-    return flags(lane) + (index & 1) * LINE_BYTES;
+    return flags(lane) + (index & 1) * SLOT_BYTES;
+  }
+
+  /// Where data lies that came with the flag.
+  long inline(int lane, long index) {
+    return published(lane, index) + INLINE_AT;
   }
 
   long done(int lane) {
-    return flags(lane) + 2 * LINE_BYTES;
+    return flags(lane) + 2 * SLOT_BYTES;
   }
 
   long staging(int lane, long index) {

@@ -422,6 +422,13 @@ public final class ScheduleCheck {
     if (!state.awaited.contains(awaitKey(peer, stage))) {
       throw fault(state, step, "without AwaitPeer before it");
     }
+    if (stage < state.lastPublished) {
+      throw fault(
+          state,
+          step,
+          "after publishing stage %d, which tells the others that this rank is done with stage %d"
+              .formatted(state.lastPublished, stage));
+    }
     Published published = ranks[peer].published.get(stage);
     if (published == null) {
       throw new AssertionError("awaited");

@@ -416,6 +416,20 @@ class ScheduleCheckTest {
   }
 
   @Test
+  void check_readAfterPublishingTheNextStage_isFound() {
+    peerAllReduce()
+        .replace(
+            0,
+            0,
+            new Publish(0, IN),
+            new AwaitPeer(1, 0),
+            new Publish(1, IN),
+            new ReadPeer(1, 0, 0, OUT, Wire.VALUE),
+            new Done(0))
+        .hasFault("after publishing stage 1, which tells the others that this rank is done with");
+  }
+
+  @Test
   void check_readBeyondWhatIsPublished_isFound() {
     peerAllReduce()
         .replace(1, 1, new AwaitPeer(0, 1), new ReadPeer(0, 1, 1, OUT, Wire.VALUE), new Done(1))
