@@ -108,7 +108,7 @@ final class Bench implements Callable<Integer> {
 
   @Option(
       names = "--warm-up",
-      defaultValue = "400",
+      defaultValue = "2000",
       paramLabel = "MS",
       description =
           "How long to call an operation before its first size is measured; an eighth before the"
