@@ -24,13 +24,25 @@ public final class LocalGroup implements AutoCloseable {
 
   private LocalGroup(RankGroup group) {
     this.group = group;
-    var scope = new LaunchScope(group::close);
+    var whole = new LaunchScope(group::close);
     var listeners = CallListeners.installed();
     this.communicators =
         IntStream.range(0, group.size())
-            .<Communicator>mapToObj(
-                rank -> new CheckedCommunicator(group.communicator(rank), scope, listeners))
+            .<Communicator>mapToObj(rank ->
+                new CheckedCommunicator(group.communicator(rank), scope(rank, whole), listeners))
             .toList();
+  }
+
+  /// What one rank holds. With its last communicator it leaves the others, as a process does.
+  private LaunchScope scope(int rank, LaunchScope whole) {
+    whole.retain();
+    return new LaunchScope(() -> {
+      try {
+        group.leave(rank);
+      } finally {
+        whole.release();
+      }
+    });
   }
 
   /// What one rank does.
@@ -210,15 +222,14 @@ public final class LocalGroup implements AutoCloseable {
     return communicators;
   }
 
-  /// Tells the others that a rank has ended without closing its communicator: they get a
-  /// [PeerFailedException] that names it. For programs that run the ranks on threads of their own.
+  /// Tells the others that a rank has ended by a failure: they get a [PeerFailedException] that
+  /// names it. Does nothing for a rank that has left, which is what closing its last communicator
+  /// means. For programs that run the ranks on threads of their own.
   ///
   /// @param rank who has ended
   /// @param cause why
   public void fail(int rank, Throwable cause) {
-    if (!communicator(rank).isClosed()) {
-      group.fail(rank, cause);
-    }
+    group.fail(rank, cause);
   }
 
   /// Closes every rank's communicator. What the group holds is freed when those that were made from

@@ -14,6 +14,7 @@ final class FakeGroup implements RankGroup {
 
   final List<FakeCommunicator> communicators;
   final List<Integer> failed = new ArrayList<>();
+  final List<Integer> left = new ArrayList<>();
   boolean closed;
   private int waiting;
   private int round;
@@ -78,6 +79,11 @@ final class FakeGroup implements RankGroup {
     List<Integer> ranks = List.of(rank);
     breakOthers(rank, () -> new PeerFailedException(ranks, ranks, "its thread ended", cause));
     notifyAll();
+  }
+
+  @Override
+  public synchronized void leave(int rank) {
+    left.add(rank);
   }
 
   @Override

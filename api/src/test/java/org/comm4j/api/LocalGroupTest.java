@@ -195,6 +195,30 @@ class LocalGroupTest {
   }
 
   @Test
+  void close_lastCommunicatorOfARank_leavesTheOthers() {
+    try (LocalGroup group = LocalGroup.open(2, CONFIG)) {
+      Communicator child = group.communicator(1).duplicate();
+      group.communicator(1).close();
+      assertThat(lastGroup().left).isEmpty();
+      child.close();
+      assertThat(lastGroup().left).containsExactly(1);
+      assertThat(lastGroup().closed).isFalse();
+    }
+    assertThat(lastGroup().left).containsExactly(1, 0);
+    assertThat(lastGroup().closed).isTrue();
+  }
+
+  @Test
+  void fail_communicatorClosedButNotItsChild_tellsTheOthers() {
+    try (LocalGroup group = LocalGroup.open(2, CONFIG);
+        Communicator _ = group.communicator(1).duplicate()) {
+      group.communicator(1).close();
+      group.fail(1, new IOException("gone"));
+      assertThat(group.communicator(0).failure()).containsInstanceOf(PeerFailedException.class);
+    }
+  }
+
+  @Test
   void open_wrongRequests_areRefused() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> LocalGroup.open(0))

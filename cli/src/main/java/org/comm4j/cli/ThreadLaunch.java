@@ -90,6 +90,7 @@ final class ThreadLaunch {
     ranks.identify(rank, loader);
     Thread thread =
         Thread.ofPlatform()
+            .group(new ThreadGroup("rank " + rank))
             .name("rank " + rank)
             .daemon()
             .unstarted(() -> ends.add(new End(rank, call(program, group, ranks, rank, loader))));
@@ -122,6 +123,9 @@ final class ThreadLaunch {
             MainMethod.of(loader, program.name()).invoke(program.arguments());
             return rank;
           });
+      if (Thread.activeCount() == 1) { // else another thread of the rank may still call
+        group.communicator(rank).close();
+      }
       return null;
     } catch (Throwable thrown) {
       group.fail(rank, thrown);

@@ -99,6 +99,43 @@ class RunTest {
     assertThat(done.out().lines()).containsExactlyInAnyOrder("[0] sum 3", "[1] sum 3", "[2] sum 3");
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "local, throw new IllegalStateException(\"disk full\")",
+    "shm, throw new IllegalStateException(\"disk full\")",
+    "local, return",
+    "shm, return"
+  })
+  void run_rankEndsInsideTryWithResources_othersHearOfItAtOnce(
+      String backend, String end, @TempDir Path folder) throws Exception {
+    var done = runSource(folder, backend, 3, "if (comm.rank() == 1) " + end + "; comm.barrier();");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err())
+        .containsPattern("\\[0\\] .*PeerFailedException.*\\b1\\b.*left the session");
+    assertThat(done.err()).doesNotContain("CollectiveTimeoutException", "still run");
+    if (!end.equals("return")) {
+      assertThat(done.err()).contains("disk full");
+    }
+  }
+
+  /// Runs a program of one communicator, `comm`.
+  private static Commands.Done runSource(Path folder, String backend, int size, String body)
+      throws Exception {
+    Path source = folder.resolve("Body.java");
+    Files.writeString(
+        source,
+        """
+        void main() {
+          try (var comm = org.comm4j.api.Communicators.open()) {
+            %s
+          }
+        }
+        """
+            .formatted(body));
+    return Launches.run(
+        "run", "-n", Integer.toString(size), "--backend", backend, source.toString());
+  }
+
   private static int[] survivors(int victim) {
     return IntStream.range(0, SIZE).filter(rank -> rank != victim).toArray();
   }

@@ -235,6 +235,28 @@ final class FailureChecks {
     Expect.equal("F5", "who failed", reason.ranks(), List.of(victim));
   }
 
+  @Rule({"F11", "F1", "F10"})
+  @Needs(ranks = 2, death = true, capabilities = Capability.FAILURE_DETECTION)
+  static void rank_leavesWhileOthersAreInACollective_isNamedAtOnce(LiveRank r) {
+    Communicator comm = r.comm();
+    int leaver = r.size() - 1;
+    LiveRank.works("F11", comm);
+    r.meet("before one leaves");
+    long start = System.nanoTime();
+    if (r.rank() == leaver) {
+      comm.close();
+      return;
+    }
+    PeerFailedException reason =
+        Expect.thrown("F11", PeerFailedException.class, "a barrier without one", comm::barrier);
+    long took = System.nanoTime() - start;
+    Expect.that("F11", took < DEATH_NANOS, "it took %d ms", took / 1_000_000);
+    Expect.equal("F11", "who left", reason.ranks(), List.of(leaver));
+    Expect.equal("F11", "who left, in the launch", reason.worldRanks(), List.of(leaver));
+    Expect.says("F11", reason, Integer.toString(leaver), "left");
+    Mismatches.staysBroken(comm, reason);
+  }
+
   @Rule({"F8", "F5", "G9"})
   @Needs(
       ranks = 3,

@@ -88,6 +88,11 @@ public final class ThreadGroups {
     }
 
     @Override
+    public void leave(int rank) {
+      sessions.session(rank).close();
+    }
+
+    @Override
     public void close() {
       communicators.forEach(BackendCommunicator::close);
       sessions.close();

@@ -31,6 +31,10 @@ class BrokenOnPurposeTest {
       UnaryOperator<Session> session,
       UnaryOperator<Transport> wire,
       UnaryOperator<BackendCommunicator> door) {
+    static Broken session(String what, String rule, UnaryOperator<Session> session) {
+      return new Broken(what, rule, session, UnaryOperator.identity(), UnaryOperator.identity());
+    }
+
     static Broken wire(String what, String rule, UnaryOperator<Transport> wire) {
       return new Broken(what, rule, UnaryOperator.identity(), wire, UnaryOperator.identity());
     }
@@ -69,12 +73,8 @@ class BrokenOnPurposeTest {
         Broken.wire("corrupts a byte of a collective", "O4", BrokenWire.Corrupting::new),
         Broken.wire("truncates payloads", "O6", BrokenWire.Truncating::new),
         Broken.wire("keeps payloads", "P11", BrokenWire.Keeping::new),
-        new Broken(
-            "never hears of a death",
-            "F5",
-            BrokenOnPurposeTest::deaf,
-            UnaryOperator.identity(),
-            UnaryOperator.identity()),
+        Broken.session("never hears of a death", "F5", BrokenOnPurposeTest::deaf),
+        Broken.session("never hears of a leave", "F11", BrokenOnPurposeTest::deaf),
         Broken.fold("folds in another order", "B3", BrokenDoors::reversed),
         Broken.fold("has other bits on each rank", "B1", BrokenDoors::startingHere),
         Broken.fold("has other bits the second time", "B2", BrokenDoors::asItComes),

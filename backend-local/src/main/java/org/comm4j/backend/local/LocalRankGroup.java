@@ -56,6 +56,11 @@ final class LocalRankGroup implements RankGroup {
     sessions.fail(rank, cause);
   }
 
+  @Override
+  public void leave(int rank) {
+    sessions.session(rank).close();
+  }
+
   /// All ranks at once, since one that has something in flight may wait for another.
   @Override
   public void close() {

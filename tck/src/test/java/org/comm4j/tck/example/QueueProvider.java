@@ -90,6 +90,11 @@ public final class QueueProvider implements BackendProvider {
     }
 
     @Override
+    public void leave(int rank) {
+      sessions.session(rank).close();
+    }
+
+    @Override
     public void close() {
       ranks.parallelStream().forEach(BackendCommunicator::close);
       sessions.close();
