@@ -216,11 +216,18 @@ final class BrokenDoors {
     return inner -> new Changing(inner, change);
   }
 
+  /// The root's data stays as it was, or its write would be the first thing that is noticed.
   static UnaryOperator<BackendCommunicator> rootIsAlwaysZero() {
-    return changing((operation, inner) ->
-        operation instanceof Collective.Broadcast call
-            ? new Collective.Broadcast(call.data(), 0)
-            : operation);
+    return changing((operation, inner) -> {
+      if (!(operation instanceof Collective.Broadcast call)) {
+        return operation;
+      }
+      CommData data = call.data();
+      if (inner.rank() == call.root()) {
+        data = CommData.of(data.type(), MemorySegment.ofArray(bytes(data)));
+      }
+      return new Collective.Broadcast(data, 0);
+    });
   }
 
   static UnaryOperator<BackendCommunicator> barrierIsNothing() {
