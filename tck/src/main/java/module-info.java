@@ -4,6 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module org.comm4j.tck {
   requires java.logging;
+  requires jdk.management;
   requires transitive org.assertj.core;
   requires transitive org.comm4j.core;
   requires transitive org.junit.jupiter.api;

@@ -102,6 +102,12 @@ final class Buffers {
 
   /// Whether two segments have a byte in common.
   static boolean overlap(MemorySegment a, MemorySegment b) {
+    if (a.equals(b)) {
+      return a.byteSize() > 0;
+    }
+    if (a.isNative() && b.isNative()) { // as below, but without objects
+      return a.address() < b.address() + b.byteSize() && b.address() < a.address() + a.byteSize();
+    }
     return a.asOverlappingSlice(b).isPresent();
   }
 
@@ -146,6 +152,16 @@ final class Buffers {
       return NOTHING; // an empty part of a partition may stand anywhere, behind the end too
     }
     return memory(slice.space()).asSlice(offset(slice), bytes(slice));
+  }
+
+  /// The memory that a slice is a part of, at [#offset].
+  MemorySegment whole(Slice slice) {
+    return slice.count() == 0 ? NOTHING : memory(slice.space());
+  }
+
+  /// Where a slice begins, in bytes.
+  long offset(Slice slice) {
+    return slice.count() == 0 ? 0 : typeOf(slice.space()).bytes(slice.from());
   }
 
   /// Whether a slice keeps what it holds until the call has ended, so that peers may read it where
@@ -233,10 +249,6 @@ final class Buffers {
 
   private DataType typeOf(Space space) {
     return space == Space.WORK ? accumulator : type;
-  }
-
-  private long offset(Slice slice) {
-    return typeOf(slice.space()).bytes(slice.from());
   }
 
   private MemorySegment memory(Space space) {

@@ -138,10 +138,10 @@ abstract class Call implements Pending {
     done = true;
     context.ended(this);
     java.util.concurrent.locks.LockSupport.unpark(waiter);
-    for (Runnable action : actions) {
-      engine.later(action);
+    if (!actions.isEmpty()) {
+      actions.forEach(engine::later);
+      actions.clear();
     }
-    actions.clear();
   }
 
   final boolean hasEnded() {

@@ -237,18 +237,20 @@ final class CollectiveCall extends Call {
     if (!lane.isFree(index)) {
       return false;
     }
-    MemorySegment data = buffers.memory(slice);
-    boolean isLarge = data.byteSize() > WindowLayout.INLINE_BYTES;
+    long bytes = buffers.bytes(slice);
+    MemorySegment data = buffers.whole(slice);
+    long from = buffers.offset(slice);
+    boolean isLarge = bytes > WindowLayout.INLINE_BYTES;
     WindowBuffer buffer = isLarge && buffers.isConstant(slice) ? engine.bufferOf(data) : null;
     long where;
     if (!isLarge) {
-      where = lane.putInline(index, data);
+      where = lane.putInline(index, data, from, bytes);
     } else if (buffer != null) {
-      where = buffer.windowOffset(data);
+      where = buffer.windowOffset(data) + from;
       lastDirect = index;
     } else {
       where = lane.stagingOffset(index);
-      MemorySegment.copy(data, 0, lane.staging(index), 0, data.byteSize());
+      MemorySegment.copy(data, from, lane.staging(index), 0, bytes);
     }
     lane.publish(index, sequence, signature, where);
     return true;
@@ -275,8 +277,8 @@ final class CollectiveCall extends Call {
   }
 
   private void post(List<Step> steps) {
-    for (Step step : steps) {
-      switch (step) {
+    for (int i = 0; i < steps.size(); i++) { // an iterator would be garbage in each call
+      switch (steps.get(i)) {
         case Step.Send s -> send(s);
         case Step.Receive s -> receive(s.peer(), s, s.slice(), s.wire());
         case Step.ReceiveReduce s -> receive(s.peer(), s, s.slice(), s.wire());

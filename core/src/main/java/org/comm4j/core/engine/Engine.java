@@ -17,6 +17,7 @@ import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.select.Selector;
+import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
@@ -59,6 +60,7 @@ final class Engine {
   private final AtomicBoolean parked = new AtomicBoolean();
   private final MemorySegment header = MemorySegment.ofArray(new long[Transport.HEADER_BYTES / 8]);
   private final TemporaryMemory temporary = new TemporaryMemory();
+  private final PayloadHandler payloads = this::onPayload;
   private final List<Context> contexts = new ArrayList<>();
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
@@ -325,7 +327,7 @@ final class Engine {
   boolean advance() {
     boolean moved = takeNews();
     try {
-      moved |= transport.poll(this::onPayload, POLL_LIMIT) > 0;
+      moved |= transport.poll(payloads, POLL_LIMIT) > 0;
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
       }

@@ -285,7 +285,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       return known;
     }
     Algorithm algorithm = engine.selector().choose(shape).algorithm();
-    Planned planned = new Planned(algorithm.plan(shape, rank()), algorithm.name());
+    Planned planned = new Planned(algorithm.plan(shape, rank()).kept(), algorithm.name());
     if (plans.size() == MOST_PLANS) {
       plans.clear();
     }

@@ -104,9 +104,9 @@ final class Lane {
   /// Copies data that comes with the flag, at most [WindowLayout#INLINE_BYTES].
   ///
   /// @return where it is, for [#publish]
-  long putInline(long index, MemorySegment data) {
+  long putInline(long index, MemorySegment data, long from, long bytes) {
     long where = layout.inline(number, index);
-    MemorySegment.copy(data, 0, own, where, data.byteSize());
+    MemorySegment.copy(data, from, own, where, bytes);
     return where;
   }
 

@@ -54,6 +54,9 @@ final class Tiles {
   /// Whether two places are the same memory; a read-only view of an array may be mistaken for
   /// another.
   static boolean isSame(MemorySegment a, long aOffset, MemorySegment b, long bOffset) {
+    if (a.equals(b)) { // as below, but without objects
+      return aOffset == bOffset;
+    }
     return a.address() + aOffset == b.address() + bOffset
         && a.isNative() == b.isNative()
         && a.heapBase().equals(b.heapBase())

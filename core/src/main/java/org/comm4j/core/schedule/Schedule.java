@@ -2,6 +2,7 @@ package org.comm4j.core.schedule;
 
 import java.util.List;
 import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
 
 /// What one rank does in one collective: rounds, computed one at a time when they are needed, so
 /// that a plan of thousands of rounds costs no memory.
@@ -27,6 +28,11 @@ public interface Schedule {
     return 0;
   }
 
+  /// The same plan for one thread at a time, which computes each round once, if they are few.
+  default Schedule kept() {
+    return rounds() <= Kept.MOST_ROUNDS ? new Kept(this, new Round[rounds()]) : this;
+  }
+
   /// A plan of messages.
   static Schedule of(int rounds, long workCount, long scratchCount, IntFunction<Round> round) {
     return new Plan(rounds, workCount, scratchCount, 0, round);
@@ -49,6 +55,44 @@ public interface Schedule {
     @Override
     public Round round(int index) {
       return factory.apply(index);
+    }
+  }
+
+  /// A plan that is run again and again.
+  ///
+  /// @param known null where a round was not asked for yet
+  @SuppressWarnings("ArrayRecordComponent") // nobody compares plans
+  record Kept(Schedule plan, @Nullable Round[] known) implements Schedule {
+    private static final int MOST_ROUNDS = 64;
+
+    @Override
+    public int rounds() {
+      return known.length;
+    }
+
+    @Override
+    public Round round(int index) {
+      Round round = known[index];
+      if (round == null) {
+        round = plan.round(index);
+        known[index] = round;
+      }
+      return round;
+    }
+
+    @Override
+    public long workCount() {
+      return plan.workCount();
+    }
+
+    @Override
+    public long scratchCount() {
+      return plan.scratchCount();
+    }
+
+    @Override
+    public int stages() {
+      return plan.stages();
     }
   }
 }

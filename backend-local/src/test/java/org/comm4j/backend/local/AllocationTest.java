@@ -1,0 +1,108 @@
+package org.comm4j.backend.local;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.HostData;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Operation;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.tck.Allocations;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// What a call allocates once the compiler is done, counted by the JVM for each thread.
+class AllocationTest {
+  private static final int CALLS = 20_000;
+  private static final int MOST_ROUNDS = 40; // until the compiler has removed what it can
+
+  @SuppressWarnings("UnusedVariable") // keeps the compiler from removing what is measured
+  private static volatile Operation sink = new Collective.Barrier();
+
+  static List<BackendProvider> providers() {
+    return List.of(new LocalProvider(), new ShmProvider());
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_recordAgain_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          HostData data = CommData.of(new double[100]);
+          var operation = new Collective.AllReduce(data, data, ReduceOp.SUM);
+          return () -> comm.run(operation);
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_broadcastRecordAgain_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          var operation = new Collective.Broadcast(CommData.of(new int[5000]), 1);
+          return () -> comm.run(operation);
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void barrier_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(provider, 32, comm -> comm::barrier);
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void allReduce_oneLine_allocatesItsRecordAlone(BackendProvider provider) throws Exception {
+    float[] one = new float[16];
+    long record =
+        Math.round(
+            Allocations.perCall(
+                CALLS,
+                MOST_ROUNDS,
+                () -> {
+                  HostData data = CommData.of(one);
+                  sink = new Collective.AllReduce(data, data, ReduceOp.MAX);
+                }));
+    assertAllocates(
+        provider,
+        record,
+        comm -> {
+          float[] values = one.clone();
+          return () -> comm.allReduce(values, ReduceOp.MAX);
+        });
+  }
+
+  /// The least of many rounds is at most so many bytes a call, on every rank.
+  private static void assertAllocates(
+      BackendProvider provider, long most, Function<Communicator, Runnable> call) throws Exception {
+    Consumer<Communicator> body =
+        comm ->
+            assertThat(Allocations.perCall(CALLS, MOST_ROUNDS, call.apply(comm)))
+                .as("bytes a call on rank %d", comm.rank())
+                .isLessThan(most + 1.0);
+    try (LocalGroup group = ThreadGroups.open(provider, 2, CommConfig.builder().build());
+        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      for (Future<Object> each :
+          threads.invokeAll(
+              group.communicators().stream()
+                  .map(comm -> Executors.callable(() -> body.accept(comm)))
+                  .toList())) {
+        each.get();
+      }
+    }
+  }
+}
