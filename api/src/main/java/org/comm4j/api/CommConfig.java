@@ -214,10 +214,11 @@ public record CommConfig(
   ///   `setHostnameAsFQDN: true`. Without the domain give `COMM_MASTER_ADDR` as `job-0.service`.
   ///
   /// `COMM_MASTER_ADDR`, `COMM_MASTER_PORT` and `COMM_SESSION` go before what a convention says. An
-  /// incomplete set of ours is refused, one of another launcher's ignored: a program in a batch
-  /// script that no srun started has no rank. Sets that disagree on rank or size are refused too,
-  /// unless one launcher has visibly started the other: a torchrun agent (`GROUP_WORLD_SIZE` of
-  /// them) or a daemon of mpirun or mpiexec per task of Slurm, or anything in a launch of one.
+  /// incomplete set of ours is refused; one of another launcher's too, unless another one is
+  /// complete. A program in a batch script of Slurm, which no srun started, has no rank and no such
+  /// set: `SLURM_PROCID` counts with a step only. Sets that disagree on rank or size are refused
+  /// too, unless one launcher has visibly started the other: a torchrun agent (`GROUP_WORLD_SIZE`
+  /// of them) or a daemon of mpirun or mpiexec per task of Slurm, or anything in a launch of one.
   ///
   /// Variables that start with `COMM_` and are none of our settings become [#options()], to be held
   /// against the backends once these are known.

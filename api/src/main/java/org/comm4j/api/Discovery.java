@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.comm4j.api.BackendInfo.Status;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendProvider;
@@ -73,14 +74,17 @@ final class Discovery {
     return discovery.withoutDuplicates();
   }
 
-  /// Refuses options that no backend understands; what one that is broken would understand, nobody
-  /// knows.
+  /// Refuses options that no backend understands, and values that their own does not, whichever is
+  /// used; what one that is broken would understand, nobody knows.
   static void checkOptions(List<Found> found, CommConfig config) {
     Map<String, Set<String>> options = new HashMap<>();
     for (Found each : found) {
       options.merge(each.name(), each.options(), Discovery::union);
     }
     config.checkOptions(options);
+    found.stream()
+        .flatMap(each -> Stream.ofNullable(each.provider()))
+        .forEach(provider -> provider.checkOptions(config));
   }
 
   private static Set<String> union(Set<String> some, Set<String> others) {

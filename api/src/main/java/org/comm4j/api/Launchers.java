@@ -7,9 +7,11 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// The conventions by which launchers tell a process who it is. A set counts only when complete.
+/// The conventions by which launchers tell a process who it is. A set counts only when complete,
+/// and where no set is, half of one is refused: a rank must not take itself for a group of one.
 final class Launchers {
   static final String OWN = "comm4j";
   static final String TORCHRUN = "torchrun";
@@ -43,13 +45,15 @@ final class Launchers {
 
   /// The first convention whose variables are all there.
   ///
-  /// @throws IllegalArgumentException if ours is incomplete, one holds nonsense or two disagree
+  /// @throws IllegalArgumentException if ours is incomplete, or another's where none is complete;
+  ///   if one holds nonsense or two disagree
   static Optional<Launch> detect(Map<String, String> environment) {
     checkWhole(environment);
     List<Launch> found =
         CONVENTIONS.stream().flatMap(convention -> convention.apply(environment).stream()).toList();
     if (found.isEmpty()) {
       checkNoAddress(environment);
+      checkNoHalf(environment);
       return Optional.empty();
     }
     Launch first = found.getFirst();
@@ -91,14 +95,47 @@ final class Launchers {
         });
   }
 
+  /// Other launchers' sets. Each begins with the variables that show the launcher; what may be set
+  /// without it comes after these.
+  private static void checkNoHalf(Map<String, String> environment) {
+    checkNoHalf(environment, 2, "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT");
+    checkNoHalf(environment, 2, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+    checkNoHalf(environment, 2, pmiRank(environment), "PMI_SIZE");
+    checkNoHalf(environment, 1, "JOB_COMPLETION_INDEX", "COMM_WORLD_SIZE");
+    var read = new LaunchReader(environment);
+    String step = slurmStep(read);
+    if (read.has("SLURM_PROCID", step) && read.unsigned(step) < FIRST_SPECIAL_STEP) {
+      checkNoHalf(environment, 1, "SLURM_PROCID", slurmSize(read), slurmJob(read));
+    }
+  }
+
+  private static void checkNoHalf(Map<String, String> environment, int telling, String... set) {
+    if (Arrays.stream(set, 0, telling).anyMatch(environment::containsKey)) {
+      List<String> given = Arrays.stream(set).filter(environment::containsKey).toList();
+      List<String> missing = Arrays.stream(set).filter(each -> !given.contains(each)).toList();
+      throw half(environment, given, missing, ", or COMM_RANK and COMM_WORLD_SIZE");
+    }
+  }
+
   private static IllegalArgumentException half(
       Map<String, String> environment, String given, String... missing) {
+    return half(environment, List.of(given), List.of(missing), "");
+  }
+
+  private static IllegalArgumentException half(
+      Map<String, String> environment, List<String> given, List<String> missing, String instead) {
     String names = String.join(" and ", missing);
     return new IllegalArgumentException(
-        "%s: '%s' without %s (expected: all or none of them); set %s too, or start the processes"
-                .formatted(given, environment.get(given), names, names)
+        "%s without %s (expected: all or none of them); set %s too%s, or start the processes"
+                .formatted(
+                    given.stream()
+                        .map(each -> "%s: '%s'".formatted(each, environment.get(each)))
+                        .collect(Collectors.joining(", ")),
+                    names,
+                    names,
+                    instead)
             + " with comm-cli run, or unset "
-            + given);
+            + String.join(" and ", given));
   }
 
   private static Optional<Launch> own(Map<String, String> environment) {
@@ -151,7 +188,7 @@ final class Launchers {
 
   private static Optional<Launch> pmi(Map<String, String> environment) {
     var read = new LaunchReader(environment);
-    String rank = environment.containsKey("PMI_RANK") ? "PMI_RANK" : "PMIX_RANK";
+    String rank = pmiRank(environment);
     if (!read.has(rank, "PMI_SIZE")) {
       return Optional.empty();
     }
@@ -160,11 +197,17 @@ final class Launchers {
     return Optional.of(read.end());
   }
 
+  private static String pmiRank(Map<String, String> environment) {
+    return environment.containsKey("PMIX_RANK") && !environment.containsKey("PMI_RANK")
+        ? "PMIX_RANK"
+        : "PMI_RANK";
+  }
+
   private static Optional<Launch> slurm(Map<String, String> environment) {
     var read = new LaunchReader(environment);
-    String size = read.firstOf("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
-    String stepVariable = read.firstOf("SLURM_STEP_ID", "SLURM_STEPID");
-    String jobVariable = read.firstOf("SLURM_JOB_ID", "SLURM_JOBID");
+    String size = slurmSize(read);
+    String stepVariable = slurmStep(read);
+    String jobVariable = slurmJob(read);
     if (!read.has("SLURM_PROCID", size, stepVariable, jobVariable)) {
       return Optional.empty();
     }
@@ -181,6 +224,18 @@ final class Launchers {
             list -> read.meet(SlurmLists.firstHost(hosts, list), SlurmLists.port(job, step)));
     read.session(job + "." + step);
     return Optional.of(read.end());
+  }
+
+  private static String slurmSize(LaunchReader read) {
+    return read.firstOf("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
+  }
+
+  private static String slurmStep(LaunchReader read) {
+    return read.firstOf("SLURM_STEPID", "SLURM_STEP_ID");
+  }
+
+  private static String slurmJob(LaunchReader read) {
+    return read.firstOf("SLURM_JOBID", "SLURM_JOB_ID");
   }
 
   private static OptionalInt slurmLocalSize(LaunchReader read) {

@@ -146,19 +146,48 @@ class LaunchersTest {
         "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=4711",
         "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=4711 SLURM_STEP_ID=4294967291",
         "SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_JOB_ID=4711 SLURM_STEP_ID=4294967290",
-        "RANK=1",
-        "RANK=1 WORLD_SIZE=2",
-        "OMPI_COMM_WORLD_RANK=1",
-        "PMI_RANK=0",
-        "PMIX_RANK=0 PMIX_NAMESPACE=x",
-        "JOB_COMPLETION_INDEX=3 HOSTNAME=job-3"
+        "SLURM_NTASKS=8 SLURM_JOB_ID=4711",
+        "MASTER_ADDR=h MASTER_PORT=1",
+        "LOCAL_RANK=0"
       })
-  void foreignSet_incomplete_isNoLaunch(String variables) {
+  void foreignVariables_ofNoRank_areNoLaunch(String variables) {
     CommConfig config = read(environment(variables));
 
     assertThat(config.launcher()).isEqualTo("none");
     assertThat(config.launchVariables()).isEmpty();
     assertThat(config.rank()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "RANK=1 | RANK: '1' without WORLD_SIZE and MASTER_ADDR and MASTER_PORT",
+        "WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 | WORLD_SIZE: '2', MASTER_ADDR: 'h',",
+        "RANK=1 WORLD_SIZE=2 | RANK: '1', WORLD_SIZE: '2' without MASTER_ADDR and MASTER_PORT",
+        "OMPI_COMM_WORLD_RANK=1 | OMPI_COMM_WORLD_RANK: '1' without OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_SIZE=4 | OMPI_COMM_WORLD_SIZE: '4' without OMPI_COMM_WORLD_RANK",
+        "PMI_RANK=0 | PMI_RANK: '0' without PMI_SIZE",
+        "PMI_SIZE=2 | PMI_SIZE: '2' without PMI_RANK",
+        "PMIX_RANK=0 PMIX_NAMESPACE=x | PMIX_RANK: '0' without PMI_SIZE",
+        "JOB_COMPLETION_INDEX=3 HOSTNAME=job-3 | JOB_COMPLETION_INDEX: '3' without COMM_WORLD_SIZE",
+        "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=7 | SLURM_PROCID: '0', SLURM_JOB_ID: '7' without"
+            + " SLURM_NTASKS",
+      })
+  void foreignSet_half_isRefusedNamingWhatIsSetAndWhatIsMissing(String variables, String message) {
+    assertRefused(
+        environment(variables),
+        message,
+        "expected: all or none",
+        "or COMM_RANK and COMM_WORLD_SIZE",
+        "comm-cli run",
+        "unset");
+  }
+
+  @Test
+  void foreignSet_halfBesideACompleteOne_isIgnored() {
+    assertThat(read(with(HYDRA, "OMPI_COMM_WORLD_RANK=1")).launcher()).isEqualTo("pmi");
+    assertThat(read(environment("RANK=1 COMM_RANK=0 COMM_WORLD_SIZE=1")).rank()).hasValue(0);
   }
 
   @Test

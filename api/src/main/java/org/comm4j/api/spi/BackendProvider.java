@@ -7,8 +7,8 @@ import org.comm4j.api.CommConfig;
 /// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
 /// without parameters that does nothing. Thread-safe.
 ///
-/// Everything but [#open] and [#launch] is for listings: it never throws, loads no native code,
-/// opens no socket and writes no file.
+/// Everything but [#open], [#launch] and [#checkOptions] is for listings: it never throws, loads no
+/// native code, opens no socket and writes no file.
 public interface BackendProvider {
   /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
   /// digits and dashes, starting with a letter} Unique on the class path.
@@ -35,6 +35,13 @@ public interface BackendProvider {
   default Set<String> options() {
     return Set.of();
   }
+
+  /// Refuses values of its [#options()] that are none, also where another backend is used: whoever
+  /// sets one means something by it. Looks at the text only.
+  ///
+  /// @param config the configuration of this process
+  /// @throws IllegalArgumentException naming variable, value, what was expected and what to do
+  default void checkOptions(CommConfig config) {}
 
   /// {@return whether it can be used on this host, judged by looking only}
   ///

@@ -64,6 +64,11 @@ public final class LocalProvider implements BackendProvider {
   }
 
   @Override
+  public void checkOptions(CommConfig config) {
+    var _ = WindowOption.LOCAL.bytes(config);
+  }
+
+  @Override
   public Availability availability(CommConfig config) {
     try {
       WindowOption.LOCAL.bytes(config);

@@ -59,6 +59,11 @@ public final class ShmProvider implements BackendProvider {
   }
 
   @Override
+  public void checkOptions(CommConfig config) {
+    var _ = WindowOption.SHM.bytes(config);
+  }
+
+  @Override
   public Availability availability(CommConfig config) {
     if (!System.getProperty("os.name").equals("Linux")) {
       return Availability.unavailable(

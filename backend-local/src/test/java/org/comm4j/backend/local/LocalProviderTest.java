@@ -11,6 +11,7 @@ import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PeerFailedException;
@@ -40,6 +41,16 @@ class LocalProviderTest {
             Availability.unavailable(
                 "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
                 "correct COMM_LOCAL_WINDOW"));
+  }
+
+  /// Also the one of the backend that is not used.
+  @ParameterizedTest
+  @ValueSource(strings = {"COMM_LOCAL_WINDOW", "COMM_SHM_WINDOW", "COMM_TIMEOUT", "COMM_CHECK"})
+  void open_groupOfOneBadValue_isRefused(String variable) {
+    assertThatThrownBy(
+            () -> Communicators.open(CommConfig.fromEnvironment(Map.of(variable, "much"))).close())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(variable + ": 'much' (expected: ");
   }
 
   @ParameterizedTest
