@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -299,6 +300,44 @@ final class ThreadChecks {
       join("X7", end);
     }
     comms.forEach(Communicator::close);
+  }
+
+  /// Every rank has its communicators split and copied by threads of its own, which come in any
+  /// order.
+  @Rule({"X7", "G2", "G4"})
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void communicators_madeAtTheSameTime_areIndependent(LiveRank r) throws Exception {
+    List<Communicator> parents = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      parents.add(r.comm().duplicate());
+    }
+    CyclicBarrier together = new CyclicBarrier(parents.size());
+    List<CompletableFuture<Void>> ends = new ArrayList<>();
+    for (int i = 0; i < parents.size(); i++) {
+      Communicator parent = parents.get(i);
+      long factor = i + 1L;
+      ends.add(
+          async(
+              Thread.ofPlatform(),
+              () -> {
+                for (int round = 0; round < 20; round++) {
+                  together.await(Expect.SOON.toSeconds(), TimeUnit.SECONDS);
+                  try (Communicator child =
+                      round % 2 == 0
+                          ? parent.duplicate()
+                          : parent.split(0, parent.size() - parent.rank()).orElseThrow()) {
+                    for (int call = 0; call < 10; call++) {
+                      long sum = child.allReduce(factor * (r.rank() + 1), ReduceOp.SUM);
+                      Expect.equal("X7", "a sum", sum, factor * r.size() * (r.size() + 1L) / 2);
+                    }
+                  }
+                }
+              }));
+    }
+    for (CompletableFuture<Void> end : ends) {
+      join("X7", end);
+    }
+    parents.forEach(Communicator::close);
   }
 
   @Rule({"X8", "F3"})

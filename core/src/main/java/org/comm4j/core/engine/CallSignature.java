@@ -21,7 +21,8 @@ record CallSignature(long what, long count, long detail) {
     SPLIT("split"),
     DUPLICATE("duplicate"),
     REGION("createRegion"),
-    FENCE("fence");
+    FENCE("fence"),
+    LANE("the agreement on a lane");
 
     private final String label;
 

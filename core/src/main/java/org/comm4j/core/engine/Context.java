@@ -2,7 +2,6 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
@@ -25,14 +24,14 @@ final class Context {
   private static final int MOST_DOUBTS = 8;
 
   private final Engine engine;
-  private final int id;
+  private final long id;
   private final String name;
   private final int[] members;
   private final int rank;
   private final long scope;
   private final Map<Integer, Integer> ranks = new HashMap<>();
   private final boolean isWorld;
-  private final @Nullable Lane lane;
+  private @Nullable Lane lane;
   private final List<Call> calls = new ArrayList<>();
   private final Map<Early.Key, Early> early = new HashMap<>();
   private final Messages messages;
@@ -45,14 +44,13 @@ final class Context {
   private boolean closed;
 
   /// @param members world ranks, in the order of the communicator's
-  Context(Engine engine, int id, String name, int[] members, @Nullable Lane lane) {
+  Context(Engine engine, long id, String name, int[] members) {
     this.engine = engine;
     this.id = id;
     this.name = name;
     this.members = members;
-    this.lane = lane;
-    // ranks of disjoint groups may use one id for theirs; with the members it is unique
-    this.scope = (long) id << 32 | Integer.toUnsignedLong(Arrays.hashCode(members));
+    // disjoint groups that are made together have one id; with a member it is unique
+    this.scope = id * engine.size() + members[0];
     this.isWorld = isIdentity(members);
     int own = -1;
     for (int i = 0; i < members.length; i++) {
@@ -78,7 +76,7 @@ final class Context {
     return engine;
   }
 
-  int id() {
+  long id() {
     return id;
   }
 
@@ -120,6 +118,19 @@ final class Context {
 
   boolean hasLane() {
     return lane != null;
+  }
+
+  /// From now on collectives may go by a lane, on all ranks.
+  void use(Lane agreed) {
+    lane = agreed;
+    if (failure != null) {
+      agreed.revoke();
+    }
+  }
+
+  /// The flag above all that may stand in the lane because of this communicator.
+  long laneEnd() {
+    return lane().base() + nextStage + 1;
   }
 
   Lane lane() {

@@ -4,6 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
@@ -67,9 +68,11 @@ final class Engine {
   private final List<Context> zombies = new ArrayList<>();
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
   private Session.News news = Session.News.NONE;
+  private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long freeLanes = -1;
-  private int nextContext = 1;
-  private int epoch;
+  private long laneFlags; // at least as great as any that stands in a free lane
+  private long proposed;
+  private volatile int epoch;
   private long lookNs;
   private volatile @Nullable Thread progress;
   private volatile boolean closed;
@@ -145,6 +148,10 @@ final class Engine {
     return transport.rank();
   }
 
+  int size() {
+    return transport.size();
+  }
+
   MemorySegment header() {
     return header;
   }
@@ -217,8 +224,37 @@ final class Engine {
 
   // --- communicators ---
 
-  int nextContext() {
-    return nextContext;
+  /// Proposes an id for a communicator that does not exist yet, until [#settle]. Its ranks agree on
+  /// the greatest of their proposals: since no rank proposes the same for two communicators, nor
+  /// two ranks the same at all, it is given once, however many threads agree at the same time.
+  /// Communicators of disjoint groups may be made by one agreement and have one id.
+  long propose() {
+    long id = ++proposed * size() + worldRank();
+    proposals.add(id);
+    return id;
+  }
+
+  /// Ends what a proposal was for, with a communicator or without.
+  void settle(long proposal) {
+    proposals.remove(proposal);
+    deliverOrphans();
+  }
+
+  private void deliverOrphans() {
+    List<Orphan> waiting = List.copyOf(orphans);
+    orphans.clear();
+    waiting.forEach(orphan -> onPayload(orphan.peer(), orphan.header(), orphan.payload()));
+  }
+
+  /// Whether this rank may be about to make the communicator: what is agreed on is not less than
+  /// what was proposed.
+  private boolean isExpected(long id) {
+    return !proposals.isEmpty() && id >= proposals.first();
+  }
+
+  /// The part of an id that grows, for names.
+  long number(long id) {
+    return id / size();
   }
 
   int epoch() {
@@ -226,7 +262,7 @@ final class Engine {
   }
 
   void epoch(int agreed) {
-    epoch = agreed;
+    epoch = Math.max(epoch, agreed);
   }
 
   /// Lanes that this rank could use, as bits.
@@ -237,7 +273,8 @@ final class Engine {
     for (int i = 0; i < zombies.size(); i++) {
       Context zombie = zombies.get(i);
       if (isQuiet(zombie)) {
-        freeLanes |= 1L << zombie.lane().number();
+        giveBackLane(zombie.lane().number());
+        laneFlags = Math.max(laneFlags, zombie.laneEnd());
         zombies.remove(i--);
       }
     }
@@ -248,47 +285,51 @@ final class Engine {
     return context.lane().isQuiet(peer -> session.news().hasFailed(context.worldRank(peer)));
   }
 
+  /// At least as great as any flag that stands in a free lane of this rank.
+  long laneFlags() {
+    return laneFlags;
+  }
+
+  /// Takes a lane for a communicator to come.
+  ///
+  /// @param base on which its ranks have agreed
+  /// @return false if another one has it, or has left flags in it that are above the base
+  boolean takeLane(int number, long base) {
+    if (windows == null || (freeLanes() >>> number & 1) == 0 || base < laneFlags) {
+      return false;
+    }
+    windows.reserveLane(number);
+    freeLanes &= ~(1L << number);
+    return true;
+  }
+
+  /// Gives a lane back that was taken and not used.
+  void giveBackLane(int number) {
+    freeLanes |= 1L << number;
+  }
+
+  /// Lets a communicator use a lane that was taken.
+  void useLane(Context context, int number, long base) {
+    if (windows != null) {
+      context.use(new Lane(windows, number, context.members(), context.rank(), base, context.id()));
+    }
+  }
+
   /// Makes a communicator that its ranks have agreed on.
   ///
-  /// @param id greater than any that a member has used
+  /// @param id given to no other one that has a rank in common with it
   /// @param members world ranks
-  /// @param lanes that all members can use, as bits
-  Context addContext(int id, String name, int[] members, long lanes) {
-    nextContext = id + 1;
-    Lane lane = null;
-    int own = -1;
-    for (int i = 0; i < members.length; i++) {
-      own = members[i] == worldRank() ? i : own;
+  Context addContext(long id, String name, int[] members) {
+    if (find(id) != null || id > Frame.LAST_CONTEXT) {
+      throw new IllegalStateException(
+          "communicator '%s' got the id %d (expected: one that no other has, at most %d)"
+              .formatted(name, id, Frame.LAST_CONTEXT));
     }
-    if (lanes != 0 && windows != null && members.length > 1) {
-      int number = Long.numberOfTrailingZeros(lanes);
-      windows.reserveLane(number);
-      freeLanes &= ~(1L << number);
-      lane = new Lane(windows, number, members, own, id);
-    }
-    Context context = new Context(this, id, name, members, lane);
+    Context context = new Context(this, id, name, members);
     contexts.add(context);
     context.take(session.news());
-    adopt(context);
+    deliverOrphans();
     return context;
-  }
-
-  /// The ids that this rank has no use for, because it is in none of the groups that were made.
-  void skipContext(int id) {
-    nextContext = Math.max(nextContext, id + 1);
-  }
-
-  private void adopt(Context context) {
-    List<Orphan> own =
-        orphans.stream()
-            .filter(orphan -> Frame.context(Frame.word(orphan.header())) == context.id())
-            .toList();
-    orphans.removeAll(own);
-    for (Orphan orphan : own) {
-      onPayload(orphan.peer(), orphan.header(), orphan.payload());
-    }
-    // an id that was skipped stays unused: its frames are for nobody
-    orphans.removeIf(orphan -> Frame.context(Frame.word(orphan.header())) < nextContext);
   }
 
   /// Ends a communicator; with the last one everything ends.
@@ -310,7 +351,7 @@ final class Engine {
     }
   }
 
-  private @Nullable Context find(int id) {
+  private @Nullable Context find(long id) {
     for (int i = 0; i < contexts.size(); i++) {
       if (contexts.get(i).id() == id) {
         return contexts.get(i);
@@ -354,7 +395,7 @@ final class Engine {
       return;
     }
     Context context = find(Frame.context(word));
-    if (context == null && Frame.context(word) >= nextContext) {
+    if (context == null && isExpected(Frame.context(word))) {
       orphans.add(new Orphan(peer, copy(frame), copy(payload)));
       return;
     }

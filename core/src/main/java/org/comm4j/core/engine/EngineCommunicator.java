@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import static org.comm4j.core.engine.CallSignature.Purpose.DUPLICATE;
+import static org.comm4j.core.engine.CallSignature.Purpose.LANE;
 import static org.comm4j.core.engine.CallSignature.Purpose.SPLIT;
 import static org.comm4j.core.engine.CallSignature.Purpose.USER;
 
@@ -8,6 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.HashMap;
@@ -15,6 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.Capabilities;
@@ -50,6 +53,7 @@ import org.jspecify.annotations.Nullable;
 /// The communicator of every wire backend: turns calls into plans and lets the engine run them.
 public final class EngineCommunicator implements BackendCommunicator {
   private static final int MOST_PLANS = 64;
+  private static final int MOST_ATTEMPTS = 8; // to get a lane that no other thread takes first
   private static final Thread SOME_OTHER_THREAD = new Thread();
   private static final long CLOSE_NS = 800_000_000L; // with what the API waits it stays below 2 s
 
@@ -104,7 +108,10 @@ public final class EngineCommunicator implements BackendCommunicator {
     engine.lock();
     try {
       int[] members = IntStream.range(0, transport.size()).toArray();
-      Context world = engine.addContext(1, "world", members, engine.freeLanes());
+      Context world = engine.addContext(0, "world", members);
+      if (members.length > 1 && engine.takeLane(0, 0)) {
+        engine.useLane(world, 0, 0);
+      }
       return new EngineCommunicator(backend, engine, world);
     } finally {
       engine.unlock();
@@ -422,61 +429,154 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private @Nullable BackendCommunicator split(
       CallSignature.Purpose purpose, String label, int color, int key) {
-    long[] mine;
     engine.enter();
     try {
       checkUsable(label);
-      mine = new long[] {color, key, engine.nextContext(), engine.freeLanes()};
     } finally {
       engine.unlock();
     }
-    long[][] all = gatherInternal(purpose, mine);
-    int id = (int) Arrays.stream(all).mapToLong(row -> row[2]).max().orElseThrow();
-    if (color == Communicator.NO_COLOR) {
-      engine.enter();
-      try {
-        engine.skipContext(id);
+    return propose(mine -> {
+      long[][] all = gatherInternal(purpose, mine.id(), mine.lanes(), mine.flags(), color, key);
+      if (color == Communicator.NO_COLOR) {
         return null;
+      }
+      List<Integer> group =
+          IntStream.range(0, size())
+              .filter(rank -> all[rank][3] == color)
+              .boxed()
+              .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][4]).thenComparing(r -> r))
+              .toList();
+      int[] members = group.stream().mapToInt(context::worldRank).toArray();
+      long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
+      return child(id, label, members, group.stream().map(rank -> Proposal.of(all[rank])).toList());
+    });
+  }
+
+  /// What a rank says when a communicator is to be made.
+  ///
+  /// @param id of which the greatest is agreed on
+  /// @param lanes that the rank could use, as bits
+  /// @param flags at least as great as any in those lanes
+  private record Proposal(long id, long lanes, long flags) {
+    static Proposal of(long[] row) {
+      return new Proposal(row[0], row[1], row[2]);
+    }
+  }
+
+  /// Makes a communicator, or none, while this rank's proposal for it is open.
+  private <T extends @Nullable Object> T propose(Function<Proposal, T> agreement) {
+    Proposal mine;
+    engine.enter();
+    try {
+      mine = new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
+    } finally {
+      engine.unlock();
+    }
+    try {
+      return agreement.apply(mine);
+    } finally {
+      engine.lock();
+      try {
+        engine.settle(mine.id());
       } finally {
         engine.unlock();
       }
     }
-    List<Integer> group =
-        IntStream.range(0, size())
-            .filter(rank -> all[rank][0] == color)
-            .boxed()
-            .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][1]).thenComparing(r -> r))
-            .toList();
-    long lanes = group.stream().mapToLong(rank -> all[rank][3]).reduce(-1, (a, b) -> a & b);
-    return child(id, label, group.stream().mapToInt(context::worldRank).toArray(), lanes);
   }
 
-  private EngineCommunicator child(int id, String label, int[] members, long lanes) {
+  /// @param proposals of all members
+  private EngineCommunicator child(
+      long id, String label, int[] members, Collection<Proposal> proposals) {
+    EngineCommunicator child;
     engine.enter();
     try {
-      String name = name() + "/" + label + "-" + id;
-      return new EngineCommunicator(backend, engine, engine.addContext(id, name, members, lanes));
+      String name = name() + "/" + label + "-" + engine.number(id);
+      child = new EngineCommunicator(backend, engine, engine.addContext(id, name, members));
     } finally {
       engine.unlock();
     }
+    if (members.length > 1) {
+      child.agreeOnLane(proposals);
+    }
+    return child;
+  }
+
+  /// Lets the ranks of a new communicator take a lane, the same on all of them. Meanwhile a rank
+  /// may make other communicators, which take it first; then they try another one. The agreement
+  /// goes by messages; if the communicator breaks over it, whoever uses it gets to know.
+  private void agreeOnLane(Collection<Proposal> proposals) {
+    Collection<Proposal> latest = proposals;
+    for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
+      if (lanes == 0) {
+        return;
+      }
+      long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
+      int lane = pick(lanes, attempt == 0 ? 0 : context.id() + attempt);
+      boolean taken;
+      Proposal next;
+      engine.lock();
+      try {
+        taken = engine.takeLane(lane, base);
+        long free = engine.freeLanes() | (taken ? 1L << lane : 0);
+        next = new Proposal(taken ? 1 : 0, free, engine.laneFlags());
+      } finally {
+        engine.unlock();
+      }
+      long[][] all = new long[0][];
+      try {
+        all = gatherInternal(LANE, next.id(), next.lanes(), next.flags());
+      } catch (CommException _) {
+        // others may have heard of everybody: so the lane stays taken as long as the communicator
+      }
+      boolean agreed = Arrays.stream(all).allMatch(row -> row[0] == 1);
+      if (taken) {
+        engine.lock();
+        try {
+          if (agreed) {
+            engine.useLane(context, lane, base);
+          } else {
+            engine.giveBackLane(lane);
+          }
+        } finally {
+          engine.unlock();
+        }
+      }
+      if (agreed) {
+        return;
+      }
+      latest = Arrays.stream(all).map(Proposal::of).toList();
+    }
+  }
+
+  /// One of the bits that are set: the first, or another one, so that communicators that are made
+  /// at the same time try different ones.
+  private static int pick(long bits, long which) {
+    long left = bits;
+    for (long skip = which % Long.bitCount(bits); skip > 0; skip--) {
+      left &= left - 1;
+    }
+    return Long.numberOfTrailingZeros(left);
   }
 
   @Override
   public Shrink shrink() {
     List<Integer> members = Arrays.stream(context.members()).boxed().toList();
-    Map<Integer, long[]> living =
-        agree("shrink/" + Long.toHexString(context.scope()) + "/" + shrinks++, members);
-    int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
-    int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[2]).max().orElseThrow();
-    EngineCommunicator made = group("shrunk", survivors, living);
-    engine.enter();
-    try {
-      engine.epoch(epoch);
-    } finally {
-      engine.unlock();
-    }
-    List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
-    return new Shrink(made, oldRanks, epoch);
+    String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks++;
+    return propose(mine -> {
+      Map<Integer, long[]> living = agree(key, members, mine);
+      int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
+      int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
+      EngineCommunicator made = group("shrunk", survivors, living);
+      engine.enter();
+      try {
+        engine.epoch(epoch);
+      } finally {
+        engine.unlock();
+      }
+      List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
+      return new Shrink(made, oldRanks, epoch);
+    });
   }
 
   /// Makes a communicator for some ranks without the others, over the session.
@@ -487,30 +587,18 @@ public final class EngineCommunicator implements BackendCommunicator {
             .filter(rank -> host(rank).equals(here))
             .map(context::worldRank)
             .toArray();
-    Map<Integer, long[]> living =
-        members.length == 1
-            ? Map.of(members[0], proposal())
-            : agree(key, Arrays.stream(members).boxed().toList());
-    return group("node", members, living);
+    return propose(
+        mine -> group("node", members, agree(key, Arrays.stream(members).boxed().toList(), mine)));
   }
 
   private EngineCommunicator group(String label, int[] members, Map<Integer, long[]> rows) {
-    int id = (int) rows.values().stream().mapToLong(row -> row[0]).max().orElseThrow();
-    long lanes = rows.values().stream().mapToLong(row -> row[1]).reduce(-1, (a, b) -> a & b);
-    return child(id, label, members, lanes);
+    List<Proposal> proposals = rows.values().stream().map(Proposal::of).toList();
+    long id = proposals.stream().mapToLong(Proposal::id).max().orElseThrow();
+    return child(id, label, members, proposals);
   }
 
-  private long[] proposal() {
-    engine.enter();
-    try {
-      return new long[] {engine.nextContext(), engine.freeLanes(), engine.epoch()};
-    } finally {
-      engine.unlock();
-    }
-  }
-
-  private Map<Integer, long[]> agree(String key, List<Integer> members) {
-    long[] mine = proposal();
+  private Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal) {
+    long[] mine = {proposal.id(), proposal.lanes(), proposal.flags(), engine.epoch()};
     ByteBuffer bytes = ByteBuffer.allocate(8 * mine.length);
     bytes.asLongBuffer().put(mine);
     List<byte @Nullable []> answers =

@@ -7,7 +7,7 @@ import org.comm4j.core.transport.Transport;
 
 /// The header of a payload on the wire: five longs.
 ///
-///     0  kind (8 bits), flags (4), aux (20), context (32)
+///     0  kind (4 bits), flags (1), aux (20), context (39)
 ///     1  sequence: of a collective its number in the context, of a message its number from this
 ///        sender to this receiver; of CREDIT the bytes given back
 ///     2  what is called (CallSignature#what); of a message its type
@@ -41,32 +41,37 @@ final class Frame {
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;
 
+  private static final int CONTEXT_BITS = 39;
   private static final int AUX_BITS = 20;
+  private static final int FLAGS_AT = CONTEXT_BITS + AUX_BITS;
+  private static final int KIND_AT = FLAGS_AT + 1;
   private static final long AUX_MASK = (1L << AUX_BITS) - 1;
+
+  static final long LAST_CONTEXT = (1L << CONTEXT_BITS) - 1;
 
   private Frame() {}
 
-  static long word(int kind, int flags, long aux, int context) {
-    return (long) kind << 56
-        | (long) flags << 52
-        | (aux & AUX_MASK) << 32
-        | Integer.toUnsignedLong(context);
+  static long word(int kind, int flags, long aux, long context) {
+    return (long) kind << KIND_AT
+        | (long) flags << FLAGS_AT
+        | (aux & AUX_MASK) << CONTEXT_BITS
+        | context;
   }
 
   static int kind(long word) {
-    return (int) (word >>> 56);
+    return (int) (word >>> KIND_AT);
   }
 
   static boolean isCredited(long word) {
-    return (word >>> 52 & CREDITED) != 0;
+    return (word >>> FLAGS_AT & CREDITED) != 0;
   }
 
   static int aux(long word) {
-    return (int) (word >>> 32 & AUX_MASK);
+    return (int) (word >>> CONTEXT_BITS & AUX_MASK);
   }
 
-  static int context(long word) {
-    return (int) word;
+  static long context(long word) {
+    return word & LAST_CONTEXT;
   }
 
   static void write(

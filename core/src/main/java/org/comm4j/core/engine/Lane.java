@@ -12,12 +12,12 @@ import org.jspecify.annotations.Nullable;
 /// One communicator's flags and staging areas in the windows of its ranks.
 ///
 /// What ranks publish is numbered through: every peer-memory plan takes as many indexes as it has
-/// stages, on all ranks. A flag holds the communicator's number above the index, so flags of a former
-/// user of the lane are always smaller. A slot of index i is written again for i + 2 once every rank
+/// stages, on all ranks. A flag is the lane's base plus the index plus one; its ranks agree on a base
+/// that is above all flags of former users of the lane. A slot of index i is written again for i + 2 once every rank
 /// is done with i: that is also what makes a staging area free. Whoever has published i + 1 is done
 /// with i, so its "done" need not be looked at.
 ///
-///     published: flag (release) │ digest │ where │ data, if it is little … │ sequence │ what │ count │ detail
+///     published: flag (release) │ digest │ where │ data, if it is little … │ owner │ sequence │ what │ count │ detail
 ///     done:      flag (release) │ revoked
 ///
 /// A digest is of all calls that went by the lane so far: ranks that call different things, now or
@@ -25,10 +25,10 @@ import org.jspecify.annotations.Nullable;
 /// not wait for each other; their next call finds that out.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
-  private static final int INDEX_BITS = 40;
   private static final long DIGEST = 8;
   private static final long WHERE = 16;
-  private static final long SEQUENCE = WindowLayout.CALL_AT;
+  private static final long OWNER = WindowLayout.CALL_AT;
+  private static final long SEQUENCE = OWNER + 8;
   private static final long WHAT = SEQUENCE + 8;
   private static final long COUNT = SEQUENCE + 16;
   private static final long DETAIL = SEQUENCE + 24;
@@ -40,6 +40,7 @@ final class Lane {
   private final int[] members;
   private final int rank;
   private final long base;
+  private final long owner;
   private final MemorySegment own;
   private final MemorySegment[] windows;
   private final MemorySegment[] staging = new MemorySegment[2];
@@ -48,14 +49,17 @@ final class Lane {
 
   /// @param members world ranks
   /// @param rank this one, in the communicator
-  /// @param context the communicator's number, greater than that of any former user of the lane
-  Lane(Windows windows, int number, int[] members, int rank, int context) {
+  /// @param base at least as great as any flag that a former user has left in the lane
+  /// @param owner the communicator's id
+  Lane(Windows windows, int number, int[] members, int rank, long base, long owner) {
     this.memory = windows.memory();
     this.layout = windows.layout();
     this.number = number;
     this.members = members;
     this.rank = rank;
-    this.base = (long) context << INDEX_BITS;
+    this.base = base;
+    this.owner = owner;
+    this.digest = owner;
     this.own = memory.window(members[rank]);
     this.windows = Arrays.stream(members).mapToObj(memory::window).toArray(MemorySegment[]::new);
     for (int i = 0; i < staging.length; i++) {
@@ -65,6 +69,10 @@ final class Lane {
 
   int number() {
     return number;
+  }
+
+  long base() {
+    return base;
   }
 
   /// Takes a call into the digest; calls come in their order.
@@ -117,6 +125,7 @@ final class Lane {
     // take a part of the old one and a part of the new one for a call.
     FLAG.setOpaque(own, slot, 0L);
     VarHandle.storeStoreFence();
+    own.set(JAVA_LONG, slot + OWNER, owner);
     own.set(JAVA_LONG, slot + SEQUENCE, sequence);
     own.set(JAVA_LONG, slot + WHAT, call.what());
     own.set(JAVA_LONG, slot + COUNT, call.count());
@@ -146,15 +155,18 @@ final class Lane {
     return windows[peer].get(JAVA_LONG, layout.published(number, index) + DIGEST) == digest;
   }
 
-  /// Why it does not; null if the reason is an earlier call.
+  /// Why it does not; null if the reason is an earlier call, or that the peer has closed this
+  /// communicator and uses the lane for another one.
   @Nullable String difference(int peer, long index, CallSignature call) {
     MemorySegment window = windows[peer];
     long slot = layout.published(number, index);
     long what = window.get(JAVA_LONG, slot + WHAT);
     long count = window.get(JAVA_LONG, slot + COUNT);
-    if (what == call.what()
-        && count == call.count()
-        && window.get(JAVA_LONG, slot + DETAIL) == call.detail()) {
+    boolean same =
+        what == call.what()
+            && count == call.count()
+            && window.get(JAVA_LONG, slot + DETAIL) == call.detail();
+    if (same || window.get(JAVA_LONG, slot + OWNER) != owner) {
       return null;
     }
     return call.difference(rank, peer, window.get(JAVA_LONG, slot + SEQUENCE), what, count);
@@ -169,7 +181,7 @@ final class Lane {
     for (long index = 0; index < 2; index++) {
       long slot = layout.published(number, index);
       long before = flag(peer, slot);
-      if (before <= base || before >>> INDEX_BITS != base >>> INDEX_BITS) {
+      if (before <= base) {
         continue;
       }
       boolean same = windows[peer].get(JAVA_LONG, slot + SEQUENCE) == sequence;

@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 final class Outgoing {
   private final Link link;
   private final int kind;
-  private final int context;
+  private final long context;
   private final int aux;
   private final long sequence;
   private final long what;
@@ -23,7 +23,7 @@ final class Outgoing {
   Outgoing(
       Link link,
       int kind,
-      int context,
+      long context,
       int aux,
       long sequence,
       long what,

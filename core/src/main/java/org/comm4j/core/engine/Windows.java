@@ -36,6 +36,8 @@ final class Windows {
   }
 
   /// Puts memory behind a lane's staging areas, before the lane's first use.
+  ///
+  /// @throws TransportFailedException if there is none
   void reserveLane(int lane) {
     memory.reserve(layout.staging(lane, 0), 2 * layout.stageBytes());
   }

@@ -12,7 +12,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class LaneTest {
   private static final int[] MEMBERS = {0, 1};
-  private static final int CONTEXT = 7;
+  private static final long BASE = 7;
+  private static final long OWNER = 9;
 
   @Test
   void contradiction_otherCallOfThatNumber_isFound() {
@@ -23,6 +24,18 @@ class LaneTest {
       assertThat(here.contradiction(0, 3, call(2))).contains("collective #3");
       assertThat(here.contradiction(0, 3, call(1))).isNull();
       assertThat(here.contradiction(0, 4, call(2))).isNull();
+    }
+  }
+
+  @Test
+  void contradiction_laneOfAnotherCommunicatorNow_isNone() {
+    try (Arena arena = Arena.ofShared()) {
+      PeerMemory memory = new Memory(arena);
+      Lane here = lane(memory, 1);
+      Lane next = new Lane(new Windows(memory, "test"), 0, MEMBERS, 0, BASE + 1, OWNER + 1);
+      next.publish(0, 3, call(1), 0);
+      assertThat(here.contradiction(0, 3, call(2))).isNull();
+      assertThat(here.agrees(0, 0)).isFalse();
     }
   }
 
@@ -60,7 +73,7 @@ class LaneTest {
   }
 
   private static Lane lane(PeerMemory memory, int rank) {
-    return new Lane(new Windows(memory, "test"), 0, MEMBERS, rank, CONTEXT);
+    return new Lane(new Windows(memory, "test"), 0, MEMBERS, rank, BASE, OWNER);
   }
 
   /// Two windows in one process.
