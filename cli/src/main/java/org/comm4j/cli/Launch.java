@@ -18,6 +18,7 @@ import org.comm4j.api.spi.RankKind;
 /// @param continues whether the others are left alone then
 /// @param labels whether each line of output says which rank wrote it
 /// @param announces whether to say which backend runs, and why
+/// @param cleanUp what to do before this JVM is halted, which runs no shutdown hooks
 record Launch(
     int ranks,
     String backend,
@@ -25,7 +26,8 @@ record Launch(
     Duration grace,
     boolean continues,
     boolean labels,
-    boolean announces) {
+    boolean announces,
+    Runnable cleanUp) {
   static final Duration USUAL_GRACE = Duration.ofSeconds(3);
 
   Launch {
@@ -40,7 +42,7 @@ record Launch(
 
   /// A launch of a command of our own.
   static Launch of(int ranks, String backend, Program program) {
-    return new Launch(ranks, backend, program, USUAL_GRACE, false, false, false);
+    return new Launch(ranks, backend, program, USUAL_GRACE, false, false, false, () -> {});
   }
 
   /// Runs all ranks to their ends.

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.comm4j.core.session.DefaultSessionFactory;
@@ -28,6 +29,7 @@ final class ProcessLaunch {
   private static final List<String> JVM_FLAGS =
       List.of("--enable-native-access=ALL-UNNAMED", "--add-modules=jdk.incubator.vector");
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final int NONE = -1;
   private static final int SIGNAL_BASE = 128; // how Java gives the signal that ended a process
 
   private final Launch launch;
@@ -36,6 +38,10 @@ final class ProcessLaunch {
   private final List<Process> ranks = new ArrayList<>();
   private final List<Thread> outputs = new ArrayList<>();
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
+
+  /// The first rank that ended without a goodbye: the others fail because of it, whatever its own
+  /// exit code is.
+  private final AtomicInteger firstLost = new AtomicInteger(NONE);
 
   ProcessLaunch(Launch launch, PrintStream out, PrintStream err) {
     this.launch = launch;
@@ -54,7 +60,12 @@ final class ProcessLaunch {
             0,
             job,
             launch.ranks(),
-            new SessionServer.Listener() {})) {
+            new SessionServer.Listener() {
+              @Override
+              public void failed(int rank, String evidence) {
+                firstLost.compareAndSet(NONE, rank);
+              }
+            })) {
       Runtime.getRuntime().addShutdownHook(onSignal);
       start(job, server.port());
       return await();
@@ -64,7 +75,7 @@ final class ProcessLaunch {
     }
   }
 
-  private static void forget(Thread hook) {
+  static void forget(Thread hook) {
     try {
       Runtime.getRuntime().removeShutdownHook(hook);
     } catch (IllegalStateException _) {
@@ -184,6 +195,12 @@ final class ProcessLaunch {
     }
     for (Thread output : outputs) {
       output.join(TimeUnit.SECONDS.toMillis(1)); // a grandchild may keep the pipe open
+    }
+    int lost = firstLost.get();
+    if (failed && lost != NONE && ranks.get(lost).exitValue() == 0) {
+      err.println(
+          "comm-cli: rank %d ended with exit code 0, but without closing its communicator: the others lost it"
+              .formatted(lost));
     }
     return failed ? ExitCode.RANK_FAILED : ExitCode.FINE;
   }

@@ -98,21 +98,22 @@ final class Run implements Callable<Integer> {
       return compiled(Path.of(first), arguments);
     }
     if (first.endsWith(".jar") && isFile(first)) {
-      return launch(new Program.Jar(Path.of(first), arguments)).run(System.out, System.err);
+      return launch(new Program.Jar(Path.of(first), arguments), () -> {})
+          .run(System.out, System.err);
     }
     if (first.endsWith(".java") || first.endsWith(".jar")) {
       throw new ParameterException(
           own.commandLine(),
           first + ": no such file (expected: a .java file, a jar, or a command)");
     }
-    return launch(new Program.Command(program)).run(System.out, System.err);
+    return launch(new Program.Command(program), () -> {}).run(System.out, System.err);
   }
 
   private static boolean isFile(String name) {
     return Files.isRegularFile(Path.of(name));
   }
 
-  private Launch launch(Program what) {
+  private Launch launch(Program what, Runnable cleanUp) {
     String name = backend != null ? backend : Environment.config().backend();
     return new Launch(
         ranks,
@@ -121,7 +122,8 @@ final class Run implements Callable<Integer> {
         Duration.ofMillis(Math.round(graceSeconds * 1000)),
         onFailure == OnFailure.CONTINUE,
         true,
-        true);
+        true,
+        cleanUp);
   }
 
   private int compiled(Path source, List<String> arguments) throws Exception {
@@ -133,7 +135,8 @@ final class Run implements Callable<Integer> {
       path.addAll(resources(source));
       path.addAll(extraClassPath());
       String main = compile(source, classes);
-      return launch(new Program.MainClass(main, path, arguments)).run(System.out, System.err);
+      return launch(new Program.MainClass(main, path, arguments), () -> delete(classes))
+          .run(System.out, System.err);
     } finally {
       delete(classes);
     }

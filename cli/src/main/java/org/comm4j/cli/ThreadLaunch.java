@@ -8,7 +8,14 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.jar.JarFile;
@@ -26,6 +33,7 @@ final class ThreadLaunch {
   private final PrintStream out;
   private final PrintStream err;
   private final LinkedBlockingQueue<End> ends = new LinkedBlockingQueue<>();
+  private final SortedMap<Integer, ThreadGroup> running = new ConcurrentSkipListMap<>();
 
   ThreadLaunch(Launch launch, PrintStream out, PrintStream err) {
     this.launch = launch;
@@ -41,6 +49,8 @@ final class ThreadLaunch {
     CommConfig config = Environment.config().toBuilder().backend(launch.backend()).build();
     PrintStream oldOut = System.out;
     PrintStream oldErr = System.err;
+    Thread onExit = new Thread(this::exiting, "exit of a rank");
+    Runtime.getRuntime().addShutdownHook(onExit);
     try (var group = LocalGroup.open(launch.ranks(), config);
         var ranks = ThreadRanks.begin(group.communicators())) {
       if (launch.labels()) {
@@ -52,6 +62,7 @@ final class ThreadLaunch {
       }
       return await();
     } finally {
+      ProcessLaunch.forget(onExit);
       System.out.flush();
       System.err.flush();
       System.setOut(oldOut);
@@ -88,12 +99,18 @@ final class ThreadLaunch {
       Program.MainClass program, LocalGroup group, ThreadRanks.Launch ranks, int rank) {
     var loader = loader(program);
     ranks.identify(rank, loader);
+    var threads = new ThreadGroup("rank " + rank);
+    running.put(rank, threads);
     Thread thread =
         Thread.ofPlatform()
-            .group(new ThreadGroup("rank " + rank))
+            .group(threads)
             .name("rank " + rank)
             .daemon()
-            .unstarted(() -> ends.add(new End(rank, call(program, group, ranks, rank, loader))));
+            .unstarted(() -> {
+              Throwable failure = call(program, group, ranks, rank, loader);
+              running.remove(rank);
+              ends.add(new End(rank, failure));
+            });
     thread.setContextClassLoader(loader);
     thread.start();
   }
@@ -145,8 +162,7 @@ final class ThreadLaunch {
         err.println(
             "comm-cli: %d rank(s) still run %s after the failure; their JVM ends now"
                 .formatted(open, launch.grace()));
-        System.out.flush();
-        Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
+        halt();
       } else if (end.failure() != null) {
         report(end.rank(), end.failure());
         if (!failed && !launch.continues()) {
@@ -156,6 +172,44 @@ final class ThreadLaunch {
       }
     }
     return failed ? ExitCode.RANK_FAILED : ExitCode.FINE;
+  }
+
+  /// The JVM is ending while ranks run. A signal has an exit code of its own. A rank that calls
+  /// System.exit ends the others with it: whatever its code was, the job has failed.
+  private void exiting() {
+    Optional<Map.Entry<Thread, StackTraceElement[]>> caller =
+        Thread.getAllStackTraces().entrySet().stream()
+            .filter(each -> isIn(each.getValue(), "java.lang.ApplicationShutdownHooks"))
+            .findFirst();
+    if (caller.isPresent() && isIn(caller.get().getValue(), "java.lang.Terminator")) {
+      return;
+    }
+    Optional<Integer> rank = caller.flatMap(each -> rank(each.getKey()));
+    Set<Integer> others = new TreeSet<>(running.keySet());
+    if (rank.map(others::remove).orElse(others.size() > 1) && !others.isEmpty()) {
+      err.println(
+          "comm-cli: %s called System.exit, which ends all ranks, while %s still ran; return from main instead"
+              .formatted(rank.map(each -> "rank " + each).orElse("a rank"), others));
+      halt();
+    }
+  }
+
+  /// The rank that a thread belongs to; a virtual one is in no rank's group.
+  private Optional<Integer> rank(Thread thread) {
+    return running.entrySet().stream()
+        .filter(each -> each.getValue().parentOf(thread.getThreadGroup()))
+        .map(Map.Entry::getKey)
+        .findFirst();
+  }
+
+  private static boolean isIn(StackTraceElement[] stack, String className) {
+    return Arrays.stream(stack).anyMatch(frame -> frame.getClassName().startsWith(className));
+  }
+
+  private void halt() {
+    System.out.flush();
+    launch.cleanUp().run();
+    Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
   }
 
   private void report(int rank, Throwable failure) {

@@ -118,6 +118,26 @@ class RunTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "local, rank 1 called System.exit",
+    "shm, rank 1 ended with exit code 0",
+  })
+  void run_rankExitsBeforeTheOthersEnd_isAFailedJobThatNamesIt(
+      String backend, String expected, @TempDir Path folder) throws Exception {
+    var done =
+        runSource(folder, backend, 3, "if (comm.rank() == 1) System.exit(0); comm.barrier();");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("comm-cli: " + expected);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_onlyRankExits_isFine(String backend, @TempDir Path folder) throws Exception {
+    var done = runSource(folder, backend, 1, "System.exit(0);");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+  }
+
   /// Runs a program of one communicator, `comm`.
   private static Commands.Done runSource(Path folder, String backend, int size, String body)
       throws Exception {
