@@ -67,7 +67,7 @@ final class ProcessLaunch {
               }
             })) {
       Runtime.getRuntime().addShutdownHook(onSignal);
-      start(job, server.port());
+      start(job, server);
       return await();
     } finally {
       terminate();
@@ -83,23 +83,24 @@ final class ProcessLaunch {
     }
   }
 
-  private void start(String job, int port) {
+  private void start(String job, SessionServer server) {
     Map<String, String> environment = launch.environment();
     environment.put("COMM_LOCAL_WORLD_SIZE", Integer.toString(launch.ranks()));
     environment.put("COMM_NODE_RANK", "0");
     environment.put("COMM_MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
-    environment.put("COMM_MASTER_PORT", Integer.toString(port));
+    environment.put("COMM_MASTER_PORT", Integer.toString(server.port()));
     environment.put("COMM_SESSION", job);
     environment.put(DefaultSessionFactory.HOSTED, "launcher");
     List<String> command = command(environment);
     for (int rank = 0; rank < launch.ranks(); rank++) {
       environment.put("COMM_RANK", Integer.toString(rank));
       environment.put("COMM_LOCAL_RANK", Integer.toString(rank));
-      ranks.add(start(command, environment, rank));
+      ranks.add(start(command, environment, rank, server));
     }
   }
 
-  private Process start(List<String> command, Map<String, String> environment, int rank) {
+  private Process start(
+      List<String> command, Map<String, String> environment, int rank, SessionServer server) {
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().clear();
     builder.environment().putAll(environment);
@@ -126,7 +127,13 @@ final class ProcessLaunch {
     String label = launch.labels() ? "[" + rank + "] " : "";
     outputs.add(RankOutput.copy(process.getInputStream(), out, label));
     outputs.add(RankOutput.copy(process.getErrorStream(), err, label));
-    var _ = process.onExit().thenRun(() -> ended.add(rank));
+    var _ =
+        process
+            .onExit()
+            .thenRun(() -> {
+              server.ended(rank, how(process.exitValue()));
+              ended.add(rank);
+            });
     return process;
   }
 
@@ -210,10 +217,13 @@ final class ProcessLaunch {
   }
 
   private void report(int rank, int code) {
-    err.println(
-        code > SIGNAL_BASE && code <= SIGNAL_BASE + 64
-            ? "comm-cli: rank %d was ended by signal %d".formatted(rank, code - SIGNAL_BASE)
-            : "comm-cli: rank %d ended with exit code %d".formatted(rank, code));
+    err.println("comm-cli: rank %d %s".formatted(rank, how(code)));
+  }
+
+  private static String how(int code) {
+    return code > SIGNAL_BASE && code <= SIGNAL_BASE + 64
+        ? "was ended by signal " + (code - SIGNAL_BASE)
+        : "ended with exit code " + code;
   }
 
   private List<Process> living() {

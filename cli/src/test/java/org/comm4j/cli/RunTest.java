@@ -138,6 +138,27 @@ class RunTest {
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
   }
 
+  @Test
+  void run_rankEndsBeforeItJoins_othersFailAtOnceAndNameIt(@TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Early.java");
+    Files.writeString(
+        source,
+        """
+        void main() {
+          if (System.getenv("COMM_RANK").equals("1")) System.exit(7);
+          org.comm4j.api.Communicators.open().close();
+        }
+        """);
+    var done = Launches.run("run", "-n", "3", "--backend", "shm", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("comm-cli: rank 1 ended with exit code 7");
+    for (int rank : new int[] {0, 2}) {
+      assertThat(done.err())
+          .containsPattern(
+              "\\[%d\\] .*rank 1 ended with exit code 7 before it had joined".formatted(rank));
+    }
+  }
+
   /// Runs a program of one communicator, `comm`.
   private static Commands.Done runSource(Path folder, String backend, int size, String body)
       throws Exception {

@@ -237,6 +237,20 @@ final class JoinTest {
     assertThat(failure).hasMessageContaining("rank 1 died before all had joined");
   }
 
+  @Test
+  void join_onePeerEndsBeforeItJoins_failsOnAllThatWaitOrCome() {
+    var server = server("job", 3);
+    CommConfig.Builder config = Configs.launched(3, server.port());
+    var join0 = waiting(config, 0);
+    server.ended(1, "ended with exit code 7");
+    for (var join : List.of(join0, join(config, 2))) {
+      JoinException failure = refusedSoon(join);
+      assertThat(failure.reason()).isEqualTo(Reason.PEER_FAILED);
+      assertThat(failure)
+          .hasMessageContaining("rank 1 ended with exit code 7 before it had joined");
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void join_again_formsTheNextGroup(Place place) {

@@ -20,9 +20,11 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Queue;
 import java.util.SequencedMap;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
@@ -93,6 +95,7 @@ public final class SessionServer implements AutoCloseable {
   private final LongSupplier nanoTime;
   private final Thread thread;
   private final Queue<Event> localEvents = new ConcurrentLinkedQueue<>();
+  private final SortedMap<Integer, String> ended = new ConcurrentSkipListMap<>();
   private volatile boolean closing;
 
   // The rank that hosts the server in its own process, if one does.
@@ -249,6 +252,17 @@ public final class SessionServer implements AutoCloseable {
   /// The port that it listens on.
   public int port() {
     return acceptor.socket().getLocalPort();
+  }
+
+  /// Tells that a rank's process has ended. Ranks that wait for it to join, and those that join
+  /// later, fail at once. A group that has formed is not concerned: it hears of a death by the
+  /// connection.
+  ///
+  /// @param rank its world rank
+  /// @param how for example `ended with exit code 1`
+  public void ended(int rank, String how) {
+    ended.putIfAbsent(rank, how);
+    selector.wakeup();
   }
 
   /// Ends it. Ranks that are still connected see the session as lost. Idempotent, within 2 s.
@@ -673,6 +687,15 @@ public final class SessionServer implements AutoCloseable {
     }
     dropOld(pending, now);
     dropOld(departing, now);
+    if (phase == Phase.JOINING && !peers.isEmpty()) {
+      ended.forEach((rank, how) -> {
+        if (phase == Phase.JOINING && !peers.containsKey(rank)) {
+          giveUp(
+              new JoinException(
+                  Reason.PEER_FAILED, "rank %d %s before it had joined".formatted(rank, how)));
+        }
+      });
+    }
     if (phase == Phase.JOINING && !peers.isEmpty() && now - joinDeadlineNs >= 0) {
       giveUp(new JoinException(Reason.MISSING_RANKS, roster.missing(now - firstJoinNs)));
     }
