@@ -79,8 +79,10 @@ final class Gate {
     }
   }
 
+  /// The store must be volatile: who leaves writes `owner` and reads `leftToLast`, who closes
+  /// writes `leftToLast` and reads `owner`, and one of them must see what the other wrote.
   void leave() {
-    OWNER.setRelease(this, (Thread) null);
+    owner = null;
     if (leftToLast) {
       releaseIfEmpty();
     }
