@@ -336,6 +336,8 @@ class CheckedCommunicatorTest {
     comm.close();
 
     assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(2));
+    // 0.3 s are for other threads, 0.8 s the backend's and 0.5 s the session's
+    assertThat(backend.pending().askedNanos).isBetween(1L, TimeUnit.MILLISECONDS.toNanos(400));
     assertThatExceptionOfType(ClosedException.class)
         .isThrownBy(request::await)
         .withMessageContaining("broadcast");

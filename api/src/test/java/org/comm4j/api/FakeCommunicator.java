@@ -150,6 +150,9 @@ class FakeCommunicator implements BackendCommunicator {
 
   /// An operation that ends when the test says so.
   static final class FakePending implements Pending {
+    /// How long the last one who waited wanted to.
+    volatile long askedNanos;
+
     private boolean ended;
     private @Nullable Received received;
     private @Nullable RuntimeException thrown;
@@ -189,6 +192,7 @@ class FakeCommunicator implements BackendCommunicator {
 
     @Override
     public synchronized boolean await(long nanos) {
+      askedNanos = nanos;
       long end = System.nanoTime() + Math.min(nanos, TimeUnit.DAYS.toNanos(1));
       while (!ended) {
         long millis = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime() + 999_999);

@@ -114,8 +114,8 @@ public interface BackendCommunicator {
   @Nullable CommException failure();
 
   /// Ends this rank's part. Idempotent, never throws because of a peer. The API has let what was
-  /// started go on for up to 1 s; what is pending still, nobody will ask for. Together at most 2 s.
-  /// Communicators that were made from this one live on; what they share ends with the last.
+  /// started go on for up to 0.4 s; what is pending still, nobody will ask for. Takes at most 0.8
+  /// s. Communicators that were made from this one live on; what they share ends with the last.
   void close();
 
   /// What [#shrink()] made.

@@ -99,8 +99,8 @@ public interface Session extends AutoCloseable {
   void onNews(Runnable action);
 
   /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
-  /// session`); what it has contributed still counts. Idempotent, at most 2 s, never throws. Where
-  /// rank 0 hosts the session, its goodbye is the end of it for all.
+  /// session`); what it has contributed still counts. Idempotent, at most 0.5 s, never throws.
+  /// Where rank 0 hosts the session, its goodbye is the end of it for all.
   @Override
   void close();
 

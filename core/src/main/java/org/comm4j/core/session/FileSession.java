@@ -60,7 +60,7 @@ final class FileSession implements ReplicatedSession.History {
   private static final long FAST_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long SLOW_NS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long LAST_TURN_NS = TimeUnit.SECONDS.toNanos(1);
-  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(1500);
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
 
   private final Path directory;
   private final Path path;

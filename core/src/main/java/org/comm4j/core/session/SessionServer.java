@@ -81,9 +81,9 @@ public final class SessionServer implements AutoCloseable {
   private static final int MAX_PENDING = 64;
   private static final long PENDING_NS = TimeUnit.SECONDS.toNanos(5);
   private static final long ACCEPT_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(100);
-  private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(400);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
-  private static final long CLOSE_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
 
   private final ServerSocketChannel acceptor;
   private final Selector selector;
@@ -265,7 +265,7 @@ public final class SessionServer implements AutoCloseable {
     selector.wakeup();
   }
 
-  /// Ends it. Ranks that are still connected see the session as lost. Idempotent, within 2 s.
+  /// Ends it. Ranks that are still connected see the session as lost. Idempotent, within 0.5 s.
   @Override
   public void close() {
     closing = true;

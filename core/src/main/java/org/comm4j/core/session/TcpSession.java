@@ -29,8 +29,8 @@ import org.jspecify.annotations.Nullable;
 final class TcpSession implements ReplicatedSession.History {
   private static final long FIRST_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long MAX_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(200);
-  private static final long GOODBYE_NS = TimeUnit.MILLISECONDS.toNanos(500);
-  private static final long CLOSE_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long GOODBYE_NS = TimeUnit.MILLISECONDS.toNanos(400);
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
 
   /// Failures after which the same group may still form.
