@@ -1,6 +1,5 @@
 package org.comm4j.cli;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -11,7 +10,6 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
@@ -21,6 +19,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "bench",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.class,
     description = {
       "Start ranks and measure operations.",
       "",
@@ -36,8 +35,6 @@ import picocli.CommandLine.Spec;
 final class Bench implements Callable<Integer> {
   @Spec @Nullable CommandSpec spec;
 
-  @Mixin final RankOptions rankOptions = new RankOptions();
-
   @Parameters(
       index = "0",
       paramLabel = "OPERATION",
@@ -47,10 +44,10 @@ final class Bench implements Callable<Integer> {
 
   @Option(
       names = {"-n", "--ranks"},
-      required = true,
       paramLabel = "N",
-      description = "How many ranks.")
-  int ranks;
+      description =
+          "How many ranks; those of its launch where a launcher has started this process.")
+  @Nullable Integer ranks;
 
   @Option(
       names = "--sizes",
@@ -126,7 +123,7 @@ final class Bench implements Callable<Integer> {
   Bench() {}
 
   @Override
-  public Integer call() throws IOException, InterruptedException {
+  public Integer call() throws Exception {
     Path result = Files.createTempFile("comm-cli-", ".result");
     try {
       var plan =
@@ -143,10 +140,14 @@ final class Bench implements Callable<Integer> {
               TimeUnit.MILLISECONDS.toNanos(LEAST_WARM_UP_MS),
               TimeUnit.MILLISECONDS.toNanos(warmUpMs),
               result);
-      var program =
-          new Program.MainClass(BenchProgram.class.getName(), List.of(), plan.arguments());
-      int code = Launch.of(ranks, rankOptions.backend(), program).run(System.out, System.err);
-      return code == ExitCode.FINE && !Files.readString(result).equals("0")
+      int code =
+          RankOptions.run(
+              Objects.requireNonNull(spec),
+              BenchProgram.class,
+              BenchProgram::main,
+              plan.arguments());
+      String wrong = Files.readString(result); // nothing where another rank prints
+      return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
           ? ExitCode.CHECK_FAILED
           : code;
     } finally {

@@ -34,6 +34,9 @@ record BenchPlan(
     long firstWarmUpNs,
     Path result) {
 
+  /// How many arguments a plan is.
+  static final int ARGUMENTS = 12;
+
   BenchPlan {
     operations = List.copyOf(operations);
     sizes = List.copyOf(sizes);

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
@@ -35,12 +36,13 @@ final class BenchProgram {
 
   /// Joins, measures and prints.
   ///
-  /// @param arguments of [BenchPlan]
+  /// @param arguments of [BenchPlan], then settings
   /// @throws IOException if the result can't be written
   public static void main(String[] arguments) throws IOException {
     Sentences.forUncaught();
     BenchPlan plan = BenchPlan.of(arguments);
-    try (Communicator communicator = Communicators.open()) {
+    CommConfig config = Environment.config(arguments, BenchPlan.ARGUMENTS);
+    try (Communicator communicator = Communicators.open(config)) {
       Optional<SharedLines> lines = SharedLines.of(communicator);
       try {
         var out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);

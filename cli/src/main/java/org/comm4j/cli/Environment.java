@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.comm4j.api.CommConfig;
@@ -48,6 +49,19 @@ final class Environment {
   /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
   static CommConfig config() {
     return CommConfig.fromEnvironment(withoutLaunch());
+  }
+
+  /// What a rank of a program of our own is configured with.
+  ///
+  /// @param arguments of the program
+  /// @param settings where the settings of the command line begin, as `VARIABLE=value`
+  static CommConfig config(String[] arguments, int settings) {
+    Map<String, String> environment = new HashMap<>(System.getenv());
+    for (String each : List.of(arguments).subList(settings, arguments.length)) {
+      int equals = each.indexOf('=');
+      environment.put(each.substring(0, equals), each.substring(equals + 1));
+    }
+    return CommConfig.fromEnvironment(environment);
   }
 
   /// The environment for a rank, to which its launch is added.

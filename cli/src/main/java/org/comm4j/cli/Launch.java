@@ -12,7 +12,7 @@ import org.comm4j.api.spi.RankKind;
 /// Starts ranks on this host and waits for them.
 ///
 /// @param ranks how many, at least 1
-/// @param backend its name, or `auto`
+/// @param settings that come before those of the environment, by their variables
 /// @param program what each rank runs
 /// @param grace how long the others have when a rank has failed
 /// @param continues whether the others are left alone then
@@ -21,7 +21,7 @@ import org.comm4j.api.spi.RankKind;
 /// @param cleanUp what to do before this JVM is halted, which runs no shutdown hooks
 record Launch(
     int ranks,
-    String backend,
+    Map<String, String> settings,
     Program program,
     Duration grace,
     boolean continues,
@@ -31,6 +31,7 @@ record Launch(
   static final Duration USUAL_GRACE = Duration.ofSeconds(3);
 
   Launch {
+    settings = Map.copyOf(settings);
     if (ranks < 1) {
       throw new IllegalArgumentException(
           "-n: " + ranks + " (expected: 1 or more ranks; at most a few per core make sense)");
@@ -41,17 +42,17 @@ record Launch(
   }
 
   /// A launch of a command of our own.
-  static Launch of(int ranks, String backend, Program program) {
-    return new Launch(ranks, backend, program, USUAL_GRACE, false, false, false, () -> {});
+  static Launch of(int ranks, Map<String, String> settings, Program program) {
+    return new Launch(ranks, settings, program, USUAL_GRACE, false, false, false, () -> {});
   }
 
   /// Runs all ranks to their ends.
   ///
   /// @return [ExitCode#FINE] or [ExitCode#RANK_FAILED]
   int run(PrintStream out, PrintStream err) throws InterruptedException {
-    CommConfig config = Environment.config().toBuilder().backend(backend).build();
+    CommConfig config = config();
     if (isOfThreads(config)) {
-      announce(err, backend, "asked for; its ranks are threads of this JVM");
+      announce(err, config.backend(), "asked for; its ranks are threads of this JVM");
       return new ThreadLaunch(this, out, err).run();
     }
     Backends.Selection selection =
@@ -66,16 +67,28 @@ record Launch(
     }
   }
 
-  private boolean isOfThreads(CommConfig config) {
+  /// Of all ranks, without what is each one's own.
+  CommConfig config() {
+    return CommConfig.fromEnvironment(variables());
+  }
+
+  private Map<String, String> variables() {
+    Map<String, String> variables = new HashMap<>(Environment.withoutLaunch());
+    variables.putAll(settings);
+    return variables;
+  }
+
+  private static boolean isOfThreads(CommConfig config) {
     return Backends.availableBackends(config).stream()
         .anyMatch(info ->
-            info.name().equals(backend) && info.kind().equals(Optional.of(RankKind.THREADS)));
+            info.name().equals(config.backend())
+                && info.kind().equals(Optional.of(RankKind.THREADS)));
   }
 
   /// What all ranks get in their environment.
   Map<String, String> environment() {
-    Map<String, String> variables = new HashMap<>(Environment.withoutLaunch());
-    variables.put("COMM_BACKEND", backend);
+    Map<String, String> variables = variables();
+    variables.putIfAbsent("COMM_BACKEND", CommConfig.AUTO);
     variables.put("COMM_WORLD_SIZE", Integer.toString(ranks));
     if (labels && Terminal.isInteractive()) {
       variables.put(Terminal.VARIABLE, "1");

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.PrintWriter;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
@@ -66,12 +67,14 @@ public final class Main implements Callable<Integer> {
   }
 
   private static CommandLine commandLine(Main main) {
-    return new CommandLine(main)
-        .setCaseInsensitiveEnumValuesAllowed(true)
-        .setStopAtPositional(false)
-        .setColorScheme(CommandLine.Help.defaultColorScheme(Terminal.ansi()))
-        .setParameterExceptionHandler(Main::onUsage)
-        .setExecutionExceptionHandler((thrown, line, _) -> main.onFailure(thrown, line));
+    CommandLine line =
+        new CommandLine(main)
+            .setCaseInsensitiveEnumValuesAllowed(true)
+            .setColorScheme(CommandLine.Help.defaultColorScheme(Terminal.ansi()))
+            .setParameterExceptionHandler(Main::onUsage)
+            .setExecutionExceptionHandler((thrown, failed, _) -> main.onFailure(thrown, failed));
+    Objects.requireNonNull(line.getSubcommands().get("run")).setStopAtPositional(true);
+    return line;
   }
 
   private static int onUsage(ParameterException wrong, String[] args) {

@@ -1,20 +1,107 @@
 package org.comm4j.cli;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.comm4j.api.CommConfig;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine.Option;
+import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.ParameterException;
 
-/// The option of every command that starts ranks of our own.
-final class RankOptions {
-  @Option(
-      names = "--backend",
-      paramLabel = "NAME",
-      description = "Its name; COMM_BACKEND unless given, else the best one here.")
-  @Nullable String name;
+/// The settings of [CommConfig] as options of every command that starts ranks. Give a command its
+/// options with `modelTransformer = RankOptions.class`.
+final class RankOptions implements CommandLine.IModelTransformer {
+  private static final String RANKS = "-n";
+
+  private static final List<CommConfig.Setting> SETTINGS =
+      CommConfig.settings().stream()
+          .filter(setting -> setting.flag().filter(flag -> !flag.equals(RANKS)).isPresent())
+          .toList();
 
   RankOptions() {}
 
-  String backend() {
-    String given = name;
-    return given != null ? given : Environment.config().backend();
+  /// What a command of our own runs on each rank.
+  interface Body {
+    void run(String[] arguments) throws Exception;
+  }
+
+  @Override
+  public CommandSpec transform(CommandSpec command) {
+    for (CommConfig.Setting setting : SETTINGS) {
+      command.addOption(
+          OptionSpec.builder(flag(setting))
+              .type(String.class)
+              .paramLabel(setting.unit().toUpperCase(Locale.ROOT))
+              .description(
+                  "%s %s unless given, else %s."
+                      .formatted(setting.doc(), setting.variable(), setting.defaultValue()))
+              .build());
+    }
+    return command;
+  }
+
+  private static String flag(CommConfig.Setting setting) {
+    return setting.flag().orElseThrow();
+  }
+
+  /// The settings that the command line has, by their variables.
+  static Map<String, String> given(CommandSpec command) {
+    Map<String, String> given = new TreeMap<>();
+    for (CommConfig.Setting setting : SETTINGS) {
+      String text = command.findOption(flag(setting)).getValue();
+      if (text != null) {
+        check(command, setting, text);
+        given.put(setting.variable(), text);
+      }
+    }
+    return given;
+  }
+
+  private static void check(CommandSpec command, CommConfig.Setting setting, String text) {
+    try {
+      var _ = CommConfig.builder().set(setting.variable(), text);
+    } catch (IllegalArgumentException e) {
+      throw new ParameterException(
+          command.commandLine(),
+          Sentences.of(e).replace(setting.variable() + ":", flag(setting) + ":"),
+          e);
+    }
+  }
+
+  /// Runs a program of our own. Where a launcher has started several of this process each of them
+  /// is a rank of it; else it runs on new ranks, as many as `-n` says.
+  ///
+  /// @param arguments of the program; the settings come after them
+  static int run(CommandSpec command, Class<?> program, Body body, List<String> arguments)
+      throws Exception {
+    Map<String, String> given = given(command);
+    List<String> all = new ArrayList<>(arguments);
+    given.forEach((variable, text) -> all.add(variable + "=" + text));
+    CommConfig own = CommConfig.fromEnvironment(Environment.all());
+    int launched = own.worldSize().orElse(1);
+    @Nullable Integer ranks = command.findOption(RANKS).getValue();
+    if (launched > 1) {
+      boolean isAsked = command.commandLine().getParseResult().hasMatchedOption(RANKS);
+      if (isAsked && ranks != null && ranks != launched) {
+        throw new ParameterException(
+            command.commandLine(),
+            "-n: %d (expected: %d, as many as %s has started); leave it out, or unset %s"
+                .formatted(
+                    ranks, launched, own.launcher(), String.join(" ", own.launchVariables())));
+      }
+      body.run(all.toArray(String[]::new));
+      return ExitCode.FINE;
+    }
+    if (ranks == null) {
+      throw new ParameterException(
+          command.commandLine(),
+          "Missing required option: '--ranks=N' (expected: how many ranks to start here)");
+    }
+    return Launch.of(ranks, given, new Program.MainClass(program.getName(), List.of(), all))
+        .run(System.out, System.err);
   }
 }

@@ -12,6 +12,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -26,8 +27,11 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "run",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.class,
     description = {
       "Run a program as n ranks on this host.",
+      "",
+      "What follows the program are its own arguments.",
       "",
       "A .java file is compiled once. A jar keeps its own comm4j and gets the JVM's flags through"
           + " JDK_JAVA_OPTIONS. A command gets the environment only.",
@@ -51,12 +55,6 @@ final class Run implements Callable<Integer> {
       paramLabel = "N",
       description = "How many ranks.")
   int ranks;
-
-  @Option(
-      names = "--backend",
-      paramLabel = "NAME",
-      description = "Its name; COMM_BACKEND unless given, else the best one here.")
-  @Nullable String backend;
 
   @Option(
       names = "--grace",
@@ -91,7 +89,7 @@ final class Run implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
-    CommandSpec own = java.util.Objects.requireNonNull(spec);
+    CommandSpec own = Objects.requireNonNull(spec);
     String first = program.getFirst();
     List<String> arguments = program.subList(1, program.size());
     if (first.endsWith(".java") && isFile(first)) {
@@ -114,10 +112,9 @@ final class Run implements Callable<Integer> {
   }
 
   private Launch launch(Program what, Runnable cleanUp) {
-    String name = backend != null ? backend : Environment.config().backend();
     return new Launch(
         ranks,
-        name,
+        RankOptions.given(Objects.requireNonNull(spec)),
         what,
         Duration.ofMillis(Math.round(graceSeconds * 1000)),
         onFailure == OnFailure.CONTINUE,

@@ -1,26 +1,30 @@
 package org.comm4j.cli;
 
 import java.util.List;
-import java.util.Locale;
+import java.util.Objects;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /// Starts ranks and shows where they are.
 @Command(
     name = "topology",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.class,
     description = "Start ranks and show the hosts that they are on, as they see them.")
 final class ShowTopology implements Callable<Integer> {
-  @Mixin final RankOptions ranks = new RankOptions();
+  @Spec @Nullable CommandSpec spec;
 
   @Option(
       names = {"-n", "--ranks"},
       defaultValue = "1",
       paramLabel = "N",
-      description = "How many ranks; ${DEFAULT-VALUE} unless given.")
-  int count = 1;
+      description =
+          "How many ranks; those of its launch where a launcher has started this process, else ${DEFAULT-VALUE} unless given.")
+  int ranks = 1;
 
   @Option(
       names = "--format",
@@ -32,11 +36,10 @@ final class ShowTopology implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
-    var program =
-        new Program.MainClass(
-            TopologyProgram.class.getName(),
-            List.of(),
-            List.of(format.name().toLowerCase(Locale.ROOT)));
-    return Launch.of(count, ranks.backend(), program).run(System.out, System.err);
+    return RankOptions.run(
+        Objects.requireNonNull(spec),
+        TopologyProgram.class,
+        TopologyProgram::main,
+        List.of(format.name()));
   }
 }

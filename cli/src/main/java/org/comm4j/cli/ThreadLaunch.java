@@ -19,7 +19,6 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.jar.JarFile;
-import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.ThreadRanks;
 import org.jspecify.annotations.Nullable;
@@ -46,12 +45,11 @@ final class ThreadLaunch {
 
   int run() throws InterruptedException {
     Program.MainClass program = mainClass(launch.program());
-    CommConfig config = Environment.config().toBuilder().backend(launch.backend()).build();
     PrintStream oldOut = System.out;
     PrintStream oldErr = System.err;
     Thread onExit = new Thread(this::exiting, "exit of a rank");
     Runtime.getRuntime().addShutdownHook(onExit);
-    try (var group = LocalGroup.open(launch.ranks(), config);
+    try (var group = LocalGroup.open(launch.ranks(), launch.config());
         var ranks = ThreadRanks.begin(group.communicators())) {
       if (launch.labels()) {
         System.setOut(new LabelledStream(out).stream());

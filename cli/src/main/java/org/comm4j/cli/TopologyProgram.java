@@ -2,7 +2,6 @@ package org.comm4j.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
-import java.util.Locale;
 import java.util.TreeMap;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
@@ -14,12 +13,12 @@ final class TopologyProgram {
 
   /// Joins, and prints where the ranks are.
   ///
-  /// @param arguments the format
+  /// @param arguments the format, then settings
   public static void main(String[] arguments) {
     Sentences.forUncaught();
-    try (Communicator communicator = Communicators.open()) {
+    try (Communicator communicator = Communicators.open(Environment.config(arguments, 1))) {
       if (communicator.rank() == 0) {
-        var format = Listing.Format.valueOf(arguments[0].toUpperCase(Locale.ROOT));
+        var format = Listing.Format.valueOf(arguments[0]);
         print(communicator, format, new PrintWriter(System.out, true, StandardCharsets.UTF_8));
       }
       communicator.barrier();
@@ -38,8 +37,9 @@ final class TopologyProgram {
     }
     out.println();
     out.printf(
-        "%d ranks on backend %s, %s%n",
+        "%d rank%s on backend %s, %s%n",
         communicator.size(),
+        communicator.size() == 1 ? "" : "s",
         communicator.backend(),
         topology.isHomogeneous() ? "as many on each host" : "not as many on each host");
     topology.scheduler().ifPresent(scheduler -> out.println("started by " + scheduler));

@@ -1,20 +1,22 @@
 package org.comm4j.cli;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /// Starts ranks and checks the rules of the contract on them.
 @Command(
     name = "verify",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.class,
     description = {
       "Start ranks and check on them that a backend keeps the rules of docs/contract.md.",
       "",
@@ -22,14 +24,14 @@ import picocli.CommandLine.Option;
           + " such as COMM_REDUCTION=ordered. Exit code 1 if a rule failed."
     })
 final class Verify implements Callable<Integer> {
-  @Mixin final RankOptions rankOptions = new RankOptions();
+  @Spec @Nullable CommandSpec spec;
 
   @Option(
       names = {"-n", "--ranks"},
-      required = true,
       paramLabel = "N",
-      description = "How many ranks.")
-  int ranks;
+      description =
+          "How many ranks; those of its launch where a launcher has started this process.")
+  @Nullable Integer ranks;
 
   @Option(
       names = "--seed",
@@ -46,17 +48,17 @@ final class Verify implements Callable<Integer> {
   Verify() {}
 
   @Override
-  public Integer call() throws IOException, InterruptedException {
+  public Integer call() throws Exception {
     long chosen = seed != null ? seed : ThreadLocalRandom.current().nextInt(Integer.MAX_VALUE);
     Path result = Files.createTempFile("comm-cli-", ".result");
     try {
-      var program =
-          new Program.MainClass(
-              VerifyProgram.class.getName(),
-              List.of(),
+      int code =
+          RankOptions.run(
+              Objects.requireNonNull(spec),
+              VerifyProgram.class,
+              VerifyProgram::main,
               List.of(Long.toString(chosen), format.name(), result.toString()));
-      int code = Launch.of(ranks, rankOptions.backend(), program).run(System.out, System.err);
-      return code == ExitCode.FINE && !Files.readString(result).equals(VerifyProgram.PASSED)
+      return code == ExitCode.FINE && Files.readString(result).equals(VerifyProgram.FAILED)
           ? ExitCode.CHECK_FAILED
           : code;
     } finally {

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.tck.LiveReport;
@@ -14,26 +15,27 @@ import org.comm4j.tck.LiveVerification;
 
 /// What each rank of [Verify] runs: rank 0 prints.
 final class VerifyProgram {
-  /// What rank 0 writes into the result when no rule failed.
-  static final String PASSED = "passed";
+  /// What rank 0 writes into the result when a rule failed.
+  static final String FAILED = "failed";
 
   private VerifyProgram() {}
 
   /// Joins, checks and prints.
   ///
-  /// @param arguments the seed, the format, and the file for the result
+  /// @param arguments the seed, the format, the file for the result, then settings
   /// @throws IOException if the result can't be written
   public static void main(String[] arguments) throws IOException {
     Sentences.forUncaught();
     long seed = Long.parseLong(arguments[0]);
     var format = Listing.Format.valueOf(arguments[1]);
     var log = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
-    try (Communicator communicator = Communicators.open()) {
-      LiveReport report = LiveVerification.run(communicator, Environment.config(), seed, log);
+    CommConfig config = Environment.config(arguments, 3);
+    try (Communicator communicator = Communicators.open(config)) {
+      LiveReport report = LiveVerification.run(communicator, config, seed, log);
       if (communicator.rank() == 0) {
         var out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         print(report, communicator, format, out, log);
-        Files.writeString(Path.of(arguments[2]), report.passed() ? PASSED : "failed");
+        Files.writeString(Path.of(arguments[2]), report.passed() ? "passed" : FAILED);
       }
     }
   }

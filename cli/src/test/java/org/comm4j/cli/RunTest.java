@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -71,6 +73,7 @@ class RunTest {
     "2, run -n 2 --backend local -- true, 'true', a .java file or a jar",
     "2, run -n 2 --backend shm -- no-such-program, no-such-program, could not be started",
     "3, run -n 2 --backend carrier-pigeon -- true, carrier-pigeon, not available",
+    "2, run -n 2 --backend shm --timeout 3 -- true, --timeout: '3', a positive time",
     "4, run -n 2 --backend shm -- false, rank, exit code 1"
   })
   void run_wrong_exitsWithItsCodeAndNamesTheValue(
@@ -157,6 +160,56 @@ class RunTest {
           .containsPattern(
               "\\[%d\\] .*rank 1 ended with exit code 7 before it had joined".formatted(rank));
     }
+  }
+
+  /// Settings of the command line reach ranks of every kind, and what follows the program is its
+  /// own.
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_settings_areThoseOfTheRanks(String backend, @TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Late.java");
+    Files.writeString(
+        source,
+        """
+        void main(String[] arguments) {
+          IO.println(String.join(" ", arguments));
+          try (var comm = org.comm4j.api.Communicators.open()) {
+            if (comm.rank() == 0) comm.barrier();
+            else comm.receive(org.comm4j.api.CommData.of(new int[1]), 0, 0);
+          }
+        }
+        """);
+    var done =
+        Launches.run(
+            "run",
+            "-n",
+            "2",
+            "--timeout",
+            "1s",
+            "--backend",
+            backend,
+            source.toString(),
+            "--timeout",
+            "x");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.out()).contains("[0] --timeout x");
+    assertThat(done.err()).contains("CollectiveTimeoutException");
+  }
+
+  /// Ranks that a launcher has started are the ranks, and rank 0 prints.
+  @Test
+  void topology_startedByALauncher_joinsAsItsRank() throws Exception {
+    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "shm", "--"));
+    command.addAll(Launches.java(Main.class));
+    command.add("topology");
+    var done = Launches.run(command.toArray(String[]::new));
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines())
+        .contains("[0] 2 ranks on backend shm, as many on each host")
+        .noneMatch(line -> line.startsWith("[1]"));
+    command.addAll(List.of("-n", "4"));
+    done = Launches.run(command.toArray(String[]::new));
+    assertThat(done.err()).contains("-n: 4 (expected: 2, as many as comm4j has started)");
   }
 
   /// Runs a program of one communicator, `comm`.
