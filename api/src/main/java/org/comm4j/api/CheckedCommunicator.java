@@ -44,6 +44,7 @@ final class CheckedCommunicator implements Communicator {
   /// Keeps the memory of what is in flight reachable, whatever becomes of the requests.
   private final Set<CheckedRequest> inFlight = ConcurrentHashMap.newKeySet();
 
+  private final @Nullable CommConfig config;
   private final int rank;
   private final int size;
   private final String name;
@@ -53,6 +54,16 @@ final class CheckedCommunicator implements Communicator {
   private volatile @Nullable CommException lastFailure;
 
   CheckedCommunicator(BackendCommunicator backend, LaunchScope scope, CallListeners listeners) {
+    this(backend, scope, listeners, null);
+  }
+
+  /// @param config of a launch of threads; null where no one else can ask for another
+  CheckedCommunicator(
+      BackendCommunicator backend,
+      LaunchScope scope,
+      CallListeners listeners,
+      @Nullable CommConfig config) {
+    this.config = config;
     this.backend = backend;
     this.scope = scope;
     this.listeners = listeners;
@@ -500,6 +511,13 @@ final class CheckedCommunicator implements Communicator {
       }
     } finally {
       Reference.reachabilityFence(this);
+    }
+  }
+
+  /// Refuses what a rank asks for that its launch does not have.
+  void checkAgrees(CommConfig asked) {
+    if (config != null) {
+      asked.checkAgrees(config);
     }
   }
 

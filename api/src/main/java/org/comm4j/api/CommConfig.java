@@ -11,6 +11,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -248,6 +249,38 @@ public record CommConfig(
   void checkOptions(Map<String, Set<String>> backends) {
     new TreeMap<>(options)
         .forEach((variable, value) -> Settings.checkOption(variable, value, backends));
+  }
+
+  /// Refuses settings that a launch, which goes on already, does not have. What has its default was
+  /// not asked for.
+  void checkAgrees(CommConfig launch) {
+    CommConfig usual = builder().build();
+    Map<String, Function<CommConfig, Object>> settings =
+        Map.of(
+            "timeout", each -> Values.text(each.timeout),
+            "reduction", each -> Values.lower(each.reduction),
+            "check", each -> Values.lower(each.check),
+            "synchronousSend", CommConfig::synchronousSend,
+            "tuning", each -> each.tuning.map(Path::toString).orElse("not set"));
+    new TreeMap<>(settings)
+        .forEach((name, of) -> {
+          Object asked = of.apply(this);
+          if (!asked.equals(of.apply(usual)) && !asked.equals(of.apply(launch))) {
+            throw differs(name, asked, of.apply(launch));
+          }
+        });
+    options.forEach((variable, value) -> {
+      String there = launch.options.getOrDefault(variable, "not set");
+      if (!value.equals(there) && !Settings.OF_THE_SESSION.contains(variable)) {
+        throw differs(variable, shown(variable, value), shown(variable, there));
+      }
+    });
+  }
+
+  private static IllegalArgumentException differs(String name, Object asked, Object there) {
+    return new IllegalArgumentException(
+        "%s: %s (expected: %s, as in the launch of threads that this rank is of); give it to the launch, or leave it out"
+            .formatted(name, asked, there));
   }
 
   /// What a message may show of an option's value.

@@ -38,12 +38,14 @@ public final class Communicators {
     return rank.isPresent() ? rank.get() : openProcess(CommConfig.fromEnvironment(System.getenv()));
   }
 
-  /// Opens the communicator of the launch that a configuration describes.
+  /// Opens the communicator of the launch that a configuration describes. On a thread that is a
+  /// rank the launch is open already, with settings of its own: others are refused.
   ///
   /// @param config in place of the environment
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
   ///   and all communicators that were made from it are closed
-  /// @throws IllegalArgumentException if an option is of no backend that is here
+  /// @throws IllegalArgumentException if an option is of no backend that is here, or if the calling
+  ///   thread is a rank and a setting is neither the default nor what its launch has
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
   ///   and the calling thread is none of them
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
@@ -62,6 +64,9 @@ public final class Communicators {
           "the calling thread is rank %d of a launch on '%s'"
               .formatted(communicator.rank(), communicator.backend()),
           "start the launch with that backend, or ask for no backend by name");
+    }
+    if (communicator instanceof CheckedCommunicator checked) {
+      checked.checkAgrees(config);
     }
     return communicator;
   }

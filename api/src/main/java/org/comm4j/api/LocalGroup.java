@@ -22,14 +22,16 @@ public final class LocalGroup implements AutoCloseable {
   private final RankGroup group;
   private final List<Communicator> communicators;
 
-  private LocalGroup(RankGroup group) {
+  /// @param config null where a backend has made the group
+  private LocalGroup(RankGroup group, @Nullable CommConfig config) {
     this.group = group;
     var whole = new LaunchScope(group::close);
     var listeners = CallListeners.installed();
     this.communicators =
         IntStream.range(0, group.size())
             .<Communicator>mapToObj(rank ->
-                new CheckedCommunicator(group.communicator(rank), scope(rank, whole), listeners))
+                new CheckedCommunicator(
+                    group.communicator(rank), scope(rank, whole), listeners, config))
             .toList();
   }
 
@@ -187,7 +189,7 @@ public final class LocalGroup implements AutoCloseable {
   /// @param group closed with what is made here
   /// @return the group; the caller closes it
   public static LocalGroup of(RankGroup group) {
-    return new LocalGroup(group);
+    return new LocalGroup(group, null);
   }
 
   private static LocalGroup open(int size, CommConfig config, List<Found> found, Found backend) {
@@ -201,7 +203,7 @@ public final class LocalGroup implements AutoCloseable {
           "start the processes with comm-cli run, or ask for no backend by name");
     }
     Discovery.checkOptions(found, config);
-    return new LocalGroup(Opening.launch(backend, size, config));
+    return new LocalGroup(Opening.launch(backend, size, config), config);
   }
 
   /// {@return how many ranks}

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
@@ -216,6 +217,27 @@ class LocalGroupTest {
       group.fail(1, new IOException("gone"));
       assertThat(group.communicator(0).failure()).containsInstanceOf(PeerFailedException.class);
     }
+  }
+
+  @Test
+  void open_configOfARank_mustAgreeWithTheLaunch() {
+    CommConfig launch =
+        CONFIG.toBuilder().reduction(Reduction.ORDERED).timeout(Duration.ofSeconds(9)).build();
+    LocalGroup.run(
+        2,
+        launch,
+        communicator -> {
+          assertThat(Communicators.open(launch)).isSameAs(communicator);
+          assertThat(Communicators.open(CommConfig.builder().build())).isSameAs(communicator);
+          assertThatIllegalArgumentException()
+              .isThrownBy(() ->
+                  Communicators.open(CommConfig.builder().timeout(Duration.ofSeconds(3)).build()))
+              .withMessageContaining("timeout: 3s (expected: 9s, as in the launch");
+          assertThatIllegalArgumentException()
+              .isThrownBy(
+                  () -> Communicators.open(launch.toBuilder().synchronousSend(true).build()))
+              .withMessageContaining("synchronousSend: true (expected: false");
+        });
   }
 
   @Test
