@@ -57,12 +57,13 @@ final class CheckedRequest implements Request {
   @Override
   public void await(Duration timeout) throws TimeoutException {
     if (timeout.isNegative()) {
-      throw new IllegalArgumentException("timeout: " + timeout + " (expected: zero or more)");
+      throw new IllegalArgumentException(
+          "timeout: " + Values.seconds(timeout) + " (expected: zero or more)");
     }
     if (!awaitNanos(saturatedNanos(timeout))) {
       throw new TimeoutException(
           "%s on %s has not ended within %s; it goes on and may be awaited again"
-              .formatted(operation.label(), gate, timeout));
+              .formatted(operation.label(), gate, Values.seconds(timeout)));
     }
   }
 

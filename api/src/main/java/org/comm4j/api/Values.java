@@ -1,5 +1,6 @@
 package org.comm4j.api;
 
+import java.math.BigDecimal;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -90,6 +91,15 @@ final class Values {
               .formatted(what, text(value), DURATION_FORMS, LONGEST.toDays()));
     }
     return value;
+  }
+
+  /// For sentences, `3 s` or `0.25 s`.
+  static String seconds(Duration value) {
+    return BigDecimal.valueOf(value.getSeconds())
+            .add(BigDecimal.valueOf(value.getNano(), 9))
+            .stripTrailingZeros()
+            .toPlainString()
+        + " s";
   }
 
   /// In the largest unit that fits, as [#duration] reads it.

@@ -42,7 +42,7 @@ class CheckedRequestTest {
     assertThatExceptionOfType(TimeoutException.class)
         .isThrownBy(() -> request.await(Duration.ofMillis(60)))
         .withMessageContaining("barrier")
-        .withMessageContaining("PT0.06S");
+        .withMessageContaining("within 0.06 s");
     assertThatExceptionOfType(TimeoutException.class)
         .isThrownBy(() -> request.await(Duration.ZERO));
     assertThatIllegalArgumentException().isThrownBy(() -> request.await(Duration.ofNanos(-1)));

@@ -1,7 +1,6 @@
 package org.comm4j.cli;
 
 import java.io.PrintStream;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -14,7 +13,7 @@ import org.comm4j.api.spi.RankKind;
 /// @param ranks how many, at least 1
 /// @param settings that come before those of the environment, by their variables
 /// @param program what each rank runs
-/// @param grace how long the others have when a rank has failed
+/// @param graceSeconds how long the others have when a rank has failed
 /// @param continues whether the others are left alone then
 /// @param labels whether each line of output says which rank wrote it
 /// @param announces whether to say which backend runs, and why
@@ -23,12 +22,12 @@ record Launch(
     int ranks,
     Map<String, String> settings,
     Program program,
-    Duration grace,
+    double graceSeconds,
     boolean continues,
     boolean labels,
     boolean announces,
     Runnable cleanUp) {
-  static final Duration USUAL_GRACE = Duration.ofSeconds(3);
+  static final double USUAL_GRACE = 3;
 
   Launch {
     settings = Map.copyOf(settings);
@@ -36,14 +35,19 @@ record Launch(
       throw new IllegalArgumentException(
           "-n: " + ranks + " (expected: 1 or more ranks; at most a few per core make sense)");
     }
-    if (grace.isNegative()) {
-      throw new IllegalArgumentException("--grace: " + grace + " (expected: 0 or more)");
+    if (graceSeconds < 0) {
+      throw new IllegalArgumentException(
+          "--grace: " + graceSeconds + " (expected: 0 or more seconds)");
     }
   }
 
   /// A launch of a command of our own.
   static Launch of(int ranks, Map<String, String> settings, Program program) {
     return new Launch(ranks, settings, program, USUAL_GRACE, false, false, false, () -> {});
+  }
+
+  long graceNs() {
+    return Math.round(graceSeconds * 1e9);
   }
 
   /// Runs all ranks to their ends.

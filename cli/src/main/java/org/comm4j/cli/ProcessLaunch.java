@@ -195,7 +195,7 @@ final class ProcessLaunch {
       if (code != 0) {
         report(rank, code);
         if (!failed && !launch.continues()) {
-          termNs = System.nanoTime() + launch.grace().toNanos();
+          termNs = System.nanoTime() + launch.graceNs();
         }
         failed = true;
       }

@@ -6,7 +6,6 @@ import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -116,7 +115,7 @@ final class Run implements Callable<Integer> {
         ranks,
         RankOptions.given(Objects.requireNonNull(spec)),
         what,
-        Duration.ofMillis(Math.round(graceSeconds * 1000)),
+        graceSeconds,
         onFailure == OnFailure.CONTINUE,
         true,
         true,

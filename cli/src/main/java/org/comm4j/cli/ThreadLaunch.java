@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -158,13 +159,17 @@ final class ThreadLaunch {
               : ends.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
       if (end == null) {
         err.println(
-            "comm-cli: %d rank(s) still run %s after the failure; their JVM ends now"
-                .formatted(open, launch.grace()));
+            "comm-cli: %d rank(s) still run %s s after the failure; their JVM ends now"
+                .formatted(
+                    open,
+                    BigDecimal.valueOf(launch.graceSeconds())
+                        .stripTrailingZeros()
+                        .toPlainString()));
         halt();
       } else if (end.failure() != null) {
         report(end.rank(), end.failure());
         if (!failed && !launch.continues()) {
-          endNs = System.nanoTime() + launch.grace().toNanos();
+          endNs = System.nanoTime() + launch.graceNs();
         }
         failed = true;
       }

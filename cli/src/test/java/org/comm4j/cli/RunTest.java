@@ -68,7 +68,7 @@ class RunTest {
     "2, run -- true, --ranks, Missing required option",
     "2, run -n 2 NoSuch.java, NoSuch.java, no such file",
     "2, run -n 2 --on-failure wait -- true, wait, stop",
-    "2, run -n 2 --grace -1 --backend shm -- true, --grace, 0 or more",
+    "2, run -n 2 --grace -1 --backend shm -- true, --grace: -1, 0 or more seconds",
     "2, run -n 2 --nonsense -- true, --nonsense, Unknown option",
     "2, run -n 2 --backend local -- true, 'true', a .java file or a jar",
     "2, run -n 2 --backend shm -- no-such-program, no-such-program, could not be started",
@@ -212,22 +212,39 @@ class RunTest {
     assertThat(done.err()).contains("-n: 4 (expected: 2, as many as comm4j has started)");
   }
 
+  @Test
+  void run_rankThatDoesNotEnd_isGivenItsGrace(@TempDir Path folder) throws Exception {
+    var done =
+        runSource(
+            folder,
+            "local",
+            2,
+            "if (comm.rank() == 1) throw new IllegalStateException(); new java.util.concurrent.CountDownLatch(1).await();",
+            "--grace",
+            "0.5");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("comm-cli: 1 rank(s) still run 0.5 s after the failure");
+  }
+
   /// Runs a program of one communicator, `comm`.
-  private static Commands.Done runSource(Path folder, String backend, int size, String body)
-      throws Exception {
+  private static Commands.Done runSource(
+      Path folder, String backend, int size, String body, String... options) throws Exception {
     Path source = folder.resolve("Body.java");
     Files.writeString(
         source,
         """
-        void main() {
+        void main() throws Exception {
           try (var comm = org.comm4j.api.Communicators.open()) {
             %s
           }
         }
         """
             .formatted(body));
-    return Launches.run(
-        "run", "-n", Integer.toString(size), "--backend", backend, source.toString());
+    List<String> command =
+        new ArrayList<>(List.of("run", "-n", Integer.toString(size), "--backend", backend));
+    command.addAll(List.of(options));
+    command.add(source.toString());
+    return Launches.run(command.toArray(String[]::new));
   }
 
   private static int[] survivors(int victim) {

@@ -167,7 +167,9 @@ final class JoinTest {
     for (var join : List.of(join0, join2)) {
       JoinException failure = refusedSoon(join);
       assertThat(failure.reason()).isEqualTo(Reason.MISSING_RANKS);
-      assertThat(failure).hasMessageContaining("ranks 1, 3 of 4");
+      assertThat(failure)
+          .hasMessageContaining("ranks 1, 3 of 4")
+          .hasMessageContaining("COMM_JOIN_TIMEOUT");
     }
   }
 
@@ -346,7 +348,19 @@ final class JoinTest {
     Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
     JoinException failure = refusedSoon(join(Configs.file(2, open), 0));
     assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
-    assertThat(failure).hasMessageContaining("open to others");
+    assertThat(failure)
+        .hasMessageContaining("open to others: rwxrwxrwx (expected: rwx------)")
+        .hasMessageContaining("set COMM_SESSION_DIR to a directory of this user alone");
+  }
+
+  @Test
+  void join_directoryThatCantBeMade_saysWhatIsMissingOnce() {
+    JoinException failure =
+        refusedSoon(join(Configs.file(2, directory.resolve("no").resolve("such")), 0));
+    assertThat(failure)
+        .hasMessageContaining("no/such does not exist")
+        .hasMessageContaining("set COMM_SESSION_DIR");
+    assertThat(failure.getCause()).isNotInstanceOf(JoinException.class);
   }
 
   @Test

@@ -109,7 +109,9 @@ public final class DefaultSessionFactory implements SessionFactory {
         throw e;
       }
       throw new JoinException(
-          Reason.ADDRESS, "%s (%s)".formatted(taken.getMessage(), e.getMessage()), taken);
+          Reason.ADDRESS,
+          "%s (%s)".formatted(taken.getMessage(), e.getMessage()),
+          taken.getCause());
     }
   }
 
@@ -189,7 +191,7 @@ public final class DefaultSessionFactory implements SessionFactory {
     } catch (ExecutionException e) {
       close.run();
       if (e.getCause() instanceof JoinException why) {
-        throw new JoinException(why.reason(), String.valueOf(why.getMessage()), why);
+        throw new JoinException(why.reason(), String.valueOf(why.getMessage()), why.getCause());
       }
       throw new IllegalStateException(e.getCause());
     } catch (InterruptedException e) {

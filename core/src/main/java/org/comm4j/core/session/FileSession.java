@@ -9,7 +9,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -152,14 +154,29 @@ final class FileSession implements ReplicatedSession.History {
     } catch (JoinException e) {
       joined.completeExceptionally(e);
     } catch (IOException | UnsupportedOperationException e) {
-      fail("the session's file %s failed: %s".formatted(path, e.getMessage()), e);
+      fail(
+          "can't meet in the file %s: %s; set %s to a directory of this user alone, which is made if it is not there"
+              .formatted(path, problem(e), DefaultSessionFactory.DIRECTORY),
+          e);
     } catch (ProtocolException e) {
-      fail("what is in the session's file %s is not ours: %s".formatted(path, e.getMessage()), e);
+      fail(
+          "what is in the session's file %s is not ours: %s; give the launch another COMM_SESSION"
+              .formatted(path, e.getMessage()),
+          e);
     } catch (RuntimeException | Error e) {
       fail("the session's thread failed: " + e, e);
     } finally {
       leave();
     }
+  }
+
+  /// Most exceptions of the file system say nothing but a path.
+  private static String problem(Exception e) {
+    return switch (e) {
+      case NoSuchFileException _ -> e.getMessage() + " does not exist";
+      case AccessDeniedException _ -> "this user may not use " + e.getMessage();
+      default -> String.valueOf(e.getMessage());
+    };
   }
 
   private void fail(String why, Throwable cause) {

@@ -68,7 +68,7 @@ final class LogFile {
     BasicFileAttributes attributes =
         Files.readAttributes(directory, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
     if (!attributes.isDirectory()) {
-      throw new IOException(directory + " is not a directory");
+      throw new IOException(directory + " is no directory");
     }
     requireOwn(directory, OWNER_ONLY_DIRECTORY);
   }
@@ -77,14 +77,18 @@ final class LogFile {
       throws IOException {
     int owner = (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
     if (owner != LocalHost.uid()) {
-      throw new IOException("%s belongs to user %d, not to this one".formatted(path, owner));
+      throw new IOException(
+          "%s belongs to user %d (expected: user %d)".formatted(path, owner, LocalHost.uid()));
     }
     Set<PosixFilePermission> actual =
         Files.getPosixFilePermissions(path, LinkOption.NOFOLLOW_LINKS);
     if (!permissions.containsAll(actual)) {
       throw new IOException(
-          "%s is open to others (%s); remove it"
-              .formatted(path, PosixFilePermissions.toString(actual)));
+          "%s is open to others: %s (expected: %s)"
+              .formatted(
+                  path,
+                  PosixFilePermissions.toString(actual),
+                  PosixFilePermissions.toString(permissions)));
     }
   }
 

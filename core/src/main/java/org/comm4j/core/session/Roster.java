@@ -70,14 +70,14 @@ final class Roster {
     if (request.worldSize() != size) {
       return new Verdict.Refused(
           Reason.WORLD_SIZE,
-          "rank %d expects %d ranks, but the group has formed with %d"
+          "rank %d expects %d ranks, but the group has formed with %d; set the same COMM_WORLD_SIZE on all ranks"
               .formatted(request.rank(), request.worldSize(), size));
     }
     return alive.test(request.rank())
         ? duplicate(request)
         : new Verdict.Refused(
             Reason.LATE,
-            "the group of %d ranks has formed, and its rank %d has left it since"
+            "the group of %d ranks has formed, and its rank %d has left it since; start all ranks of a launch once, together"
                 .formatted(size, request.rank()));
   }
 
@@ -85,7 +85,7 @@ final class Roster {
     if (worldSize.isPresent() && worldSize.getAsInt() != request.worldSize()) {
       return new Verdict.Broken(
           Reason.WORLD_SIZE,
-          "rank %d (%s) expects %d ranks, but the launcher has started %d"
+          "rank %d (%s) expects %d ranks, but the launcher has started %d; leave COMM_WORLD_SIZE as the launcher set it"
               .formatted(request.rank(), request.who(), request.worldSize(), worldSize.getAsInt()));
     }
     return new Verdict.Admitted();
@@ -119,7 +119,7 @@ final class Roster {
     if (!first.settings().equals(request.settings())) {
       return new Verdict.Broken(
           Reason.CONFIGURATION,
-          "rank %d (%s) is configured differently from rank %d (%s): %s"
+          "rank %d (%s) is configured differently from rank %d (%s): %s; give all ranks the same settings"
               .formatted(
                   request.rank(),
                   request.who(),
@@ -182,7 +182,8 @@ final class Roster {
                 size,
                 ReplicatedSession.seconds(waitedNs),
                 joined.isEmpty() ? "none" : numbers(List.copyOf(joined.keySet())));
-    return refused.isEmpty() ? text : text + "; refused: " + String.join("; ", refused);
+    return (refused.isEmpty() ? text : text + "; refused: " + String.join("; ", refused))
+        + "; see what became of them, or give them longer with COMM_JOIN_TIMEOUT";
   }
 
   static String numbers(List<Integer> ranks) {

@@ -38,7 +38,7 @@ final class Settings {
     lines.add("reduction=" + config.reduction());
     lines.add("check=" + config.check());
     lines.add("synchronousSend=" + config.synchronousSend());
-    lines.add("liveness=" + config.liveness());
+    lines.add("liveness=" + ReplicatedSession.seconds(config.liveness()));
     List<String> options =
         new TreeMap<>(config.options())
             .entrySet().stream()
