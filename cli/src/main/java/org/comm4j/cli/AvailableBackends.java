@@ -26,6 +26,9 @@ final class AvailableBackends implements Callable<Integer> {
       description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
+  @Option(names = "--verbose", description = "Show capabilities in the table too.")
+  boolean verbose;
+
   AvailableBackends() {}
 
   @Override
@@ -52,6 +55,9 @@ final class AvailableBackends implements Callable<Integer> {
           backend.capabilities().stream().sorted().map(AvailableBackends::lower).toList(),
           backend.reason().orElse(null),
           backend.remedy().orElse(null));
+    }
+    if (format == Listing.Format.TABLE && !verbose) {
+      listing.without("capabilities");
     }
     if (spec != null) {
       listing.print(format, spec.commandLine().getOut());

@@ -57,6 +57,9 @@ final class Doctor implements Callable<Integer> {
       description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
+  @Option(names = "--verbose", description = "Show what is as it should be in the table too.")
+  boolean verbose;
+
   Doctor() {
     this(Environment.all(), new HostFindings());
   }
@@ -253,9 +256,11 @@ final class Doctor implements Callable<Integer> {
       listing.print(format, out);
       return;
     }
-    for (String area : findings.stream().map(Finding::area).distinct().toList()) {
+    List<Finding> shown =
+        findings.stream().filter(each -> verbose || each.status() != Finding.Status.OK).toList();
+    for (String area : shown.stream().map(Finding::area).distinct().toList()) {
       Listing listing = new Listing(area, "status", "value", "note");
-      findings.stream()
+      shown.stream()
           .filter(each -> each.area().equals(area))
           .forEach(
               each -> listing.row(each.item(), each.status().text(), each.value(), each.note()));
@@ -265,7 +270,11 @@ final class Doctor implements Callable<Integer> {
     long problems =
         findings.stream().filter(each -> each.status() == Finding.Status.PROBLEM).count();
     out.println(
-        problems == 0 ? "Nothing must be mended." : problems + " must be mended, see 'problem'.");
+        (problems == 0 ? "Nothing must be mended." : problems + " must be mended, see 'problem'.")
+            + (verbose
+                ? ""
+                : " --verbose shows the %d that are as they should be."
+                    .formatted(findings.size() - shown.size())));
     out.flush();
   }
 }

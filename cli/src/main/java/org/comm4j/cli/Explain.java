@@ -360,13 +360,21 @@ final class Explain implements Callable<Integer> {
               new PlannedRound(
                   each,
                   index,
-                  steps.stream().limit(shown).map(ScheduleText::of).toList(),
+                  steps.stream().limit(shown).map(this::text).toList(),
                   steps.size() - shown));
         }
         stepsLeft -= shown;
       }
     }
     return 0;
+  }
+
+  /// Plans are for any operator; of those only averages are divided.
+  private String text(Step step) {
+    return ScheduleText.of(
+        step instanceof Step.Finish finish && op != ReduceOp.Predefined.AVERAGE
+            ? new Step.Finish(finish.from(), finish.to(), 1)
+            : step);
   }
 
   private String leftOut(long rounds) {

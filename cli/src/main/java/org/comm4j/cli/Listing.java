@@ -31,7 +31,7 @@ final class Listing {
   private final List<Map<String, Object>> rows = new ArrayList<>();
 
   Listing(String... columns) {
-    this.columns = List.of(columns);
+    this.columns = new ArrayList<>(List.of(columns));
   }
 
   /// Adds a row.
@@ -48,6 +48,12 @@ final class Listing {
     }
     rows.add(row);
     return this;
+  }
+
+  /// Leaves a column out.
+  void without(String column) {
+    columns.remove(column);
+    rows.forEach(row -> row.remove(column));
   }
 
   void print(Format format, PrintWriter out) {

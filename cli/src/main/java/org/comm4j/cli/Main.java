@@ -79,8 +79,7 @@ public final class Main implements Callable<Integer> {
 
   private static int onUsage(ParameterException wrong, String[] args) {
     PrintWriter err = wrong.getCommandLine().getErr();
-    err.println("comm-cli: " + wrong.getMessage());
-    CommandLine.UnmatchedArgumentException.printSuggestions(wrong, err);
+    err.println("comm-cli: " + Sentences.ofUsage(wrong));
     err.println(
         "Try '%s --help'.".formatted(wrong.getCommandLine().getCommandSpec().qualifiedName()));
     err.flush();

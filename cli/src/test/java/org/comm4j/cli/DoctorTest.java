@@ -25,6 +25,24 @@ class DoctorTest {
   }
 
   @Test
+  void doctor_table_showsWhatIsFineOnlyWhenAsked() {
+    assertThat(Commands.run(doctor(Map.of())).out())
+        .doesNotContain("COMM_TIMEOUT", " ok ")
+        .contains("Nothing must be mended. --verbose shows the ");
+    assertThat(Commands.run(doctor(Map.of()), "--verbose").out()).contains("COMM_TIMEOUT", " ok ");
+  }
+
+  @Test
+  void availableBackends_capabilities_areShownWhenAskedAndToPrograms() {
+    assertThat(Commands.run(new AvailableBackends()).out())
+        .contains("shm", "local")
+        .doesNotContain("capabilities", "point-to-point");
+    assertThat(Commands.run(new AvailableBackends(), "--verbose").out()).contains("point-to-point");
+    assertThat(Commands.run(new AvailableBackends(), "--format", "json").out())
+        .contains("\"capabilities\"", "point-to-point");
+  }
+
+  @Test
   void doctor_otherLauncher_namesItWithItsVariables() {
     var done =
         Commands.run(

@@ -32,6 +32,14 @@ class ExplainTest {
     assertThat(done.out()).contains("more rounds are left out; --rank shows one rank");
   }
 
+  @ParameterizedTest
+  @CsvSource({"sum, false", "avg, true"})
+  void explain_finish_dividesAveragesOnly(String op, boolean isDivided) {
+    var done = Commands.run(new Explain(), "reduce", "-n", "3", "--windows", "0", "--op", op);
+    assertThat(done.out()).contains("finish output");
+    assertThat(done.out().contains(" / 3")).isEqualTo(isDivided);
+  }
+
   @Test
   void explain_ring_costsWhatRingsCost() {
     var done =

@@ -64,12 +64,14 @@ class RunTest {
   @ParameterizedTest
   @CsvSource({
     "2, run -n 0 --backend shm -- true, -n: 0, 1 or more",
-    "2, run -n two -- true, two, is not an int",
+    "2, run -n two -- true, --ranks: 'two', expected: a whole number",
     "2, run -- true, --ranks, Missing required option",
     "2, run -n 2 NoSuch.java, NoSuch.java, no such file",
-    "2, run -n 2 --on-failure wait -- true, wait, stop",
+    "2, run -n 2 --on-failure wait -- true, --on-failure: 'wait', '(expected: stop, continue)'",
     "2, run -n 2 --grace -1 --backend shm -- true, --grace: -1, 0 or more seconds",
-    "2, run -n 2 --nonsense -- true, --nonsense, Unknown option",
+    "2, run -n 2 --nonsense -- true, --nonsense: unknown option of comm-cli run, --on-failure",
+    "2, run -n 2 --bakend shm -- true, --bakend: unknown option, did you mean --backend?",
+    "2, benhc, benhc: unknown argument of comm-cli, topology",
     "2, run -n 2 --backend local -- true, 'true', a .java file or a jar",
     "2, run -n 2 --backend shm -- no-such-program, no-such-program, could not be started",
     "3, run -n 2 --backend carrier-pigeon -- true, carrier-pigeon, not available",

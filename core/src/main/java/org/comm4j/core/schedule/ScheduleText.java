@@ -69,7 +69,11 @@ public final class ScheduleText {
       case Step.Copy copy -> "copy %s to %s".formatted(copy.from(), copy.to());
       case Step.Reduce reduce -> "reduce %s into %s".formatted(reduce.from(), reduce.to());
       case Step.Finish finish ->
-          "finish %s to %s / %d".formatted(finish.from(), finish.to(), finish.divisor());
+          "finish %s to %s%s"
+              .formatted(
+                  finish.from(),
+                  finish.to(),
+                  finish.divisor() == 1 ? "" : " / " + finish.divisor());
       case Step.Send send -> "send %s to %d".formatted(send.slice(), send.peer());
       case Step.Receive receive ->
           "receive %s from %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
