@@ -43,7 +43,7 @@ final class Settings {
                   "Which backend moves the bytes.",
                   "name",
                   CommConfig.AUTO,
-                  "The best usable backend for this launch; comm-cli doctor says which and why.",
+                  "The best usable backend for this launch; comm-cli doctor --verbose says which and why.",
                   "auto, or a name that comm-cli available-backends lists"),
               (builder, text) -> builder.backend(Values.backend("COMM_BACKEND", text))),
           new Entry(
