@@ -1,9 +1,11 @@
 package org.comm4j.tck;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
@@ -15,7 +17,9 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 import org.comm4j.api.Shrunk;
 
 /// What happens when something goes wrong.
@@ -255,6 +259,53 @@ final class FailureChecks {
     Expect.equal("F11", "who left, in the launch", reason.worldRanks(), List.of(leaver));
     Expect.says("F11", reason, Integer.toString(leaver), "left");
     Mismatches.staysBroken(comm, reason);
+  }
+
+  @Rule({"F11", "P4", "P8"})
+  @Needs(
+      ranks = 3,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.POINT_TO_POINT})
+  static void anySource_someLeave_waitsForTheOthers(LiveRank r) {
+    Communicator comm = r.comm();
+    int last = r.size() - 1;
+    if (r.rank() != 0) {
+      comm.send(CommData.of(r.rank()), 0, 1);
+      r.meet("before some leave");
+      if (r.rank() == last) {
+        r.meet("before the others leave");
+        comm.send(CommData.of(r.rank()), 0, 2);
+      }
+      comm.close();
+      if (r.rank() != last) {
+        r.meet("before the others leave");
+      }
+      return;
+    }
+    r.meet("before some leave");
+    int[] got = new int[1];
+    for (int i = 1; i <= last; i++) {
+      Received received = comm.receive(CommData.of(got), Communicator.ANY_SOURCE, 1);
+      Expect.equal("P4", "what the sender says", got[0], received.source());
+    }
+    Request receive =
+        comm.start(new PointToPoint.Receive(CommData.of(got), Communicator.ANY_SOURCE, 2));
+    Expect.thrown(
+        "F11",
+        TimeoutException.class,
+        "a receive that one rank may yet end",
+        () -> receive.await(Duration.ofMillis(300)));
+    r.meet("before the others leave");
+    Expect.fine("F11", "a receive that one rank ends", receive::await);
+    Expect.equal("F11", "what it got", got[0], last);
+    PeerFailedException reason =
+        Expect.thrown(
+            "F11",
+            PeerFailedException.class,
+            "a probe that nobody can end",
+            () -> comm.start(new PointToPoint.Probe(Communicator.ANY_SOURCE, 3)).await());
+    Expect.equal("F11", "how many left", reason.ranks().size(), last);
+    Expect.says("F11", reason, "probe", "left");
   }
 
   @Rule({"F8", "F5", "G9"})

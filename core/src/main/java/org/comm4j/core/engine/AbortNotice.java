@@ -10,17 +10,19 @@ import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
 
 /// What a rank that breaks a communicator tells the others, in the bytes of a session's abort.
 ///
 /// @param kind decides which exception the others get
-/// @param missing of a timeout, the ranks that were waited for
+/// @param missing the ranks that were waited for: of a timeout, or because they have left
 /// @param message in words
 record AbortNotice(Kind kind, List<Integer> missing, String message) {
   enum Kind {
     MISMATCH(1),
     TIMEOUT(2),
-    ABORT(3);
+    ABORT(3),
+    LEFT(4);
 
     private final int code;
 
@@ -45,16 +47,22 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
       case MismatchedCallException _ -> new AbortNotice(Kind.MISMATCH, List.of(), message);
       case CollectiveTimeoutException timeout ->
           new AbortNotice(Kind.TIMEOUT, timeout.missing(), message);
+      case PeerFailedException left -> new AbortNotice(Kind.LEFT, left.ranks(), left.evidence());
       default -> new AbortNotice(Kind.ABORT, List.of(), message);
     };
   }
 
   /// The exception of the other ranks.
-  CommException exception(int byRank) {
+  ///
+  /// @param members world ranks
+  CommException exception(int byRank, int[] members) {
     return switch (kind) {
       case MISMATCH -> new MismatchedCallException(message);
       case TIMEOUT -> new CollectiveTimeoutException(missing, message);
       case ABORT -> new AbortedException(byRank, message, null);
+      case LEFT ->
+          new PeerFailedException(
+              missing, missing.stream().map(peer -> members[peer]).toList(), message, null);
     };
   }
 

@@ -58,6 +58,14 @@ abstract class Call implements Pending {
   /// Who this call waits for now, in the communicator.
   abstract void missing(BitSet ranks);
 
+  /// Of ranks that have left, those without which it can't end.
+  BitSet lost(BitSet left) {
+    BitSet ranks = new BitSet();
+    missing(ranks);
+    ranks.and(left);
+    return ranks;
+  }
+
   /// Gives back what the call holds.
   abstract void release();
 

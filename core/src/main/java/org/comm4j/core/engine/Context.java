@@ -504,8 +504,8 @@ final class Context {
     }
     for (Session.Abort abort : news.aborts()) {
       if (abort.scope() == scope && failure == null) {
-        breakWith(
-            AbortNotice.decode(abort.reason()).exception(Math.max(0, rankOf(abort.rank()))), false);
+        int by = Math.max(0, rankOf(abort.rank()));
+        breakWith(AbortNotice.decode(abort.reason()).exception(by, members), false);
       }
     }
   }
@@ -520,18 +520,20 @@ final class Context {
     if (left.isEmpty() || failure != null) {
       return;
     }
-    BitSet missing = new BitSet();
-    calls.forEach(call -> call.missing(missing));
-    missing.and(left);
-    if (!missing.isEmpty()) {
-      List<Integer> gone = missing.stream().boxed().toList();
-      breakWith(
-          new PeerFailedException(
-              gone,
-              gone.stream().map(peer -> members[peer]).toList(),
-              Session.Failure.LEFT + " while " + calls.getFirst().describe() + " needs it",
-              null),
-          true);
+    for (Call call : calls) {
+      // what has come for a call of another thread, only that one can take
+      BitSet lost = call.isHere() ? call.lost(left) : new BitSet();
+      if (!lost.isEmpty()) {
+        List<Integer> gone = lost.stream().boxed().toList();
+        breakWith(
+            new PeerFailedException(
+                gone,
+                gone.stream().map(peer -> members[peer]).toList(),
+                Session.Failure.LEFT + " while " + call.describe() + " needs it",
+                null),
+            true);
+        return;
+      }
     }
   }
 

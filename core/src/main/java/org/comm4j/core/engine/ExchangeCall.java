@@ -40,6 +40,11 @@ final class ExchangeCall extends Call {
   }
 
   @Override
+  BitSet lost(BitSet left) {
+    return new BitSet(); // its two parts are calls in flight themselves
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return false;
   }

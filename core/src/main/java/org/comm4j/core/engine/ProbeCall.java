@@ -50,6 +50,13 @@ final class ProbeCall extends Call {
   }
 
   @Override
+  BitSet lost(BitSet left) {
+    boolean othersMaySend =
+        probe.source() == Communicator.ANY_SOURCE && left.cardinality() < context.size() - 1;
+    return othersMaySend ? new BitSet() : super.lost(left);
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return false;
   }

@@ -118,6 +118,15 @@ final class ReceiveCall extends Call {
   }
 
   @Override
+  BitSet lost(BitSet left) {
+    boolean othersMaySend =
+        message == null
+            && receive.source() == Communicator.ANY_SOURCE
+            && left.cardinality() < context.size() - 1;
+    return othersMaySend ? new BitSet() : super.lost(left);
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return Buffers.overlap(memory, data);
   }
