@@ -237,6 +237,8 @@ final class ThreadChecks {
                 CommData confined = CommData.of(DataType.INT64, arena.allocate(80, 8));
                 comm.allReduce(confined, ReduceOp.SUM);
                 comm.broadcast(confined, 0);
+                CommData got = CommData.of(DataType.INT64, arena.allocate(80, 8));
+                comm.sendReceive(confined, right, got, left, 2);
               }
               if (r.can(Capability.SPLIT)) {
                 try (Communicator copy = comm.duplicate()) {

@@ -10,7 +10,7 @@ final class ExchangeCall extends Call {
   private final ReceiveCall receive;
 
   ExchangeCall(Context context, SendReceive operation, SendCall send, ReceiveCall receive) {
-    super(context, operation, null);
+    super(context, operation, send.isBound() || receive.isBound() ? Thread.currentThread() : null);
     this.send = send;
     this.receive = receive;
   }
