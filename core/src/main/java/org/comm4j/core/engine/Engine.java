@@ -70,6 +70,9 @@ final class Engine {
   private Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long freeLanes = -1;
+  private long backedLanes; // that have memory
+  private @Nullable TransportFailedException noSpace; // for more lanes
+  private boolean toldOfNoLane;
   private long laneFlags; // at least as great as any that stands in a free lane
   private long proposed;
   private volatile int epoch;
@@ -278,7 +281,7 @@ final class Engine {
         zombies.remove(i--);
       }
     }
-    return freeLanes;
+    return noSpace == null ? freeLanes : freeLanes & backedLanes;
   }
 
   private boolean isQuiet(Context context) {
@@ -293,12 +296,19 @@ final class Engine {
   /// Takes a lane for a communicator to come.
   ///
   /// @param base on which its ranks have agreed
-  /// @return false if another one has it, or has left flags in it that are above the base
+  /// @return false if another one has it, or has left flags in it that are above the base, or there
+  ///   is no memory for it
   boolean takeLane(int number, long base) {
     if (windows == null || (freeLanes() >>> number & 1) == 0 || base < laneFlags) {
       return false;
     }
-    windows.reserveLane(number);
+    try {
+      windows.reserveLane(number);
+    } catch (TransportFailedException failure) {
+      noSpace = failure;
+      return false;
+    }
+    backedLanes |= 1L << number;
     freeLanes &= ~(1L << number);
     return true;
   }
@@ -306,6 +316,30 @@ final class Engine {
   /// Gives a lane back that was taken and not used.
   void giveBackLane(int number) {
     freeLanes |= 1L << number;
+  }
+
+  /// A communicator has got no lane; says so the first time.
+  void tellOfNoLane(String name) {
+    if (windows != null && windows.layout().hasLanes() && !toldOfNoLane) {
+      toldOfNoLane = true;
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "communicator ''{0}'' goes by messages, which are slower than memory: of {1} lanes none is free and has memory on all its ranks; close communicators{2}",
+          name,
+          WindowLayout.LANES,
+          noSpace == null ? "" : "; " + noSpace.getMessage());
+    }
+  }
+
+  /// The lane of the first communicator: who has no memory for it can't open.
+  void useFirstLane(Context context) {
+    if (context.size() == 1 || freeLanes() == 0) {
+      return;
+    }
+    if (!takeLane(0, 0) && noSpace != null) {
+      throw noSpace;
+    }
+    useLane(context, 0, 0);
   }
 
   /// Lets a communicator use a lane that was taken.

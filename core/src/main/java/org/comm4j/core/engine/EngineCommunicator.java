@@ -109,9 +109,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       int[] members = IntStream.range(0, transport.size()).toArray();
       Context world = engine.addContext(0, "world", members);
-      if (members.length > 1 && engine.takeLane(0, 0)) {
-        engine.useLane(world, 0, 0);
-      }
+      engine.useFirstLane(world);
       return new EngineCommunicator(backend, engine, world);
     } finally {
       engine.unlock();
@@ -501,15 +499,16 @@ public final class EngineCommunicator implements BackendCommunicator {
     return child;
   }
 
-  /// Lets the ranks of a new communicator take a lane, the same on all of them. Meanwhile a rank
-  /// may make other communicators, which take it first; then they try another one. The agreement
-  /// goes by messages; if the communicator breaks over it, whoever uses it gets to know.
+  /// Lets the ranks of a new communicator take a lane, the same on all of them. Where a rank has no
+  /// memory for it, or other threads that make communicators take it first, all try another one.
+  /// The agreement goes by messages; if the communicator breaks over it, whoever uses it gets to
+  /// know.
   private void agreeOnLane(Collection<Proposal> proposals) {
     Collection<Proposal> latest = proposals;
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
       if (lanes == 0) {
-        return;
+        break;
       }
       long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
       int lane = pick(lanes, attempt == 0 ? 0 : context.id() + attempt);
@@ -546,6 +545,12 @@ public final class EngineCommunicator implements BackendCommunicator {
         return;
       }
       latest = Arrays.stream(all).map(Proposal::of).toList();
+    }
+    engine.lock();
+    try {
+      engine.tellOfNoLane(name());
+    } finally {
+      engine.unlock();
     }
   }
 
