@@ -1,6 +1,7 @@
 package org.comm4j.tck;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -10,6 +11,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
@@ -35,7 +37,7 @@ class EngineByMemoryTest extends CommunicatorContract {
   @Timeout(60)
   void duplicate_noMemoryForALaneOnOneRank_goesByMessagesOnAll() throws Exception {
     eachRank(
-        (rank, memory) -> rank == 1 ? new Full(memory) : memory,
+        (rank, memory) -> rank == 1 ? new Full(memory, LANES * 4096) : memory,
         world -> {
           assertThat(hasLane(world)).isTrue();
           for (int i = 0; i < 3; i++) {
@@ -45,6 +47,41 @@ class EngineByMemoryTest extends CommunicatorContract {
             copy.close();
           }
         });
+  }
+
+  @Test
+  @Timeout(60)
+  void duplicate_manyBrokenBefore_hasALane() throws Exception {
+    eachRank(
+        (_, memory) -> memory,
+        world -> {
+          for (int i = 0; i < 2 * LANES; i++) {
+            EngineCommunicator copy = (EngineCommunicator) world.duplicate();
+            assertThat(hasLane(copy)).isTrue();
+            if (copy.rank() == 0) {
+              copy.run(new Collective.Barrier());
+              copy.abort(new AbortedException(0, "on purpose", null));
+            }
+            assertThatThrownBy(() -> runForEver(copy)).isInstanceOf(AbortedException.class);
+            copy.close();
+          }
+        });
+  }
+
+  private static void runForEver(EngineCommunicator comm) {
+    while (true) {
+      comm.run(new Collective.Barrier());
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void open_noMemoryForTheFirstLane_isRefused() {
+    assertThatThrownBy(
+            () -> eachRank((rank, memory) -> rank == 1 ? new Full(memory, 0) : memory, _ -> {}))
+        .cause()
+        .isInstanceOf(TransportFailedException.class)
+        .hasMessage("no space");
   }
 
   private static boolean hasLane(EngineCommunicator comm) {
@@ -89,8 +126,8 @@ class EngineByMemoryTest extends CommunicatorContract {
     }
   }
 
-  /// Has memory for the flags and the first lane only.
-  private record Full(PeerMemory inner) implements PeerMemory {
+  /// Has no memory behind its first bytes: 256 KiB are enough for the flags and one lane.
+  private record Full(PeerMemory inner, long bytes) implements PeerMemory {
     @Override
     public long windowBytes() {
       return inner.windowBytes();
@@ -102,11 +139,11 @@ class EngineByMemoryTest extends CommunicatorContract {
     }
 
     @Override
-    public void reserve(long offset, long bytes) {
-      if (offset > LANES * 4096) {
+    public void reserve(long offset, long count) {
+      if (offset > bytes) {
         throw new TransportFailedException("no space", null);
       }
-      inner.reserve(offset, bytes);
+      inner.reserve(offset, count);
     }
 
     @Override

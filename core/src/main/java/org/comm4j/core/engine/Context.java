@@ -125,6 +125,7 @@ final class Context {
     lane = agreed;
     if (failure != null) {
       agreed.revoke();
+      agreed.over();
     }
   }
 
@@ -463,6 +464,9 @@ final class Context {
   private void endCalls(RuntimeException reason) {
     for (Call call : calls()) {
       call.fail(reason);
+    }
+    if (lane != null) {
+      lane.over();
     }
     messages.drop();
     for (Map.Entry<Early.Key, Early> entry : early.entrySet()) {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// with i, so its "done" need not be looked at.
 ///
 ///     published: flag (release) │ digest │ where │ data, if it is little … │ owner │ sequence │ what │ count │ detail
-///     done:      flag (release) │ revoked
+///     done:      flag (release) │ revoked │ over
 ///
 /// A digest is of all calls that went by the lane so far: ranks that call different things, now or
 /// before, have different ones. Two ranks that each take the other one for the root of a gather do
@@ -33,6 +33,7 @@ final class Lane {
   private static final long COUNT = SEQUENCE + 16;
   private static final long DETAIL = SEQUENCE + 24;
   private static final long REVOKED = 8; // in the slot that says done
+  private static final long OVER = 16;
 
   private final PeerMemory memory;
   private final WindowLayout layout;
@@ -221,12 +222,22 @@ final class Lane {
     return flag(peer, layout.done(number) + REVOKED) == base + 1;
   }
 
+  /// Says that this rank reads nothing more by this lane: the communicator is broken or closed
+  /// here.
+  void over() {
+    FLAG.setRelease(own, layout.done(number) + OVER, base + 1);
+  }
+
+  private boolean isOver(int peer) {
+    return flag(peer, layout.done(number) + OVER) > base; // perhaps a later user's
+  }
+
   /// Whether another communicator may use the lane: nobody will read what this rank published.
   ///
   /// @param isGone whether a rank, by its number in the communicator, has failed or left
   boolean isQuiet(IntPredicate isGone) {
     for (int peer = 0; lastPublished >= 0 && peer < members.length; peer++) {
-      if (!isDone(peer, lastPublished) && !isGone.test(peer)) {
+      if (!isDone(peer, lastPublished) && !isOver(peer) && !isGone.test(peer)) {
         return false;
       }
     }
