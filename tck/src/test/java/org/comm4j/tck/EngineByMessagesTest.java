@@ -1,12 +1,95 @@
 package org.comm4j.tck;
 
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Request;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// The engine on threads, by messages alone.
 class EngineByMessagesTest extends CommunicatorContract {
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     return MemoryGroups.open(size, config, 1024, 0);
+  }
+
+  @Test
+  @Timeout(60)
+  void future_transportThrowsAnything_failsWithTheCause() throws Exception {
+    AtomicReference<Error> thrown = new AtomicReference<>();
+    UnaryOperator<Transport> throwing =
+        inner ->
+            new BrokenWire(inner) {
+              @Override
+              public int poll(PayloadHandler handler, int limit) {
+                if (thrown.get() != null) {
+                  throw thrown.get();
+                }
+                return inner.poll(handler, limit);
+              }
+            };
+    try (LocalGroup group = open(CommConfig.builder().build(), throwing)) {
+      Communicator comm = group.communicator(0);
+      CompletableFuture<?> future = receive(comm).toCompletableFuture();
+      thrown.set(new AssertionError("on purpose"));
+      assertThatThrownBy(() -> future.get(30, TimeUnit.SECONDS))
+          .isInstanceOf(ExecutionException.class)
+          .cause()
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("on purpose")
+          .hasCause(thrown.get());
+      assertThat(comm.failure()).containsInstanceOf(TransportFailedException.class);
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void virtualThread_progressThreadHangs_timesOut() throws Exception {
+    CountDownLatch end = new CountDownLatch(1);
+    UnaryOperator<Transport> hanging =
+        inner ->
+            new BrokenWire(inner) {
+              @Override
+              public void park(long nanos) {
+                try {
+                  end.await();
+                } catch (InterruptedException _) {
+                  Thread.currentThread().interrupt();
+                }
+              }
+            };
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(1)).build();
+    try (LocalGroup group = open(config, hanging);
+        AutoCloseable _ = end::countDown) {
+      CompletableFuture<Void> waiting =
+          ThreadChecks.async(Thread.ofVirtual(), () -> receive(group.communicator(0)).await());
+      assertThatThrownBy(() -> waiting.get(30, TimeUnit.SECONDS))
+          .hasCauseInstanceOf(CollectiveTimeoutException.class);
+    }
+  }
+
+  private static Request receive(Communicator comm) {
+    return comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 1));
+  }
+
+  private static LocalGroup open(CommConfig config, UnaryOperator<Transport> wire) {
+    return MemoryGroups.open(2, config, 1024, 0, wire, UnaryOperator.identity());
   }
 }

@@ -455,10 +455,13 @@ final class Context {
     if (lane != null) {
       lane.revoke();
     }
-    if (tell) {
-      engine.session().abort(scope, AbortNotice.of(reason).encode());
+    try {
+      if (tell) {
+        engine.session().abort(scope, AbortNotice.of(reason).encode());
+      }
+    } finally {
+      endCalls(reason);
     }
-    endCalls(reason);
   }
 
   private void endCalls(RuntimeException reason) {

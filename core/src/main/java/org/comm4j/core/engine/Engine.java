@@ -48,6 +48,7 @@ final class Engine {
   private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
   private static final long PARK_NS = 5_000_000;
   private static final long LOOK_NS = 20_000_000;
+  private static final long SLEEP_NS = 1_000_000_000;
 
   private final Transport transport;
   private final Session session;
@@ -396,12 +397,13 @@ final class Engine {
 
   // --- the loop ---
 
-  /// Moves everything along once; the caller holds the lock.
+  /// Moves everything along once; the caller holds the lock. What goes wrong breaks every
+  /// communicator: nobody knows what has become of their payloads.
   ///
   /// @return whether something moved
   boolean advance() {
-    boolean moved = takeNews();
     try {
+      boolean moved = takeNews();
       moved |= transport.poll(payloads, POLL_LIMIT) > 0;
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
@@ -412,14 +414,14 @@ final class Engine {
           backlog.remove(i--);
         }
       }
-    } catch (TransportFailedException failure) {
-      breakAll(failure);
+      if (!moved) {
+        look();
+      }
+      return moved;
+    } catch (Throwable thrown) {
+      breakAll(thrown);
       return true;
     }
-    if (!moved) {
-      look();
-    }
-    return moved;
   }
 
   private void onPayload(int peer, MemorySegment frame, MemorySegment payload) {
@@ -505,7 +507,14 @@ final class Engine {
     }
   }
 
-  private void breakAll(CommException failure) {
+  private void breakAll(Throwable thrown) {
+    CommException failure =
+        thrown instanceof TransportFailedException known
+            ? known
+            : new TransportFailedException(
+                "rank %d can't go on: its transport, or the library, threw %s"
+                    .formatted(worldRank(), thrown),
+                thrown);
     for (Context context : List.copyOf(contexts)) {
       context.breakWith(failure, true);
     }
@@ -570,13 +579,24 @@ final class Engine {
     } else if (idleNs < YIELD_NS) {
       Thread.yield();
     } else if (parked.compareAndSet(false, true)) {
-      try {
-        transport.park(PARK_NS);
-      } finally {
-        parked.set(false);
-      }
+      park();
     } else {
       LockSupport.parkNanos(100_000);
+    }
+  }
+
+  private void park() {
+    try {
+      transport.park(PARK_NS);
+    } catch (Throwable thrown) {
+      lock.lock();
+      try {
+        breakAll(thrown);
+      } finally {
+        lock.unlock();
+      }
+    } finally {
+      parked.set(false);
     }
   }
 
@@ -592,8 +612,9 @@ final class Engine {
       }
       if (Thread.currentThread().isInterrupted()) {
         interrupt(call);
-      } else {
-        LockSupport.parkNanos(Math.min(left, 1_000_000_000L));
+      } else if (nanoTime() - call.deadlineNs() < 0 || !tryAdvance()) {
+        // late calls are for the progress thread to find; if it can't, this one does
+        LockSupport.parkNanos(Math.min(left, SLEEP_NS));
       }
     }
     call.waiter(null);
@@ -643,13 +664,9 @@ final class Engine {
       long now = System.nanoTime();
       movedNs = moved ? now : movedNs;
       if (isIdle()) {
-        LockSupport.parkNanos(this, 1_000_000_000L);
+        LockSupport.parkNanos(this, SLEEP_NS);
       } else if (now - movedNs > SPIN_NS && parked.compareAndSet(false, true)) {
-        try {
-          transport.park(PARK_NS);
-        } finally {
-          parked.set(false);
-        }
+        park();
       } else if (!moved) {
         Thread.yield();
       }
@@ -680,7 +697,7 @@ final class Engine {
       }
       try {
         action.run();
-      } catch (RuntimeException thrown) {
+      } catch (Throwable thrown) {
         LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
       }
     }
