@@ -117,7 +117,8 @@ public interface Session extends AutoCloseable {
     }
   }
 
-  /// What is known of failures. Immutable; lists only grow.
+  /// What is known of failures. Immutable; lists only grow, but of thousands of aborts the oldest
+  /// are forgotten.
   ///
   /// @param failures ranks that have failed, in the order in which that became known
   /// @param aborts communicators that were broken, in order

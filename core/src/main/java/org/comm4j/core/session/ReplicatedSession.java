@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -42,6 +41,11 @@ final class ReplicatedSession implements Session {
   private static final long SLICE_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private static final long HALT_PATIENCE_NS = TimeUnit.SECONDS.toNanos(2);
+
+  /// How many topics, and how many aborts, a session remembers. A topic that is forgotten has been
+  /// answered; a rank that has not looked at the news for so many aborts may miss one.
+  private static final int MOST_REMEMBERED = 4096;
+
   private static final System.Logger LOG = System.getLogger(ReplicatedSession.class.getName());
 
   /// Keeps the events in order.
@@ -69,8 +73,8 @@ final class ReplicatedSession implements Session {
 
   // Guarded by the lock.
   private final Map<Topic, Gathering> gatherings = new HashMap<>();
-  private final Set<Topic> used = new HashSet<>();
-  private final Set<Topic> answered = new HashSet<>();
+  private final Set<Topic> used = recent();
+  private final Set<Topic> answered = recent();
   private final Map<String, byte[]> values = new HashMap<>();
   private final Map<Integer, Gone> gone = new LinkedHashMap<>();
   private boolean halted;
@@ -320,7 +324,10 @@ final class ReplicatedSession implements Session {
       case Event.Contribute contribute -> contribute(contribute);
       case Event.Put put -> values.putIfAbsent(put.key(), put.value());
       case Event.Abort abort -> {
-        var aborts = new ArrayList<>(news.aborts());
+        List<Abort> known = news.aborts();
+        var aborts =
+            new ArrayList<>(
+                known.subList(Math.max(0, known.size() + 1 - MOST_REMEMBERED), known.size()));
         aborts.add(new Abort(abort.scope(), abort.rank(), abort.reason()));
         publish(new News(news.failures(), aborts, news.evicted()));
       }
@@ -339,6 +346,17 @@ final class ReplicatedSession implements Session {
         }
       }
     }
+  }
+
+  /// A set that forgets its oldest elements.
+  private static Set<Topic> recent() {
+    return Collections.newSetFromMap(
+        new LinkedHashMap<>() {
+          @Override
+          protected boolean removeEldestEntry(Map.Entry<Topic, Boolean> eldest) {
+            return size() > MOST_REMEMBERED;
+          }
+        });
   }
 
   private void contribute(Event.Contribute event) {

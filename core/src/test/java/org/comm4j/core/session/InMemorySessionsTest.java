@@ -68,6 +68,31 @@ final class InMemorySessionsTest {
   }
 
   @Test
+  void abort_veryOften_forgetsTheOldest() {
+    InMemorySessions sessions = InMemorySessions.group(2);
+    for (int scope = 0; scope < 10_000; scope++) {
+      sessions.session(0).abort(scope, new byte[0]);
+    }
+    List<Session.Abort> aborts = sessions.session(1).news().aborts();
+    assertThat(aborts).hasSizeBetween(1000, 5000);
+    assertThat(aborts.getLast().scope()).isEqualTo(9999);
+    sessions.close();
+  }
+
+  @Test
+  void agree_veryOften_forgetsTheOldestKeys() {
+    InMemorySessions sessions = InMemorySessions.group(1);
+    Session session = sessions.session(0);
+    for (int key = 0; key < 10_000; key++) {
+      session.agree("k" + key, List.of(0), new byte[0], SOON);
+    }
+    assertThatThrownBy(() -> session.agree("k9999", List.of(0), new byte[0], SOON))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThat(session.agree("k0", List.of(0), new byte[0], SOON)).hasSize(1);
+    sessions.close();
+  }
+
+  @Test
   void abortProcesses_haltsOncePerRank() {
     var codes = new ArrayList<Integer>();
     InMemorySessions sessions = InMemorySessions.group(3, System::nanoTime, codes::add);
