@@ -241,7 +241,9 @@ final class Engine {
   /// Ends what a proposal was for, with a communicator or without.
   void settle(long proposal) {
     proposals.remove(proposal);
-    deliverOrphans();
+    if (!closed) { // by another thread meanwhile
+      deliverOrphans();
+    }
   }
 
   private void deliverOrphans() {
