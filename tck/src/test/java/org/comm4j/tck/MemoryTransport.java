@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
@@ -19,6 +21,7 @@ final class MemoryTransport implements Transport, PeerMemory {
 
   private final Hub hub;
   private final int rank;
+  private final AtomicBoolean closed = new AtomicBoolean();
 
   private record Payload(byte[] header, byte[] bytes) {}
 
@@ -29,11 +32,13 @@ final class MemoryTransport implements Transport, PeerMemory {
     final List<List<ArrayBlockingQueue<Payload>>> queues;
     final List<Semaphore> bells;
     final Arena arena = Arena.ofShared();
+    final AtomicInteger open;
     final List<MemorySegment> windows;
 
     Hub(int size, int payloadBytes, long windowBytes) {
       this.size = size;
       this.payloadBytes = payloadBytes;
+      this.open = new AtomicInteger(size);
       this.queues =
           IntStream.range(0, size)
               .mapToObj(to ->
@@ -128,7 +133,11 @@ final class MemoryTransport implements Transport, PeerMemory {
   }
 
   @Override
-  public void close() {}
+  public void close() {
+    if (!closed.getAndSet(true) && hub.open.decrementAndGet() == 0) {
+      hub.arena.close(); // 16 MiB a rank and group would not fit in many machines
+    }
+  }
 
   @Override
   public long windowBytes() {
