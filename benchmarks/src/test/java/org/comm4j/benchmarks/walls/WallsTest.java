@@ -74,7 +74,9 @@ class WallsTest {
           "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
-          // Takes the seed of a run that is to be repeated.
+          // Take what is asked of a run of tests: a seed, one check, the long form.
+          "org.comm4j.tck.CallPlan",
+          "org.comm4j.tck.CommunicatorContract",
           "org.comm4j.tck.TransportContract",
           "org.comm4j.cli.Main",
           // What a launch hands on to its ranks, NO_COLOR, and where this Java is.
