@@ -5,6 +5,7 @@ import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -147,15 +148,17 @@ final class EngineSharedMemory implements SharedMemoryProvider {
             engine.unlock();
           }
         }
-        throw new MismatchedCallException(
-            "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
-                .formatted(
-                    rank,
-                    DataType.ofId((int) all[rank][0]),
-                    all[rank][1],
-                    group.rank(),
-                    type,
-                    count));
+        parent.abort(
+            new MismatchedCallException(
+                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
+                    .formatted(
+                        rank,
+                        DataType.ofId((int) all[rank][0]),
+                        all[rank][1],
+                        group.rank(),
+                        type,
+                        count)));
+        throw Objects.requireNonNull(parent.failure()); // another rank may have been first
       }
     }
   }
@@ -174,16 +177,24 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       return;
     }
     extent.close();
-    closing.add(
-        new Closing(
-            range,
-            IntStream.range(1, group.size())
-                .mapToObj(rank -> group.receiveInternal(rank, home.tag()))
-                .toList()));
+    List<Pending> goodbyes =
+        IntStream.range(1, group.size())
+            .mapToObj(rank -> group.receiveInternal(rank, home.tag()))
+            .toList();
+    synchronized (closing) {
+      closing.add(new Closing(range, goodbyes));
+    }
     sweep();
   }
 
+  /// On threads that close regions as on the one that makes them.
   private void sweep() {
+    synchronized (closing) {
+      giveBackClosed();
+    }
+  }
+
+  private void giveBackClosed() {
     Windows windows = engine.windows();
     closing.removeIf(region -> {
       if (windows == null || !region.goodbyes().stream().allMatch(Pending::isDone)) {
