@@ -25,6 +25,7 @@ final class VectorFold {
     final Class<?> out;
     final VectorLoop loop;
     volatile boolean fast;
+    volatile boolean maskedFast;
 
     Copy(Class<?> a, Class<?> b, Class<?> out, VectorLoop loop) {
       this.a = a;
@@ -53,7 +54,7 @@ final class VectorFold {
     this.array = carrier.tile(carrier.bytes()).segment().getClass();
   }
 
-  /// `out = a ∘ b` from the start, in whole vectors, for one piece of perhaps many.
+  /// `out = a ∘ b` from the start, as far as vectors go, for one piece of perhaps many.
   ///
   /// @return how many bytes were combined; 0 if the memory is of another kind
   int fold(
@@ -64,21 +65,28 @@ final class VectorFold {
       MemorySegment out,
       long outOffset,
       int bytes) {
-    int end = bytes & -vectorBytes;
-    if (end == 0 || !suits(a) || !suits(b) || !suits(out)) {
+    if (!suits(a) || !suits(b) || !suits(out)) {
       return 0;
     }
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
-    if (!copy.fast) {
-      return 0;
+    int end = bytes & -vectorBytes;
+    if (end > 0) {
+      if (!copy.fast) {
+        return 0;
+      }
+      copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
     }
-    copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
-    return end;
+    if (end == bytes || !copy.maskedFast) {
+      return end;
+    }
+    copy.loop.applyMasked(a, aOffset + end, b, bOffset + end, out, outOffset + end, bytes - end);
+    return bytes;
   }
 
   /// Whether memory of these classes is combined by vectors from now on.
   boolean isFast(MemorySegment a, MemorySegment b, MemorySegment out) {
-    return copy(a.getClass(), b.getClass(), out.getClass()).fast;
+    Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
+    return copy.fast && copy.maskedFast;
   }
 
   private boolean suits(MemorySegment segment) {
@@ -100,7 +108,10 @@ final class VectorFold {
     Copy copy = new Copy(a, b, out, loop);
     more[copies.length] = copy;
     copies = more;
-    WarmUp.start(loop, a, b, out, carrier.tile(WarmUp.BYTES).segment(), () -> copy.fast = true);
+    MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
+    WarmUp.start(loop::apply, WarmUp.BYTES, a, b, out, array, () -> copy.fast = true);
+    int tail = vectorBytes - carrier.bytes();
+    WarmUp.start(loop::applyMasked, tail, a, b, out, array, () -> copy.maskedFast = true);
     return copy;
   }
 }

@@ -2,10 +2,20 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 
-/// One operator on whole vectors, straight from segment to segment: `out = a ∘ b`.
+/// One operator on vectors, straight from segment to segment: `out = a ∘ b`.
 interface VectorLoop {
   /// Combines `bytes` bytes, a multiple of a vector's size.
   void apply(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      int bytes);
+
+  /// Combines `bytes` bytes, a multiple of an element's size and less than a vector's, with a mask.
+  void applyMasked(
       MemorySegment a,
       long aOffset,
       MemorySegment b,

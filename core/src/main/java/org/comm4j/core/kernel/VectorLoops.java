@@ -10,6 +10,7 @@ import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.ShortVector;
 import jdk.incubator.vector.Vector;
+import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorOperators.Associative;
 import jdk.incubator.vector.VectorSpecies;
@@ -47,7 +48,7 @@ final class VectorLoops {
           case DOUBLE -> DoubleVector.broadcast(DoubleVector.SPECIES_PREFERRED, Double.NaN);
           default -> null;
         };
-    Lanes lanes = new Lanes(species, operator, nan);
+    Lanes lanes = new Lanes(carrier, species, operator, nan);
     return new VectorFold(Template.class, lanes, carrier, species.vectorByteSize());
   }
 
@@ -68,9 +69,11 @@ final class VectorLoops {
 
   /// What a copy of the template works on.
   ///
-  /// @param species how many lanes of which primitive
+  /// @param carrier the primitive
+  /// @param species how many lanes of it
   /// @param nan the canonical NaN in each lane, null for integers
-  record Lanes(VectorSpecies<?> species, Associative operator, @Nullable Vector<?> nan) {}
+  record Lanes(
+      Carrier carrier, VectorSpecies<?> species, Associative operator, @Nullable Vector<?> nan) {}
 
   /// The loop for all primitives: in a copy the species is a constant too.
   static final class Template implements VectorLoop {
@@ -97,12 +100,43 @@ final class VectorLoops {
       for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
         Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
         Vector<Float> y = SPECIES.fromMemorySegment(b, bOffset + i, ORDER);
-        Vector<Float> z = x.lanewise(OP, y);
-        if (NAN != null) {
-          z = z.blend(NAN, z.test(VectorOperators.IS_NAN));
-        }
-        z.intoMemorySegment(out, outOffset + i, ORDER);
+        combine(x, y).intoMemorySegment(out, outOffset + i, ORDER);
       }
+    }
+
+    @Override
+    public void applyMasked(
+        MemorySegment a,
+        long aOffset,
+        MemorySegment b,
+        long bOffset,
+        MemorySegment out,
+        long outOffset,
+        int bytes) {
+      var _ = a.address() ^ b.address() ^ out.address(); // tells the compiler their classes
+      VectorMask<Float> mask = SPECIES.indexInRange(0, bytes / (SPECIES.elementSize() / 8));
+      Vector<Float> x = load(a, aOffset, mask);
+      Vector<Float> y = load(b, bOffset, mask);
+      combine(x, y).intoMemorySegment(out, outOffset, ORDER, mask);
+    }
+
+    /// Only a species of a known primitive loads with a mask.
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Vector<Float> load(MemorySegment from, long offset, VectorMask mask) {
+      VectorSpecies species = SPECIES;
+      return switch (LANES.carrier()) {
+        case BYTE -> (Vector) ByteVector.fromMemorySegment(species, from, offset, ORDER, mask);
+        case SHORT -> (Vector) ShortVector.fromMemorySegment(species, from, offset, ORDER, mask);
+        case INT -> (Vector) IntVector.fromMemorySegment(species, from, offset, ORDER, mask);
+        case LONG -> (Vector) LongVector.fromMemorySegment(species, from, offset, ORDER, mask);
+        case FLOAT -> (Vector) FloatVector.fromMemorySegment(species, from, offset, ORDER, mask);
+        case DOUBLE -> (Vector) DoubleVector.fromMemorySegment(species, from, offset, ORDER, mask);
+      };
+    }
+
+    private static Vector<Float> combine(Vector<Float> x, Vector<Float> y) {
+      Vector<Float> z = x.lanewise(OP, y);
+      return NAN == null ? z : z.blend(NAN, z.test(VectorOperators.IS_NAN));
     }
   }
 }
