@@ -10,6 +10,7 @@ import org.comm4j.core.schedule.Step;
 import org.comm4j.core.schedule.Step.AwaitPeer;
 import org.comm4j.core.schedule.Step.Copy;
 import org.comm4j.core.schedule.Step.Finish;
+import org.comm4j.core.schedule.Step.FoldPeer;
 import org.comm4j.core.schedule.Step.ReadPeer;
 import org.comm4j.core.schedule.Step.Reduce;
 import org.comm4j.core.schedule.Step.ReducePeer;
@@ -19,8 +20,9 @@ import org.comm4j.core.schedule.Step.Wire;
 /// result stays in the cache. This rank's own contribution, if it is among them, comes from its
 /// input.
 ///
-/// The partial result has memory of its own, since in place the result is where the own
-/// contribution is; but not on rank 0, which begins with that.
+/// Ranks 0 and 1 combine their own contribution with the other one's at once, straight into the
+/// result. For later ranks the partial result has memory of its own, since in place the result is
+/// where the own contribution is.
 ///
 /// @param last the last rank that contributes; the divisor follows
 /// @param block room for a block of partial results
@@ -32,26 +34,35 @@ record PeerFold(Shape shape, int rank, int last, Slice block) {
   /// @param result as many elements
   List<Step> steps(int stage, IntToLongFunction from, Slice own, Slice result) {
     List<Step> steps = new ArrayList<>();
-    boolean intoResult = rank == 0 && !shape.widened();
+    boolean early = rank == 0 || (rank == 1 && last >= 1);
+    boolean intoResult = early && !shape.widened();
     long limit = intoResult ? result.count() : block.count();
     for (long done = 0; done < result.count(); done += limit) {
       long count = Math.min(limit, result.count() - done);
       Slice target = result.part(done, count);
       Slice folded = intoResult ? target : block.part(0, count);
+      Slice mine = own.part(done, count);
+      if (last == 0 && rank == 0) {
+        steps.add(new Copy(mine, folded));
+      }
       for (int peer = 0; peer <= last; peer++) {
         if (peer == rank) {
-          Slice mine = own.part(done, count);
-          steps.add(peer == 0 ? new Copy(mine, folded) : new Reduce(mine, folded));
+          if (!early) {
+            steps.add(new Reduce(mine, folded));
+          }
           continue;
         }
         if (done == 0) {
           steps.add(new AwaitPeer(peer, stage));
         }
         long start = from.applyAsLong(peer) + done;
-        steps.add(
-            peer == 0
-                ? new ReadPeer(peer, stage, start, folded, Wire.VALUE)
-                : new ReducePeer(peer, stage, start, folded, Wire.VALUE));
+        if (early && peer == 1 - rank) {
+          steps.add(new FoldPeer(peer, stage, start, mine, folded, Wire.VALUE, rank == 0));
+        } else if (peer == 0) {
+          steps.add(new ReadPeer(peer, stage, start, folded, Wire.VALUE));
+        } else {
+          steps.add(new ReducePeer(peer, stage, start, folded, Wire.VALUE));
+        }
       }
       steps.add(new Finish(folded, target, last + 1));
     }

@@ -239,6 +239,23 @@ final class Buffers {
     }
   }
 
+  /// `to = own ∘ source`, or `to = source ∘ own`; all but `to` in the type of `own`.
+  void fold(MemorySegment source, long sourceOffset, Slice own, Slice to, boolean ownFirst) {
+    MemorySegment a = ownFirst ? memory(own.space()) : source;
+    long aOffset = ownFirst ? offset(own) : sourceOffset;
+    MemorySegment b = ownFirst ? source : memory(own.space());
+    long bOffset = ownFirst ? sourceOffset : offset(own);
+    MemorySegment out = memory(to.space());
+    if (to.count() == 0) {
+      return;
+    }
+    if (needsWidening(wireOf(own), to)) {
+      kernel().combineRawInto(a, aOffset, b, bOffset, out, offset(to), to.count());
+    } else {
+      kernel().combineInto(a, aOffset, b, bOffset, out, offset(to), to.count());
+    }
+  }
+
   private boolean needsWidening(Step.Wire wire, Slice to) {
     return widened && wire == Step.Wire.VALUE && to.space() == Space.WORK;
   }

@@ -137,8 +137,11 @@ final class CollectiveCall extends Call {
 
   @Override
   boolean isAwaitingMemory() {
-    return blockedAt instanceof Step.AwaitPeer await
-        && !context.lane().isPublished(await.peer(), firstStage + await.stage());
+    return switch (blockedAt) {
+      case Step.AwaitPeer s -> !context.lane().isPublished(s.peer(), firstStage + s.stage());
+      case Step.Publish s -> !context.lane().isFree(firstStage + s.stage());
+      case null, default -> false;
+    };
   }
 
   @Override
@@ -221,6 +224,11 @@ final class CollectiveCall extends Call {
         long index = firstStage + s.stage();
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
         buffers.reduce(context.lane().window(s.peer()), from, s.wire(), s.to());
+      }
+      case Step.FoldPeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
+        buffers.fold(context.lane().window(s.peer()), from, s.own(), s.to(), s.ownFirst());
       }
       case Step.Done s -> {
         if (context.lane().isRevoked()) {

@@ -46,6 +46,7 @@ final class Engine {
   private static final long SPIN_NS = 100_000;
   private static final long YIELD_NS = 500_000;
   private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
+  private static final int LOOKS_BEFORE_WAITING = 500; // some 10 µs
   private static final long PARK_NS = 5_000_000;
   private static final long LOOK_NS = 20_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
@@ -68,7 +69,7 @@ final class Engine {
   private final List<Orphan> orphans = new ArrayList<>();
   private final List<Context> zombies = new ArrayList<>();
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
-  private Session.News news = Session.News.NONE;
+  private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long freeLanes = -1;
   private long backedLanes; // that have memory
@@ -224,6 +225,11 @@ final class Engine {
               + " arguments)");
     }
     lock.lock();
+  }
+
+  /// How often a thread may look at a peer's memory before it lets others have the lock.
+  int looksBeforeWaiting() {
+    return oversubscribed || lock.hasQueuedThreads() ? 0 : LOOKS_BEFORE_WAITING;
   }
 
   // --- communicators ---
@@ -447,14 +453,19 @@ final class Engine {
     return MemorySegment.ofArray(segment.toArray(java.lang.foreign.ValueLayout.JAVA_BYTE));
   }
 
+  /// Whether the session knows what this engine has not taken in.
+  boolean hasNews() {
+    return session.news() != news;
+  }
+
   /// Takes in what the session knows.
   ///
   /// @return whether there was anything new
   boolean takeNews() {
-    Session.News now = session.news();
-    if (now == news) {
+    if (!hasNews()) {
       return false;
     }
+    Session.News now = session.news();
     news = now;
     for (Context context : List.copyOf(contexts)) {
       context.take(now);

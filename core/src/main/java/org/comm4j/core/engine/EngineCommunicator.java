@@ -225,7 +225,7 @@ public final class EngineCommunicator implements BackendCommunicator {
                 again ? startAgain(collective, purpose) : start(collective, purpose);
             case PointToPoint message -> start(message);
           };
-      context.start(call);
+      context.start(call, again);
       if (call instanceof CollectiveCall collective) {
         context.started(collective);
       }
@@ -319,8 +319,8 @@ public final class EngineCommunicator implements BackendCommunicator {
             send(
                 operation,
                 new PointToPoint.Send(both.output(), both.destination(), both.sendTag()));
-        context.start(receive);
-        context.start(send);
+        context.start(receive, false);
+        context.start(send, false);
         yield new ExchangeCall(context, both, send, receive);
       }
       case PointToPoint.Probe probe -> new ProbeCall(context, probe);
@@ -670,7 +670,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public @Nullable CommException failure() {
-    if (engine.session().news() != Session.News.NONE) {
+    if (engine.hasNews()) {
       engine.enter();
       try {
         engine.takeNews();

@@ -33,6 +33,8 @@ public record Arrow(int round, int from, int to, long count, Kind kind) {
                 arrows.add(new Arrow(round, read.peer(), rank, read.to().count(), Kind.READ));
             case Step.ReducePeer reduce ->
                 arrows.add(new Arrow(round, reduce.peer(), rank, reduce.to().count(), Kind.READ));
+            case Step.FoldPeer fold ->
+                arrows.add(new Arrow(round, fold.peer(), rank, fold.to().count(), Kind.READ));
             default -> {}
           }
         }

@@ -158,6 +158,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
         }
         case Step.ReadPeer read -> state.readBytes += bytes(read.to().count(), read.wire());
         case Step.ReducePeer reduce -> state.readBytes += bytes(reduce.to().count(), reduce.wire());
+        case Step.FoldPeer fold -> state.readBytes += bytes(fold.to().count(), fold.wire());
         case Step.Done stage -> done[state.rank][stage.stage()] = state.time + 1;
       }
       return true;

@@ -354,6 +354,13 @@ public final class ScheduleCheck {
         int[] values = part(state, step, published, reduce.from(), reduce.to());
         reduce(state, step, values, reduce.to(), false);
       }
+      case Step.FoldPeer fold -> {
+        checkLocal(state, step, fold.own(), fold.to(), true);
+        Published published = published(state, step, fold.peer(), fold.stage(), fold.wire());
+        int[] values = part(state, step, published, fold.from(), fold.to());
+        store(state, step, read(state, step, fold.own()), isWide(fold.own()), fold.to());
+        reduce(state, step, values, fold.to(), !fold.ownFirst());
+      }
       case Step.Done done -> {
         if (done.stage() != state.lastDone + 1) {
           throw fault(state, step, "after stage " + state.lastDone + " (expected: the next stage)");
@@ -556,6 +563,10 @@ public final class ScheduleCheck {
       case Step.ReducePeer reduce -> {
         checkPeer(state, step, reduce.peer());
         checkBounds(state, step, reduce.to());
+      }
+      case Step.FoldPeer fold -> {
+        checkPeer(state, step, fold.peer());
+        checkBounds(state, step, fold.own(), fold.to());
       }
       case Step.Done _ -> {}
     }

@@ -90,6 +90,16 @@ public final class ScheduleText {
           "reduce %s with %d #%d at %d%s"
               .formatted(
                   reduce.to(), reduce.peer(), reduce.stage(), reduce.from(), of(reduce.wire()));
+      case Step.FoldPeer fold ->
+          "reduce %s %s %d #%d at %d%s into %s"
+              .formatted(
+                  fold.own(),
+                  fold.ownFirst() ? "with" : "behind",
+                  fold.peer(),
+                  fold.stage(),
+                  fold.from(),
+                  of(fold.wire()),
+                  fold.to());
       case Step.Done done -> "done #%d".formatted(done.stage());
     };
   }

@@ -79,6 +79,16 @@ public sealed interface Step {
   /// @param wire the type in which it was published
   record ReducePeer(int peer, int stage, long from, Slice to, Wire wire) implements Peer {}
 
+  /// `to = own ∘ published`, or `to = published ∘ own`, after [AwaitPeer]; `own` and `to` are the
+  /// same elements or none is in both. Widens where `to` is in WORK and the wire carries values.
+  ///
+  /// @param from the first element of what the peer published, counted from that slice's start
+  /// @param own in the type of the wire
+  /// @param wire the type in which it was published
+  /// @param ownFirst whether the own elements are from lower ranks
+  record FoldPeer(int peer, int stage, long from, Slice own, Slice to, Wire wire, boolean ownFirst)
+      implements Peer {}
+
   /// This rank will read nothing any more of what peers published up to and including this stage.
   /// Every rank has one for every stage, in ascending order, also where it read nothing.
   record Done(int stage) implements Peer {}
