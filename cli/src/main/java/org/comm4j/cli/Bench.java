@@ -105,11 +105,12 @@ final class Bench implements Callable<Integer> {
 
   @Option(
       names = "--warm-up",
-      defaultValue = "2000",
+      defaultValue = "4000",
       paramLabel = "MS",
       description =
-          "How long to call an operation before its first size is measured; an eighth before the"
-              + " others. ${DEFAULT-VALUE} ms unless given.")
+          "How long at least to call an operation before its first size is measured, which is what"
+              + " compilers need where ranks use every processor; a sixteenth before the others."
+              + " ${DEFAULT-VALUE} ms unless given.")
   long warmUpMs;
 
   @Option(

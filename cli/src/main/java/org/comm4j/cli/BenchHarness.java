@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Optional;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.ReduceOp;
 
 /// How [Bench] measures, the same way as benchmarks of other systems with which its rows are
 /// compared.
@@ -23,6 +22,11 @@ import org.comm4j.api.ReduceOp;
 final class BenchHarness {
   /// Times of a cache line below are those of processors that share a cache.
   private static final double NEAR_NS = 120;
+
+  /// A call that takes less than this share of the fastest so far is still being compiled.
+  private static final double STEADY = 0.9;
+
+  private static final int MOST_WARM_UPS = 5; // as long as it takes at least
 
   private static final int MOST_CALLS = 1 << 22;
 
@@ -95,23 +99,31 @@ final class BenchHarness {
     return new Time(median, us[0], cross[cross.length / 2]);
   }
 
-  /// Doubles the calls until they take long enough.
+  /// Doubles the calls until they take long enough, and goes on until they have not become faster
+  /// for a quarter of the time that a warm-up takes at least.
   ///
   /// @return what a call took in the end
   private double warmUp(Runnable call, boolean rooted, boolean first) {
     long leastNs = Math.min(plan.warmUpNs(), plan.firstWarmUpNs());
-    long enoughNs = first ? plan.firstWarmUpNs() : plan.firstWarmUpNs() / 8;
+    long enoughNs = first ? plan.firstWarmUpNs() : plan.firstWarmUpNs() / 16;
     long begin = System.nanoTime();
+    long bestAt = 0;
+    double best = Double.MAX_VALUE;
     for (int calls = 1; ; ) {
       double ns =
           (rooted ? oneByOne(call, Math.min(calls, MOST_ROOTED_CALLS)) : backToBack(call, calls))
               * 1e3;
       long spent = max(System.nanoTime() - begin);
+      if (ns < STEADY * best) {
+        best = ns;
+        bestAt = spent;
+      }
       boolean longEnough = ns * calls >= leastNs;
-      if ((longEnough && spent >= enoughNs) || calls >= MOST_CALLS) {
+      boolean steady = spent - bestAt >= enoughNs / 4 || spent >= MOST_WARM_UPS * enoughNs;
+      if (longEnough && spent >= enoughNs && steady) {
         return ns;
       }
-      if (!longEnough) {
+      if (!longEnough && calls < MOST_CALLS) {
         calls *= 2;
       }
     }
@@ -146,8 +158,7 @@ final class BenchHarness {
       ns[i] = System.nanoTime() - start;
     }
     barrier();
-    communicator.allReduce(CommData.of(ns), ReduceOp.MAX);
-    return Arrays.stream(ns).sum() / 1e3 / calls;
+    return Arrays.stream(slowest(ns)).sum() / 1e3 / calls;
   }
 
   private void barrier() {
@@ -155,11 +166,23 @@ final class BenchHarness {
   }
 
   private long max(long mine) {
-    return communicator.allReduce(mine, ReduceOp.MAX);
+    return slowest(new long[] {mine})[0];
+  }
+
+  /// The greatest of all ranks, one by one; by hand, since a reduction would be warmed up beside
+  /// what is measured.
+  private long[] slowest(long[] mine) {
+    long[] all = new long[mine.length * communicator.size()];
+    communicator.allGather(CommData.of(mine), CommData.of(all));
+    long[] most = new long[mine.length];
+    for (int i = 0; i < all.length; i++) {
+      most[i % mine.length] = Math.max(most[i % mine.length], all[i]);
+    }
+    return most;
   }
 
   private double crossNs() {
     double mine = lines.isPresent() ? lines.get().probe() : 0;
-    return communicator.allReduce(mine, ReduceOp.MAX);
+    return max(Math.round(1e3 * mine)) / 1e3;
   }
 }

@@ -24,6 +24,7 @@ final class VectorFold {
     final Class<?> b;
     final Class<?> out;
     final VectorLoop loop;
+    int uses; // about: written without a lock
     volatile boolean fast;
     volatile boolean maskedFast;
 
@@ -34,6 +35,9 @@ final class VectorFold {
       this.loop = loop;
     }
   }
+
+  /// Seldom used loops are not worth the tenths of a second that their warm-up takes.
+  private static final int MANY_USES = 200;
 
   private final Class<? extends VectorLoop> template;
   private final Object operator;
@@ -69,6 +73,9 @@ final class VectorFold {
       return 0;
     }
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
+    if (copy.uses <= MANY_USES) {
+      used(copy);
+    }
     int end = bytes & -vectorBytes;
     if (end > 0) {
       if (!copy.fast) {
@@ -108,10 +115,25 @@ final class VectorFold {
     Copy copy = new Copy(a, b, out, loop);
     more[copies.length] = copy;
     copies = more;
-    MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
-    WarmUp.start(loop::apply, WarmUp.BYTES, a, b, out, array, () -> copy.fast = true);
-    int tail = vectorBytes - carrier.bytes();
-    WarmUp.start(loop::applyMasked, tail, a, b, out, array, () -> copy.maskedFast = true);
     return copy;
+  }
+
+  /// Makes what is used often fast.
+  private void used(Copy copy) {
+    if (copy.uses++ != MANY_USES) {
+      return;
+    }
+    MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
+    WarmUp.start(
+        copy.loop::apply, WarmUp.BYTES, copy.a, copy.b, copy.out, array, () -> copy.fast = true);
+    int tail = vectorBytes - carrier.bytes();
+    WarmUp.start(
+        copy.loop::applyMasked,
+        tail,
+        copy.a,
+        copy.b,
+        copy.out,
+        array,
+        () -> copy.maskedFast = true);
   }
 }
