@@ -257,8 +257,7 @@ final class CollectiveCall extends Call {
       where = buffer.windowOffset(data) + from;
       lastDirect = index;
     } else {
-      where = lane.stagingOffset(index);
-      MemorySegment.copy(data, from, lane.staging(index), 0, bytes);
+      where = lane.putStaged(index, data, from, bytes);
     }
     lane.publish(index, sequence, signature, where);
     return true;

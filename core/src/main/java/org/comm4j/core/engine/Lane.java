@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// not wait for each other; their next call finds that out.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
+  private static final long LINE_BYTES = 64;
   private static final long DIGEST = 8;
   private static final long WHERE = 16;
   private static final long OWNER = WindowLayout.CALL_AT;
@@ -44,7 +45,7 @@ final class Lane {
   private final long owner;
   private final MemorySegment own;
   private final MemorySegment[] windows;
-  private final MemorySegment[] staging = new MemorySegment[2];
+  private final long[] staged = new long[2]; // up to where each area was used last
   private long digest;
   private long lastPublished = -1;
 
@@ -63,9 +64,6 @@ final class Lane {
     this.digest = owner;
     this.own = memory.window(members[rank]);
     this.windows = Arrays.stream(members).mapToObj(memory::window).toArray(MemorySegment[]::new);
-    for (int i = 0; i < staging.length; i++) {
-      staging[i] = own.asSlice(layout.staging(number, i), layout.stageBytes());
-    }
   }
 
   int number() {
@@ -102,12 +100,19 @@ final class Lane {
         || flag(peer, layout.done(number)) >= base + index + 1;
   }
 
-  MemorySegment staging(long index) {
-    return staging[(int) (index & 1)];
-  }
-
-  long stagingOffset(long index) {
-    return layout.staging(number, index);
+  /// Copies larger data into the staging area of an index: behind what was put there before, since
+  /// lines that a peer has read lately are in its cache, and writing them again takes four times as
+  /// long as writing others.
+  ///
+  /// @param bytes at most [WindowLayout#stageBytes]
+  /// @return where it is, for [#publish]
+  long putStaged(long index, MemorySegment data, long from, long bytes) {
+    int area = (int) (index & 1);
+    long at = staged[area] + bytes <= layout.stageBytes() ? staged[area] : 0;
+    staged[area] = (at + bytes + LINE_BYTES - 1) & -LINE_BYTES;
+    long where = layout.staging(number, index) + at;
+    MemorySegment.copy(data, from, own, where, bytes);
+    return where;
   }
 
   /// Copies data that comes with the flag, at most [WindowLayout#INLINE_BYTES].
