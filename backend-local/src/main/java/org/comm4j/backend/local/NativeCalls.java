@@ -1,6 +1,7 @@
 package org.comm4j.backend.local;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -25,6 +26,7 @@ final class NativeCalls {
   private static final int O_RDWR = 2;
   private static final int O_CLOEXEC = 0x80000;
   private static final int PROT_READ_WRITE = 3;
+  private static final int PROT_READ_EXEC = 5;
   private static final int MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022;
   private static final int MADV_HUGEPAGE = 14;
 
@@ -36,6 +38,7 @@ final class NativeCalls {
   private final MethodHandle mmap;
   private final MethodHandle munmap;
   private final MethodHandle madvise;
+  private final MethodHandle mprotect;
 
   private NativeCalls(long futexNumber) {
     this.futexNumber = futexNumber;
@@ -61,6 +64,7 @@ final class NativeCalls {
                 ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG));
     munmap = find("munmap", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
     madvise = find("madvise", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
+    mprotect = find("mprotect", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
   }
 
   /// The calls, if this module has native access (asked first: without it each first call would
@@ -155,6 +159,22 @@ final class NativeCalls {
     }
   }
 
+  /// Puts machine code into memory of its own, for as long as the process lives.
+  ///
+  /// @return empty where memory may not be made executable
+  Optional<MemorySegment> executable(byte[] code) {
+    return mapAnonymous(code.length)
+        .flatMap(memory -> {
+          MemorySegment.copy(code, 0, memory, JAVA_BYTE, 0, code.length);
+          try {
+            int error = (int) mprotect.invokeExact(memory, memory.byteSize(), PROT_READ_EXEC);
+            return error == 0 ? Optional.of(memory) : Optional.empty();
+          } catch (Throwable e) {
+            throw failed(e);
+          }
+        });
+  }
+
   /// Asks for huge pages; a wish.
   void adviseHuge(MemorySegment start, long bytes) {
     try {
@@ -197,7 +217,7 @@ final class NativeCalls {
         .orElseThrow(() -> new IllegalStateException("the C library has no " + name));
   }
 
-  private static RuntimeException failed(Throwable e) {
+  static RuntimeException failed(Throwable e) {
     return switch (e) {
       case RuntimeException unchecked -> unchecked;
       case Error error -> throw error;

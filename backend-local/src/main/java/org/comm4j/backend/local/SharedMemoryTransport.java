@@ -55,6 +55,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   private final @Nullable RingWriter[] writers;
   private final long[] connected;
   private final Set<Extent> extents = new HashSet<>();
+  private final StreamingCopy copy = new StreamingCopy();
   private final Object lock = new Object();
   private final Object parkLock = new Object();
 
@@ -189,6 +190,12 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   public void reserve(long offset, long bytes) {
     Objects.checkFromIndexSize(offset, bytes, layout.windowBytes());
     memory.reserve(layout.windowAt() + offset, bytes);
+  }
+
+  @Override
+  public void copyIn(
+      MemorySegment source, long sourceOffset, MemorySegment own, long offset, long bytes) {
+    copy.copy(source, sourceOffset, own, offset, bytes);
   }
 
   @Override

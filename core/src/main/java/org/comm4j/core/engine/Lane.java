@@ -111,7 +111,7 @@ final class Lane {
     long at = staged[area] + bytes <= layout.stageBytes() ? staged[area] : 0;
     staged[area] = (at + bytes + LINE_BYTES - 1) & -LINE_BYTES;
     long where = layout.staging(number, index) + at;
-    MemorySegment.copy(data, from, own, where, bytes);
+    memory.copyIn(data, from, own, where, bytes);
     return where;
   }
 

@@ -25,6 +25,15 @@ public interface PeerMemory {
   /// while the window lives.
   Extent map(long offset, long bytes);
 
+  /// Copies into this rank's own window what peers will read and this rank won't. A transport may
+  /// do it past this processor's caches.
+  ///
+  /// @param own this rank's window
+  default void copyIn(
+      MemorySegment source, long sourceOffset, MemorySegment own, long offset, long bytes) {
+    MemorySegment.copy(source, sourceOffset, own, offset, bytes);
+  }
+
   /// Wakes a rank that may be in [Transport#park], after a flag that it may wait for was stored.
   void wake(int rank);
 

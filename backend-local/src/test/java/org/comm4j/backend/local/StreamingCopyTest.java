@@ -1,0 +1,85 @@
+package org.comm4j.backend.local;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class StreamingCopyTest {
+
+  private interface Copy {
+    void copy(
+        MemorySegment source,
+        long sourceOffset,
+        MemorySegment target,
+        long targetOffset,
+        long bytes);
+  }
+
+  static Stream<Integer> sizes() {
+    return Stream.concat(
+        IntStream.of(64, 65, 127, 128, 4095, 4096, 4097, 65_535, 1 << 20).boxed(),
+        new Random(7).ints(20, 200, 100_000).boxed());
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void stream_anyPlaceAndSize_copiesThoseBytesAlone(int bytes) {
+    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
+    copies(bytes, StreamingCopy::stream);
+  }
+
+  @ParameterizedTest
+  @MethodSource("sizes")
+  void copy_anyPlaceAndSize_copiesThoseBytesAlone(int bytes) {
+    copies(bytes, new StreamingCopy()::copy);
+  }
+
+  private static void copies(int bytes, Copy copy) {
+    Random random = new Random(bytes);
+    try (Arena arena = Arena.ofConfined()) {
+      byte[] array = new byte[bytes + 100];
+      random.nextBytes(array);
+      MemorySegment nativeSource = arena.allocateFrom(JAVA_BYTE, array);
+      MemorySegment target = arena.allocate(bytes + 300L, 64);
+      for (MemorySegment source :
+          new MemorySegment[] {MemorySegment.ofArray(array), nativeSource}) {
+        for (int round = 0; round < 20; round++) {
+          int from = random.nextInt(100);
+          int to = round == 0 ? 0 : random.nextInt(200);
+          target.fill((byte) 0x55);
+          copy.copy(source, from, target, to, bytes);
+          byte[] expected = new byte[bytes + 300];
+          Arrays.fill(expected, (byte) 0x55);
+          System.arraycopy(array, from, expected, to, bytes);
+          assertThat(target.mismatch(MemorySegment.ofArray(expected)))
+              .as("%d bytes from %d to %d, native source: %s", bytes, from, to, source.isNative())
+              .isEqualTo(-1);
+        }
+      }
+    }
+  }
+
+  @Test
+  void stream_beyondTheEnd_isRefused() {
+    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment small = arena.allocate(1000, 64);
+      MemorySegment large = arena.allocate(2000, 64);
+      assertThatThrownBy(() -> StreamingCopy.stream(large, 0, small, 0, 1001))
+          .isInstanceOf(IndexOutOfBoundsException.class);
+      assertThatThrownBy(() -> StreamingCopy.stream(small, 1, large, 0, 1000))
+          .isInstanceOf(IndexOutOfBoundsException.class);
+    }
+  }
+}
