@@ -25,6 +25,7 @@ final class VectorFold {
     final Class<?> out;
     final VectorLoop loop;
     int uses; // about: written without a lock
+    boolean warming;
     volatile boolean fast;
     volatile boolean maskedFast;
 
@@ -36,8 +37,11 @@ final class VectorFold {
     }
   }
 
-  /// Seldom used loops are not worth the tenths of a second that their warm-up takes.
-  private static final int MANY_USES = 200;
+  /// Loops that are used less are not worth the tenths of a second that their warm-up takes: so
+  /// many small calls, or 5 MiB.
+  private static final int MANY_USES = 20_000;
+
+  private static final int BYTES_PER_USE = 256;
 
   private final Class<? extends VectorLoop> template;
   private final Object operator;
@@ -73,8 +77,8 @@ final class VectorFold {
       return 0;
     }
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
-    if (copy.uses <= MANY_USES) {
-      used(copy);
+    if (copy.uses < MANY_USES) {
+      use(copy, 1 + bytes / BYTES_PER_USE);
     }
     int end = bytes & -vectorBytes;
     if (end > 0) {
@@ -118,11 +122,18 @@ final class VectorFold {
     return copy;
   }
 
-  /// Makes what is used often fast.
-  private void used(Copy copy) {
-    if (copy.uses++ != MANY_USES) {
+  private void use(Copy copy, int times) {
+    copy.uses += times;
+    if (copy.uses >= MANY_USES) {
+      makeFast(copy);
+    }
+  }
+
+  private synchronized void makeFast(Copy copy) {
+    if (copy.warming) {
       return;
     }
+    copy.warming = true;
     MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
     WarmUp.start(
         copy.loop::apply, WarmUp.BYTES, copy.a, copy.b, copy.out, array, () -> copy.fast = true);
