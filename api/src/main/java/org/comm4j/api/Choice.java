@@ -5,6 +5,7 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.Backends.Selection;
@@ -94,7 +95,7 @@ final class Choice {
     return found.stream()
         .filter(each -> each.isReady() && each.hasKind(RankKind.THREADS))
         .findFirst()
-        .orElseThrow(() -> none(found, "has threads as ranks and"));
+        .orElseThrow(() -> none(found, Set.of(RankKind.THREADS)));
   }
 
   private static List<Found> auto(List<Found> found, CommConfig config) {
@@ -102,27 +103,42 @@ final class Choice {
     if (isProcessLaunch(config)) {
       ready.removeIf(each -> !each.hasKind(RankKind.PROCESSES));
       if (ready.isEmpty()) {
-        throw none(found, "has processes as ranks and");
+        throw none(found, Set.of(RankKind.PROCESSES));
       }
     } else {
       // A group of one needs no network: a thread is enough. The sort is stable.
       ready.sort(Comparator.comparing(each -> !each.hasKind(RankKind.THREADS)));
       if (ready.isEmpty()) {
-        throw none(found, "");
+        throw none(found, Set.of(RankKind.values()));
       }
     }
     return ready;
   }
 
-  private static BackendUnavailableException none(List<Found> found, String condition) {
+  /// @param wanted ranks of any of these kinds would do
+  private static BackendUnavailableException none(List<Found> found, Set<RankKind> wanted) {
+    String condition =
+        wanted.size() > 1
+            ? ""
+            : "has %s as ranks and ".formatted(Values.lower(wanted.iterator().next()));
+    List<String> remedies = new ArrayList<>();
+    for (Found each : found) {
+      if (each.info().kind().map(wanted::contains).orElse(true)) {
+        each.info().remedy().ifPresent(remedy -> remedies.add(each.name() + ": " + remedy));
+      }
+    }
+    if (remedies.isEmpty()) {
+      remedies.add("add one to the class path, for example comm4j-backend-local");
+    }
+    found.stream()
+        .filter(Found::isReady)
+        .forEach(each -> remedies.add("or use --backend " + each.name()));
     String rows = others(found);
     return new BackendUnavailableException(
         CommConfig.AUTO,
-        "no backend %s can be used here (found: %s)"
-            .formatted(condition, rows.isEmpty() ? "none" : rows)
-            .replace("  ", " "),
-        "add one to the class path, for example comm4j-backend-local; comm-cli available-backends"
-            + " shows the remedies");
+        "no backend %scan be used here (found: %s)"
+            .formatted(condition, rows.isEmpty() ? "none" : rows),
+        String.join("; ", remedies));
   }
 
   private static String others(List<Found> found) {

@@ -193,7 +193,20 @@ class CommunicatorsTest {
     assertThatExceptionOfType(BackendUnavailableException.class)
         .isThrownBy(() -> open(rank(0, 2, "auto")))
         .withMessageContaining("shm: /dev/shm is missing")
-        .withMessageContaining("net: no network");
+        .withMessageContaining("net: no network")
+        .withMessageEndingWith("; shm: mount it; net: plug it in; or use --backend local");
+  }
+
+  @Test
+  void open_nothingOfTheKindThere_namesWhatToAdd() {
+    factory.others.add(List.of());
+    var opening =
+        new Opening(
+            rank(0, 2, "auto"), List.of(local.found()), List.of(factory), CallListeners.NONE);
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> opening.open(ended::incrementAndGet))
+        .withMessageContaining("add one to the class path")
+        .withMessageEndingWith("; or use --backend local");
   }
 
   @Test
