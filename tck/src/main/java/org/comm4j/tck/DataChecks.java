@@ -6,8 +6,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
@@ -219,7 +221,7 @@ final class DataChecks {
   }
 
   @Rule({"D11", "D12"})
-  @Needs(capabilities = org.comm4j.api.Capability.POINT_TO_POINT)
+  @Needs(capabilities = Capability.POINT_TO_POINT)
   static void buffer_closedInUse_isRefusedAndLaterGone(LiveRank r) {
     Communicator comm = r.comm();
     CommBuffer buffer = comm.allocate(DataType.INT32, 10);
@@ -249,7 +251,7 @@ final class DataChecks {
   }
 
   @Rule("D12")
-  @Needs(capabilities = org.comm4j.api.Capability.SPLIT)
+  @Needs(capabilities = Capability.SPLIT)
   static void buffer_communicatorClosed_isGone(LiveRank r) {
     for (boolean isWorld : new boolean[] {false, true}) {
       Communicator comm = isWorld ? r.comm() : r.comm().duplicate();
@@ -295,5 +297,62 @@ final class DataChecks {
       }
     }
     LiveRank.works("D14", comm);
+  }
+
+  /// The collective ends with the communicator, and for the others too.
+  @Rule({"D14", "L3"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void allocate_communicatorsClosedWithCallsInFlight_roomIsUsedAgain(LiveRank r) {
+    for (int round = 0; round < 4; round++) {
+      boolean inCollective = round % 2 == 0;
+      Communicator owner = r.comm().duplicate();
+      CommBuffer buffer = owner.allocate(DataType.INT8, 3_000_000);
+      owner.start(new PointToPoint.Receive(buffer.data(), r.rank(), 1));
+      if (inCollective && r.rank() == 0) {
+        owner.start(
+            new Collective.AllGather(buffer.data(), CommData.of(new byte[3_000_000 * r.size()])));
+      }
+      r.comm().barrier();
+      owner.close();
+      r.comm().barrier();
+    }
+    LiveRank.works("D14", r.comm());
+  }
+
+  @Rule({"D15", "D14", "D12"})
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void buffer_communicatorClosedInUse_staysForTheOther(LiveRank r) {
+    int count = 700_000;
+    int[] all = new int[count * r.size()];
+    for (int round = 0; round < 5; round++) {
+      Communicator owner = r.comm().duplicate();
+      CommBuffer buffer = owner.allocate(DataType.INT32, count);
+      CommData data = buffer.data();
+      int[] mine = new int[count];
+      Arrays.fill(mine, 10 * round + r.rank());
+      buffer.hostData().segment().copyFrom(MemorySegment.ofArray(mine));
+      try (Communicator user = r.comm().duplicate()) {
+        Request first = null;
+        if (r.rank() == 0) {
+          first = user.start(new Collective.AllGather(data, CommData.of(all)));
+          owner.close();
+          Expect.thrown("D12", IllegalStateException.class, "data() after it", buffer::data);
+          r.comm().allocate(DataType.INT32, count).close(); // zeroed, not where the other one is
+        }
+        r.comm().barrier();
+        if (first == null) {
+          user.allGather(data, CommData.of(all));
+          owner.close();
+        } else {
+          Expect.fine("D15", "a call that began before the close", first::await);
+        }
+      }
+      for (int i = 0; i < all.length; i++) {
+        Expect.equal("D15", "element " + i, all[i], 10 * round + i / count);
+      }
+    }
+    LiveRank.works("D14", r.comm());
   }
 }

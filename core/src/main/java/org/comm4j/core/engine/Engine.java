@@ -8,6 +8,7 @@ import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
@@ -68,6 +69,7 @@ final class Engine {
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
   private final List<Context> zombies = new ArrayList<>();
+  private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
@@ -175,15 +177,36 @@ final class Engine {
 
   /// Refuses to close memory that an operation in flight uses.
   void checkUnused(MemorySegment memory, Object data) {
+    Call user = userOf(memory);
+    if (user != null) {
+      throw new IllegalStateException(
+          "buffer %s is used by %s, which is in flight; await it first"
+              .formatted(data, user.describe()));
+    }
+  }
+
+  /// A call in flight, of any communicator, that uses a part of this memory; null if there is none.
+  /// What calls that were ended let peers read need not be kept: the lane is revoked.
+  @Nullable Call userOf(MemorySegment memory) {
     for (Context context : contexts) {
       for (Call call : context.calls()) {
         if (call.touches(memory)) {
-          throw new IllegalStateException(
-              "buffer %s is used by %s, which is in flight; await it first"
-                  .formatted(data, call.describe()));
+          return call;
         }
       }
     }
+    return null;
+  }
+
+  /// Gives memory back that was still in use when its time was over, where it is no more.
+  void giveBack() {
+    overdue.removeIf(attempt -> {
+      try {
+        return attempt.getAsBoolean();
+      } catch (IllegalStateException _) {
+        return false; // a thread of the user's does I/O with it
+      }
+    });
   }
 
   Link link(int worldPeer) {
@@ -375,8 +398,8 @@ final class Engine {
     return context;
   }
 
-  /// Ends a communicator; with the last one everything ends.
-  void remove(Context context) {
+  /// Ends a communicator and its buffers; with the last one everything ends.
+  void remove(Context context, List<EngineBuffer> buffers) {
     boolean last;
     lock.lock();
     try {
@@ -385,6 +408,10 @@ final class Engine {
         zombies.add(context);
         freeLanes();
       }
+      buffers.removeIf(EngineBuffer::isClosed);
+      buffers.forEach(buffer -> overdue.add(buffer::end));
+      buffers.clear();
+      giveBack();
       last = contexts.isEmpty();
     } finally {
       lock.unlock();

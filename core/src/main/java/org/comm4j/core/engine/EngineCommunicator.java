@@ -628,6 +628,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     engine.enter();
     try {
       checkUsable("allocate");
+      engine.giveBack();
       Windows windows = engine.windows();
       buffers.removeIf(EngineBuffer::isClosed);
       EngineBuffer buffer =
@@ -707,14 +708,6 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (provider != null) {
       provider.close();
     }
-    boolean inUse = !callsInFlight().isEmpty();
-    engine.remove(context);
-    engine.lock();
-    try {
-      buffers.forEach(buffer -> buffer.end(inUse));
-      buffers.clear();
-    } finally {
-      engine.unlock();
-    }
+    engine.remove(context, buffers);
   }
 }

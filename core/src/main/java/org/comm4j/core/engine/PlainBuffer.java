@@ -12,6 +12,7 @@ final class PlainBuffer implements EngineBuffer {
   private final Arena arena;
   private final CommData data;
   private final MemorySegment segment;
+  private volatile boolean closed;
 
   private PlainBuffer(Engine engine, Arena arena, DataType type, long count) {
     this.engine = engine;
@@ -35,7 +36,7 @@ final class PlainBuffer implements EngineBuffer {
 
   @Override
   public CommData data() {
-    if (!segment.scope().isAlive()) {
+    if (closed) {
       throw new IllegalStateException("buffer " + data + " is closed");
     }
     return data;
@@ -45,9 +46,10 @@ final class PlainBuffer implements EngineBuffer {
   public void close() {
     engine.lock();
     try {
-      if (!isClosed()) {
+      if (!closed) {
         engine.checkUnused(segment, data);
         arena.close();
+        closed = true;
       }
     } finally {
       engine.unlock();
@@ -56,13 +58,16 @@ final class PlainBuffer implements EngineBuffer {
 
   @Override
   public boolean isClosed() {
-    return !segment.scope().isAlive();
+    return closed;
   }
 
   @Override
-  public void end(boolean inUse) {
-    if (!isClosed()) {
-      arena.close();
+  public boolean end() {
+    closed = true;
+    if (engine.userOf(segment) != null) {
+      return false;
     }
+    arena.close();
+    return true;
   }
 }

@@ -61,12 +61,11 @@ final class WindowBuffer implements EngineBuffer {
   public void close() {
     engine.lock();
     try {
-      if (closed) {
-        return;
+      if (!closed) {
+        engine.checkUnused(segment, data);
+        release();
+        windows.giveBack(range);
       }
-      engine.checkUnused(segment, data);
-      release();
-      windows.giveBack(range);
     } finally {
       engine.unlock();
     }
@@ -78,21 +77,20 @@ final class WindowBuffer implements EngineBuffer {
   }
 
   @Override
-  public void end(boolean inUse) {
-    if (!closed) {
-      release();
-      if (!inUse) {
-        windows.giveBack(range);
-      }
+  public boolean end() {
+    closed = true;
+    if (engine.userOf(segment) != null) {
+      return false;
     }
+    release();
+    windows.giveBack(range);
+    return true;
   }
 
   /// Ends the buffer with its communicator's session.
   void release() {
-    if (!closed) {
-      closed = true;
-      windows.remove(this);
-      extent.close();
-    }
+    extent.close();
+    windows.remove(this);
+    closed = true;
   }
 }
