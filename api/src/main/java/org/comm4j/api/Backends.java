@@ -39,9 +39,13 @@ public final class Backends {
   ///
   /// @param config what is asked for
   /// @return the choice
+  /// @throws IllegalArgumentException if an option is of no backend that is here, or its value is
+  ///   none
   /// @throws BackendUnavailableException if there is none, with the reason and remedy
   public static Selection select(CommConfig config) {
-    return Choice.of(Discovery.find(config), config).selection();
+    List<Discovery.Found> found = Discovery.find(config);
+    Discovery.checkOptions(found, config);
+    return Choice.of(found, config).selection();
   }
 
   /// Which backend is used and why.

@@ -264,6 +264,14 @@ class CommunicatorsTest {
         .isEqualTo("'fake-net' was asked for by name");
   }
 
+  @Test
+  void select_unknownOption_isRefusedAsByOpen() {
+    CommConfig config = CommConfig.builder().option("COMM_TIMOUT", "5s").build();
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Backends.select(config))
+        .withMessageContaining("did you mean COMM_TIMEOUT?");
+  }
+
   // --- ranks that are threads ---
 
   @SuppressWarnings("try") // closes in the middle on purpose

@@ -55,20 +55,16 @@ record Launch(
   /// @return [ExitCode#FINE] or [ExitCode#RANK_FAILED]
   int run(PrintStream out, PrintStream err) throws InterruptedException {
     CommConfig config = config();
-    if (isOfThreads(config)) {
-      announce(err, config.backend(), "asked for; its ranks are threads of this JVM");
-      return new ThreadLaunch(this, out, err).run();
-    }
+    boolean ofThreads = isOfThreads(config);
     Backends.Selection selection =
-        Backends.select(config.toBuilder().rank(0).worldSize(ranks).build());
-    announce(err, selection.backend(), selection.why());
-    return new ProcessLaunch(this, out, err).run();
-  }
-
-  private void announce(PrintStream err, String chosen, String why) {
+        Backends.select(ofThreads ? config : config.toBuilder().rank(0).worldSize(ranks).build());
     if (announces) {
-      err.println("comm-cli: backend " + chosen + " (" + why + ")");
+      String why = ofThreads ? "asked for; its ranks are threads of this JVM" : selection.why();
+      err.println("comm-cli: backend " + selection.backend() + " (" + why + ")");
     }
+    return ofThreads
+        ? new ThreadLaunch(this, out, err).run()
+        : new ProcessLaunch(this, out, err).run();
   }
 
   /// Of all ranks, without what is each one's own.

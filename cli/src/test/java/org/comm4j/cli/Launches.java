@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 
@@ -31,9 +32,16 @@ final class Launches implements AutoCloseable {
 
   /// Starts it.
   static Launches start(String... arguments) throws IOException {
+    return start(Map.of(), arguments);
+  }
+
+  /// Starts it with some more in its environment.
+  static Launches start(Map<String, String> environment, String... arguments) throws IOException {
     List<String> command = java(Main.class);
     command.addAll(List.of(arguments));
-    return new Launches(new ProcessBuilder(command).start());
+    var builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    return new Launches(builder.start());
   }
 
   /// A command that runs a class of this class path.

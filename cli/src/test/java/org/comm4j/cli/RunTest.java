@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -83,6 +84,26 @@ class RunTest {
     var done = Launches.run(line.split(" ", -1));
     assertThat(done.code()).as(done.err()).isEqualTo(code);
     assertThat(done.err()).contains(value).containsIgnoringCase(expected).doesNotContain("\tat ");
+  }
+
+  /// The launcher says it once, before any rank is started.
+  @ParameterizedTest
+  @CsvSource({
+    "COMM_TIMOUT, 5s, auto, did you mean COMM_TIMEOUT?",
+    "COMM_TIMOUT, 5s, local, did you mean COMM_TIMEOUT?",
+    "COMM_SHM_WINDOW, 12q, auto, expected: a size",
+    "COMM_SHM_WINDOW, 12q, shm, expected: a size",
+    "COMM_LOCAL_WINDOW, 12q, local, expected: a size"
+  })
+  void run_wrongSetting_isOneLine(String variable, String value, String backend, String expected)
+      throws Exception {
+    try (var launch =
+        Launches.start(Map.of(variable, value), "topology", "-n", "2", "--backend", backend)) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+      assertThat(done.err().lines().filter(line -> !line.startsWith("WARNING"))).hasSize(1);
+      assertThat(done.err()).contains("comm-cli: " + variable + ": '" + value, expected);
+    }
   }
 
   @ParameterizedTest
