@@ -56,6 +56,7 @@ final class ThreadLaunch {
         System.setOut(new LabelledStream(out).stream());
         System.setErr(new LabelledStream(err).stream());
       }
+      ranks.onAbort(this::abort);
       for (int rank = 0; rank < launch.ranks(); rank++) {
         start(program, group, ranks, rank);
       }
@@ -207,6 +208,12 @@ final class ThreadLaunch {
 
   private static boolean isIn(StackTraceElement[] stack, String className) {
     return Arrays.stream(stack).anyMatch(frame -> frame.getClassName().startsWith(className));
+  }
+
+  private void abort(int code) {
+    String rank = ThreadRanks.current().map(each -> "rank " + each.rank()).orElse("a rank");
+    err.println("comm-cli: %s ended with exit code %d".formatted(rank, code));
+    halt();
   }
 
   private void halt() {

@@ -157,6 +157,18 @@ class RunTest {
     assertThat(done.err()).contains("comm-cli: " + expected);
   }
 
+  /// However the job ends, the exit code is one of those that the help promises.
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_abortProcess_isAFailedRankWhateverItsCode(String backend, @TempDir Path folder)
+      throws Exception {
+    var done =
+        runSource(
+            folder, backend, 2, "if (comm.rank() == 1) comm.abortProcess(77); comm.barrier();");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("comm-cli: rank 1 ended with exit code 77");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"local", "shm"})
   void run_onlyRankExits_isFine(String backend, @TempDir Path folder) throws Exception {

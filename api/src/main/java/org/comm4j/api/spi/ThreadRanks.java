@@ -5,6 +5,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.IntConsumer;
 import java.util.stream.Stream;
 import org.comm4j.api.Communicator;
 import org.jspecify.annotations.Nullable;
@@ -19,6 +21,7 @@ public final class ThreadRanks {
   private static final ScopedValue<Communicator> CURRENT = ScopedValue.newInstance();
   private static final Map<ClassLoader, Communicator> BY_LOADER = new HashMap<>();
   private static final AtomicInteger LAUNCHES = new AtomicInteger();
+  private static final AtomicReference<@Nullable IntConsumer> ON_ABORT = new AtomicReference<>();
 
   private ThreadRanks() {}
 
@@ -59,6 +62,18 @@ public final class ThreadRanks {
                 .findFirst());
   }
 
+  /// Ends this JVM for a rank that has asked for it ([Communicator#abortProcess]): as the launcher
+  /// does that ([Launch#onAbort]), else with the code. Does not return.
+  ///
+  /// @param code that the rank gave
+  public static void abort(int code) {
+    IntConsumer launcher = ON_ABORT.get();
+    if (launcher != null) {
+      launcher.accept(code);
+    }
+    Runtime.getRuntime().halt(code);
+  }
+
   private static @Nullable Communicator byClassLoader(@Nullable ClassLoader loader) {
     for (ClassLoader each = loader; each != null; each = each.getParent()) {
       Communicator communicator = BY_LOADER.get(each);
@@ -72,6 +87,7 @@ public final class ThreadRanks {
   /// A launch whose ranks are threads. Thread-safe.
   public static final class Launch implements AutoCloseable {
     private final List<Communicator> ranks;
+    private @Nullable IntConsumer action;
     private boolean closed;
 
     private Launch(List<Communicator> ranks) {
@@ -106,6 +122,16 @@ public final class ThreadRanks {
       return ScopedValue.where(CURRENT, ranks.get(rank)).call(body);
     }
 
+    /// Says how a rank's wish to end all processes, which are this JVM, is met: for a launcher
+    /// whose exit codes are its own. Holds until the launch is closed.
+    ///
+    /// @param action ends the JVM, given the rank's code; called on the rank's thread, where
+    ///   [ThreadRanks#current()] names it
+    public void onAbort(IntConsumer action) {
+      this.action = action;
+      ON_ABORT.set(action);
+    }
+
     /// Ends the launch: its class loaders are forgotten. Closing twice does nothing.
     @Override
     public void close() {
@@ -114,6 +140,7 @@ public final class ThreadRanks {
           closed = true;
           BY_LOADER.values().removeAll(ranks);
           LAUNCHES.decrementAndGet();
+          ON_ABORT.compareAndSet(action, null);
         }
       }
     }

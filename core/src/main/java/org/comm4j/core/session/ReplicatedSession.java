@@ -26,6 +26,7 @@ import org.comm4j.api.EvictedException;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.api.spi.ThreadRanks;
 import org.jspecify.annotations.Nullable;
 
 /// A rank's session, made by replaying the common history of events.
@@ -103,7 +104,7 @@ final class ReplicatedSession implements Session {
   static void haltProcess(int code) {
     System.err.println("comm4j: a rank has ended all processes of the session, exit code " + code);
     System.err.flush();
-    Runtime.getRuntime().halt(code);
+    ThreadRanks.abort(code);
   }
 
   @Override
