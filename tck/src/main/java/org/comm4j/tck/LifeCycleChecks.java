@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
@@ -163,6 +164,87 @@ final class LifeCycleChecks {
     Expect.equal("F1", "failure() after close()", comm.failure(), reason);
     Expect.thrown("L2", ClosedException.class, "a call after close()", comm::barrier);
     LiveRank.works("G9", r.comm());
+  }
+
+  @Rule({"F12", "L1"})
+  @Needs(
+      ranks = 2,
+      death = true,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_unmatchedReceive_concernsNobody(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    long[] sum = {0};
+    Collective.Reduce reduce =
+        new Collective.Reduce(CommData.of(1L), CommData.of(sum), ReduceOp.SUM, 0);
+    if (r.rank() == 0) { // it has begun, and does not go on before the others have closed
+      Request request = comm.start(reduce);
+      r.meet("when the root has begun");
+      r.meet("after the close");
+      Expect.fine("F12", "a collective in which all others have done their part", request::await);
+      Expect.equal("F12", "the sum", sum[0], (long) r.size());
+    } else {
+      r.meet("when the root has begun");
+      Request receive = comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 0, 1));
+      comm.run(reduce);
+      closes(comm);
+      Expect.that("L3", receive.isDone(), "a pending request is not done");
+      r.meet("after the close");
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"F12", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_duringASend_breaksItForTheOthers(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    CommData data = CommData.of(new long[2_000_000]);
+    if (r.rank() == 1) {
+      comm.start(new PointToPoint.Send(data, 0, 1));
+      closes(comm);
+      r.comm().barrier();
+    } else {
+      r.comm().barrier();
+      AbortedException reason =
+          Expect.thrown(
+              "F12",
+              AbortedException.class,
+              "a receive from a rank that closed while it sent",
+              () -> comm.receive(data, 1, 1));
+      Expect.equal("F12", "who closed", reason.rank(), 1);
+      Expect.says("F12", reason, "rank 1", "closed", "send");
+      closes(comm);
+    }
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"F12", "L1"})
+  @Needs(
+      ranks = 2,
+      death = true,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_duringAMatchedReceive_breaksItForTheOthers(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    CommData data = CommData.of(new long[2_000_000]);
+    if (r.rank() == 1) {
+      comm.start(new PointToPoint.Send(data, 0, 1)); // of which a part leaves
+      r.meet("when it is sent");
+    } else {
+      r.meet("when it is sent");
+      if (r.rank() == 0) {
+        comm.start(new PointToPoint.Receive(data, 1, 1));
+        closes(comm);
+      }
+    }
+    r.meet("after the close");
+    if (r.rank() != 0) {
+      Expect.eventually("F12", "they hear of it", () -> comm.failure().isPresent());
+      Expect.says("F12", comm.failure().orElseThrow(), "rank 0", "closed", "receive");
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
   }
 
   @Rule({"L1", "F5"})

@@ -71,6 +71,11 @@ abstract class Call implements Pending {
     return ranks;
   }
 
+  /// Whether peers have a part in it, so that they would wait if this rank left now.
+  boolean concernsPeers() {
+    return false;
+  }
+
   /// Gives back what the call holds.
   abstract void release();
 

@@ -575,6 +575,11 @@ final class CollectiveCall extends Call {
   }
 
   @Override
+  boolean concernsPeers() {
+    return true;
+  }
+
+  @Override
   void release() {
     outgoing.clear();
     incoming.clear();

@@ -567,10 +567,10 @@ final class Context {
     }
   }
 
-  /// Tells the others if this rank leaves in the middle of a collective, for which they would wait.
+  /// Tells the others if this rank leaves in the middle of something for which they would wait.
   private void leave() {
     for (Call call : calls) {
-      if (failure == null && call instanceof CollectiveCall) {
+      if (failure == null && call.concernsPeers()) {
         String message = "rank %d closed '%s' during %s".formatted(rank, name, call.describe());
         engine
             .session()
@@ -584,8 +584,8 @@ final class Context {
   void close() {
     if (!closed) {
       closed = true;
-      if (lane != null && !calls.isEmpty()) {
-        lane.revoke(); // peers may still read what the user will change now
+      if (lane != null && isLaneTaken()) {
+        lane.revoke(); // peers may still read what the user will change now; leave() tells them why
       }
       leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));

@@ -127,6 +127,11 @@ final class ReceiveCall extends Call {
   }
 
   @Override
+  boolean concernsPeers() {
+    return message != null && message.source() != context.rank();
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return Buffers.overlap(memory, data);
   }

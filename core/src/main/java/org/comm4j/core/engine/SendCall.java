@@ -63,6 +63,11 @@ final class SendCall extends Call {
   }
 
   @Override
+  boolean concernsPeers() {
+    return outgoing != null;
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return Buffers.overlap(memory, data);
   }
