@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// with i, so its "done" need not be looked at.
 ///
 ///     published: flag (release) │ digest │ where │ data, if it is little … │ owner │ sequence │ what │ count │ detail
-///     done:      flag (release) │ revoked │ over
+///     done:      flag (release) … │ revoked │ over
 ///
 /// A digest is of all calls that went by the lane so far: ranks that call different things, now or
 /// before, have different ones. Two ranks that each take the other one for the root of a gather do
@@ -33,8 +33,9 @@ final class Lane {
   private static final long WHAT = SEQUENCE + 8;
   private static final long COUNT = SEQUENCE + 16;
   private static final long DETAIL = SEQUENCE + 24;
-  private static final long REVOKED = 8; // in the slot that says done
-  private static final long OVER = 16;
+  private static final long REVOKED =
+      2 * LINE_BYTES; // in the slot that says done, but not near it:
+  private static final long OVER = REVOKED + 8; // peers read it in each call, and it stays as it is
 
   private final PeerMemory memory;
   private final WindowLayout layout;
