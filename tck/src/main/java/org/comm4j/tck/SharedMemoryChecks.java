@@ -5,6 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.api.Capability;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
@@ -140,6 +141,82 @@ final class SharedMemoryChecks {
       }
     }
     regions.reversed().forEach(SharedRegion::close);
+    LiveRank.works("S8", r.comm());
+  }
+
+  @Rule({"S8", "S4"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void region_closedByTheLeaderAlone_staysForTheOthers(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    SharedMemoryProvider shared = comm.sharedMemory();
+    SharedRegion region = shared.createRegion(DataType.UINT8, 500_000);
+    if (shared.isLeader()) {
+      region.populate(data -> data.segment().fill((byte) 7));
+    }
+    region.fence();
+    if (shared.isLeader()) {
+      region.close();
+    }
+    stays(r, region, "while others have it open");
+    for (int i = 0; i < 2; i++) {
+      Expect.thrown(
+          "M8",
+          MismatchedCallException.class,
+          "a region of one rank alone",
+          () -> {
+            if (shared.isLeader()) {
+              shared.createRegion(DataType.UINT8, 2_000_000);
+            } else {
+              shared.splitLocal().barrier();
+            }
+          });
+    }
+    stays(r, region, "after the group broke");
+    comm.close();
+    stays(r, region, "after the leader's close");
+    region.close();
+    LiveRank.works("S8", r.comm());
+  }
+
+  private static void stays(LiveRank r, SharedRegion region, String when) {
+    try (CommBuffer other = r.comm().allocate(DataType.UINT8, 500_000)) {
+      other.hostData().segment().fill((byte) 9);
+      r.comm().barrier();
+      if (region.phase() == Phase.FENCED) {
+        byte last = region.data().segment().get(ValueLayout.JAVA_BYTE, 499_999);
+        Expect.equal("S8", "the last byte " + when, last, (byte) 7);
+      }
+      r.comm().barrier();
+    }
+  }
+
+  /// The ranks disagree, so none of them gets a region.
+  @Rule("S8")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void createRegion_fails_givesItsMemoryBack(LiveRank r) {
+    for (int round = 0; round < 6; round++) {
+      try (Communicator comm = r.comm().duplicate()) {
+        SharedMemoryProvider shared = comm.sharedMemory();
+        Expect.thrown(
+            "M8",
+            MismatchedCallException.class,
+            "a region of one rank alone",
+            () -> {
+              if (shared.isLeader()) {
+                shared.createRegion(DataType.UINT8, 3_000_000);
+              } else {
+                shared.splitLocal().barrier();
+              }
+            });
+      }
+    }
+    SharedRegion region = r.comm().sharedMemory().createRegion(DataType.UINT8, 3_000_000);
+    region.fence();
+    region.close();
     LiveRank.works("S8", r.comm());
   }
 

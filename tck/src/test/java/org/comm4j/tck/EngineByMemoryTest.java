@@ -11,9 +11,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
@@ -84,6 +86,32 @@ class EngineByMemoryTest extends CommunicatorContract {
         .hasMessage("no space");
   }
 
+  @Test
+  @Timeout(60)
+  void memory_cannotBeMapped_isSaidToAllAndNothingIsLost() throws Exception {
+    AtomicBoolean full = new AtomicBoolean();
+    eachRank(
+        (rank, memory) -> rank == 0 ? new Unmappable(memory, full) : memory,
+        world -> {
+          boolean leader = world.rank() == 0;
+          world.sharedMemory().splitLocal().barrier();
+          full.set(true);
+          for (int i = 0; i < 6; i++) {
+            assertThatThrownBy(() -> world.sharedMemory().createRegion(DataType.INT8, 3_000_000))
+                .isInstanceOf(TransportFailedException.class);
+            if (leader) {
+              assertThatThrownBy(() -> world.allocate(DataType.INT8, 3_000_000))
+                  .hasMessage("no mapping");
+            }
+          }
+          world.run(new Collective.Barrier());
+          full.set(false);
+          world.run(new Collective.Barrier());
+          world.sharedMemory().createRegion(DataType.INT8, 3_000_000).close();
+          world.allocate(DataType.INT8, 3_000_000).close();
+        });
+  }
+
   private static boolean hasLane(EngineCommunicator comm) {
     return comm.explain(new Collective.Barrier()).algorithm().usesPeerMemory();
   }
@@ -127,7 +155,48 @@ class EngineByMemoryTest extends CommunicatorContract {
   }
 
   /// Has no memory behind its first bytes: 256 KiB are enough for the flags and one lane.
-  private record Full(PeerMemory inner, long bytes) implements PeerMemory {
+  private static final class Full extends Passing {
+    private final long bytes;
+
+    Full(PeerMemory inner, long bytes) {
+      super(inner);
+      this.bytes = bytes;
+    }
+
+    @Override
+    public void reserve(long offset, long count) {
+      if (offset > bytes) {
+        throw new TransportFailedException("no space", null);
+      }
+      super.reserve(offset, count);
+    }
+  }
+
+  /// Maps nothing for a while.
+  private static final class Unmappable extends Passing {
+    private final AtomicBoolean now;
+
+    Unmappable(PeerMemory inner, AtomicBoolean now) {
+      super(inner);
+      this.now = now;
+    }
+
+    @Override
+    public Extent map(long offset, long bytes) {
+      if (now.get()) {
+        throw new TransportFailedException("no mapping", null);
+      }
+      return super.map(offset, bytes);
+    }
+  }
+
+  private static class Passing implements PeerMemory {
+    private final PeerMemory inner;
+
+    Passing(PeerMemory inner) {
+      this.inner = inner;
+    }
+
     @Override
     public long windowBytes() {
       return inner.windowBytes();
@@ -139,11 +208,8 @@ class EngineByMemoryTest extends CommunicatorContract {
     }
 
     @Override
-    public void reserve(long offset, long count) {
-      if (offset > bytes) {
-        throw new TransportFailedException("no space", null);
-      }
-      inner.reserve(offset, count);
+    public void reserve(long offset, long bytes) {
+      inner.reserve(offset, bytes);
     }
 
     @Override

@@ -198,8 +198,20 @@ final class Engine {
     return null;
   }
 
-  /// Gives memory back that was still in use when its time was over, where it is no more.
+  /// Gives memory back now, or once it is no longer in use.
+  ///
+  /// @param attempt returns whether it could
+  void giveBack(BooleanSupplier attempt) {
+    overdue.add(attempt);
+    giveBack();
+  }
+
+  /// Gives memory back that was still in use before.
   void giveBack() {
+    if (closed || overdue.isEmpty()) {
+      return;
+    }
+    advance();
     overdue.removeIf(attempt -> {
       try {
         return attempt.getAsBoolean();
@@ -220,6 +232,11 @@ final class Engine {
   /// A payload that cost credit was consumed or dropped.
   void owe(int worldPeer, long payloadBytes) {
     link(worldPeer).owe(header, Frame.cost(payloadBytes));
+  }
+
+  /// Whether a rank has failed or left.
+  boolean isGone(int worldRank) {
+    return session.news().hasFailed(worldRank);
   }
 
   /// Runs an action soon, on the progress thread, without the lock.
@@ -317,7 +334,7 @@ final class Engine {
   }
 
   private boolean isQuiet(Context context) {
-    return context.lane().isQuiet(peer -> session.news().hasFailed(context.worldRank(peer)));
+    return context.lane().isQuiet(peer -> isGone(context.worldRank(peer)));
   }
 
   /// At least as great as any flag that stands in a free lane of this rank.

@@ -373,9 +373,10 @@ public final class EngineCommunicator implements BackendCommunicator {
     return submit(new PointToPoint.Send(CommData.of(new byte[0]), destination, tag));
   }
 
-  /// Receives one.
-  Pending receiveInternal(int source, int tag) {
-    return submit(new PointToPoint.Receive(CommData.of(new byte[0]), source, tag));
+  /// Takes one if it has come, also where the communicator is broken or closed meanwhile. The
+  /// caller holds the lock.
+  boolean takeInternal(int source, int tag) {
+    return context.messages().take(source, tag);
   }
 
   /// All-gathers numbers for a purpose of the library's own.

@@ -8,7 +8,6 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.SharedRegion;
-import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
 /// A region and its life. On a group of one its memory is plain.
@@ -24,9 +23,8 @@ final class EngineRegion implements SharedRegion {
   /// Where a region that is shared lives.
   ///
   /// @param tag of the messages that say it was closed
-  /// @param range on the leader, its place in the window
-  /// @param extent on the leader, its mapping
-  record Home(int tag, Windows.@Nullable Range range, PeerMemory.@Nullable Extent extent) {}
+  /// @param part on the leader, of its window
+  record Home(int tag, Windows.@Nullable Part part) {}
 
   EngineRegion(
       EngineSharedMemory owner,
@@ -100,7 +98,8 @@ final class EngineRegion implements SharedRegion {
       try {
         owner.closed(home);
       } catch (CommException | IllegalStateException _) {
-        // the communicator is broken or closed: the memory goes with the window
+        // the communicator is broken or closed: the leader has the memory back when this rank
+        // leaves
       }
     }
   }

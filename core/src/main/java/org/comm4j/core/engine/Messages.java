@@ -90,6 +90,29 @@ final class Messages {
     return null;
   }
 
+  /// Takes a message without content, if it was sent.
+  boolean take(int source, int tag) {
+    Message message = find(source, tag);
+    if (message == null) {
+      return false;
+    }
+    unexpected.remove(message);
+    giveBack(message);
+    if (message.takeRequest()) { // for room, of which it needs none
+      grant(message);
+    }
+    return true;
+  }
+
+  void grant(Message message) {
+    context
+        .engine()
+        .control(
+            context.worldRank(message.source()),
+            Frame.word(Frame.GRANT_MESSAGE, 0, message.tag(), context.id()),
+            message.number());
+  }
+
   /// A payload, or with `request` the announcement of a message that waits to be asked for.
   ///
   /// @return whether the payload was kept
@@ -167,7 +190,7 @@ final class Messages {
   void drop() {
     unexpected.forEach(this::giveBack);
     arriving.values().forEach(this::giveBack);
-    unexpected.clear();
+    unexpected.removeIf(message -> message.tag() <= Communicator.MAX_TAG); // see take()
     arriving.clear();
     posted.clear();
   }

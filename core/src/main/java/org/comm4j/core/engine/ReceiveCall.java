@@ -65,10 +65,7 @@ final class ReceiveCall extends Call {
       moved = true;
     }
     if (from.takeRequest()) {
-      engine.control(
-          context.worldRank(from.source()),
-          Frame.word(Frame.GRANT_MESSAGE, 0, from.tag(), context.id()),
-          from.number());
+      context.messages().grant(from);
       moved = true;
     }
     finishIfWhole(from);

@@ -4,36 +4,28 @@ import java.lang.foreign.MemorySegment;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
-import org.comm4j.core.transport.PeerMemory;
 
 /// A buffer inside this rank's window: peers read it where it is.
 final class WindowBuffer implements EngineBuffer {
   private final Engine engine;
   private final Windows windows;
-  private final Windows.Range range;
-  private final PeerMemory.Extent extent;
+  private final Windows.Part part;
   private final MemorySegment segment;
   private final HostData data;
   private volatile boolean closed;
 
   private WindowBuffer(
-      Engine engine,
-      Windows windows,
-      Windows.Range range,
-      PeerMemory.Extent extent,
-      DataType type,
-      long count) {
+      Engine engine, Windows windows, Windows.Part part, DataType type, long count) {
     this.engine = engine;
     this.windows = windows;
-    this.range = range;
-    this.extent = extent;
-    this.segment = extent.segment();
+    this.part = part;
+    this.segment = part.segment();
     this.data = CommData.of(type, segment.asSlice(0, type.bytes(count)));
   }
 
   static WindowBuffer allocate(Engine engine, Windows windows, DataType type, long count) {
-    Windows.Range range = windows.take(type.bytes(count));
-    WindowBuffer buffer = new WindowBuffer(engine, windows, range, windows.map(range), type, count);
+    Windows.Part part = windows.take(type.bytes(count));
+    WindowBuffer buffer = new WindowBuffer(engine, windows, part, type, count);
     windows.add(buffer);
     return buffer;
   }
@@ -46,15 +38,15 @@ final class WindowBuffer implements EngineBuffer {
     return data;
   }
 
-  boolean contains(MemorySegment part) {
+  boolean contains(MemorySegment other) {
     long start = segment.address();
-    return part.address() >= start
-        && part.address() + part.byteSize() <= start + segment.byteSize();
+    return other.address() >= start
+        && other.address() + other.byteSize() <= start + segment.byteSize();
   }
 
   /// Where in the window a part of this buffer is.
-  long windowOffset(MemorySegment part) {
-    return range.start() + part.address() - segment.address();
+  long windowOffset(MemorySegment inside) {
+    return part.start() + inside.address() - segment.address();
   }
 
   @Override
@@ -64,7 +56,7 @@ final class WindowBuffer implements EngineBuffer {
       if (!closed) {
         engine.checkUnused(segment, data);
         release();
-        windows.giveBack(range);
+        windows.giveBack(part);
       }
     } finally {
       engine.unlock();
@@ -83,13 +75,13 @@ final class WindowBuffer implements EngineBuffer {
       return false;
     }
     release();
-    windows.giveBack(range);
+    windows.giveBack(part);
     return true;
   }
 
   /// Ends the buffer with its communicator's session.
   void release() {
-    extent.close();
+    part.extent().close();
     windows.remove(this);
     closed = true;
   }

@@ -42,20 +42,30 @@ final class Windows {
     memory.reserve(layout.staging(lane, 0), 2 * layout.stageBytes());
   }
 
-  /// Maps a part of the window that was taken, zeroed.
-  PeerMemory.Extent map(Range range) {
-    PeerMemory.Extent extent = memory.map(range.start(), range.bytes());
-    if (range.used()) {
-      extent.segment().fill((byte) 0);
-    }
-    return extent;
-  }
-
-  /// Takes a part of the window.
+  /// Takes a part of the window, zeroed.
   ///
   /// @param bytes 1 or more
   /// @throws TransportFailedException if there is no room
-  Range take(long bytes) {
+  Part take(long bytes) {
+    Range range = find(bytes);
+    try {
+      PeerMemory.Extent extent = memory.map(range.start(), range.bytes());
+      if (range.used()) {
+        extent.segment().fill((byte) 0);
+      }
+      return new Part(range, extent);
+    } catch (Throwable thrown) {
+      giveBack(range);
+      throw thrown;
+    }
+  }
+
+  void giveBack(Part part) {
+    part.extent().close();
+    giveBack(part.range());
+  }
+
+  private Range find(long bytes) {
     long rounded = (bytes + WindowLayout.PAGE_BYTES - 1) & -WindowLayout.PAGE_BYTES;
     for (Map.Entry<Long, Long> free : List.copyOf(freeExtents.entrySet())) {
       if (free.getValue() >= rounded) {
@@ -82,7 +92,7 @@ final class Windows {
     return range;
   }
 
-  void giveBack(Range range) {
+  private void giveBack(Range range) {
     long start = range.start();
     long bytes = range.bytes();
     Map.Entry<Long, Long> before = freeExtents.lowerEntry(start);
@@ -121,8 +131,19 @@ final class Windows {
     return null;
   }
 
-  /// A part of the window.
+  /// A part of the window that somebody has.
   ///
+  /// @param extent its mapping, which may be closed earlier
+  record Part(Range range, PeerMemory.Extent extent) {
+    long start() {
+      return range.start();
+    }
+
+    MemorySegment segment() {
+      return extent.segment();
+    }
+  }
+
   /// @param used whether it may hold old data
-  record Range(long start, long bytes, boolean used) {}
+  private record Range(long start, long bytes, boolean used) {}
 }
