@@ -66,7 +66,7 @@ public final class Main implements Callable<Integer> {
     return line.execute(args);
   }
 
-  private static CommandLine commandLine(Main main) {
+  static CommandLine commandLine(Main main) {
     CommandLine line =
         new CommandLine(main)
             .setCaseInsensitiveEnumValuesAllowed(true)
@@ -80,15 +80,22 @@ public final class Main implements Callable<Integer> {
   private static int onUsage(ParameterException wrong, String[] args) {
     PrintWriter err = wrong.getCommandLine().getErr();
     err.println("comm-cli: " + Sentences.ofUsage(wrong));
-    err.println(
-        "Try '%s --help'.".formatted(wrong.getCommandLine().getCommandSpec().qualifiedName()));
+    offerHelp(wrong.getCommandLine());
     err.flush();
     return ExitCode.USAGE;
   }
 
+  private static void offerHelp(CommandLine line) {
+    line.getErr().println("Try '%s --help'.".formatted(line.getCommandSpec().qualifiedName()));
+  }
+
   private int onFailure(Exception thrown, CommandLine line) {
     PrintWriter err = line.getErr();
-    err.println("comm-cli: " + Sentences.of(thrown));
+    String sentence = Sentences.of(thrown);
+    err.println("comm-cli: " + sentence);
+    if (thrown instanceof IllegalArgumentException && sentence.startsWith("-")) {
+      offerHelp(line); // it is about an option
+    }
     if (stacktrace) {
       thrown.printStackTrace(err);
     }

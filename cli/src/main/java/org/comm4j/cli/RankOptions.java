@@ -98,8 +98,7 @@ final class RankOptions implements CommandLine.IModelTransformer {
     }
     if (ranks == null) {
       throw new ParameterException(
-          command.commandLine(),
-          "Missing required option: '--ranks=N' (expected: how many ranks to start here)");
+          command.commandLine(), RANKS + ": not given (expected: how many ranks to start here)");
     }
     return Launch.of(ranks, given, new Program.MainClass(program.getName(), List.of(), all))
         .run(System.out, System.err);

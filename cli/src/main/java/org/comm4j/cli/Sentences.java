@@ -1,12 +1,16 @@
 package org.comm4j.cli;
 
+import java.util.Comparator;
+import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import picocli.CommandLine.MissingParameterException;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.TypeConversionException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /// Errors in words, for people.
@@ -24,38 +28,69 @@ final class Sentences {
   static String ofUsage(ParameterException wrong) {
     CommandSpec command = wrong.getCommandLine().getCommandSpec();
     if (wrong instanceof UnmatchedArgumentException unmatched) {
-      String first = unmatched.getUnmatched().getFirst();
-      boolean isOption = first.startsWith("-");
-      Stream<String> known =
-          isOption
-              ? command.options().stream()
-                  .filter(each -> !each.hidden())
-                  .map(OptionSpec::longestName)
-              : command.subcommands().keySet().stream();
-      String expected = known.distinct().sorted().collect(Collectors.joining(", "));
-      return "%s: unknown %s of %s (expected: %s)%s"
-          .formatted(
-              first,
-              isOption ? "option" : "argument",
-              command.qualifiedName(),
-              expected.isEmpty() ? "nothing more" : expected,
-              unmatched.getSuggestions().stream()
-                  .findFirst()
-                  .map(near -> "; did you mean " + near + "?")
-                  .orElse(""));
+      return ofUnknown(unmatched.getUnmatched().getFirst(), command);
+    }
+    if (wrong instanceof MissingParameterException missing
+        && missing.getMissing().getFirst() instanceof OptionSpec option) {
+      return "%s: not given (expected: %s)".formatted(name(option), option.paramLabel());
     }
     ArgSpec argument = wrong.getArgSpec();
     String value = wrong.getValue();
-    String expected = argument == null ? "" : expected(argument.type());
+    if (argument == null) {
+      return value == null ? of(wrong) : ofUnknown(value, command); // of the command help
+    }
+    if (argument.converters().length > 0 && wrong.getCause() instanceof TypeConversionException e) {
+      return name(argument) + ": " + of(e);
+    }
+    String expected = expected(argument.type());
     return value == null || expected.isEmpty()
         ? of(wrong)
-        : "%s: '%s' (expected: %s)"
-            .formatted(
-                argument instanceof OptionSpec option
-                    ? option.longestName()
-                    : argument.paramLabel(),
-                value,
-                expected);
+        : "%s: '%s' (expected: %s)".formatted(name(argument), value, expected);
+  }
+
+  private static String ofUnknown(String given, CommandSpec command) {
+    boolean isOption = given.startsWith("-");
+    List<String> known =
+        (isOption
+                ? command.options().stream()
+                    .filter(each -> !each.hidden())
+                    .map(OptionSpec::longestName)
+                : command.subcommands().keySet().stream())
+            .distinct()
+            .sorted()
+            .toList();
+    return "%s: unknown %s of %s (expected: %s)%s"
+        .formatted(
+            given,
+            isOption ? "option" : "argument",
+            command.qualifiedName(),
+            known.isEmpty() ? "nothing more" : String.join(", ", known),
+            known.stream()
+                .filter(each -> differences(given, each) <= Math.max(2, each.length() / 4))
+                .min(Comparator.comparingInt(each -> differences(given, each)))
+                .map(near -> "; did you mean " + near + "?")
+                .orElse(""));
+  }
+
+  /// How many letters one of the words has and the other has not, wherever they stand: few where
+  /// one is the other misspelt.
+  private static int differences(String given, String known) {
+    var missing = new StringBuilder(known);
+    int unknown = 0;
+    for (int i = 0; i < given.length(); i++) {
+      int at = missing.indexOf(given.substring(i, i + 1));
+      if (at < 0) {
+        unknown++;
+      } else {
+        missing.deleteCharAt(at);
+      }
+    }
+    return unknown + missing.length();
+  }
+
+  /// As help writes it first: `-n`, `--sizes`, `OPERATION`.
+  private static String name(ArgSpec argument) {
+    return argument instanceof OptionSpec option ? option.names()[0] : argument.paramLabel();
   }
 
   /// Empty for types whose converters say it themselves.

@@ -149,7 +149,7 @@ class BenchTest {
   @ParameterizedTest
   @CsvSource({
     "allreduces -n 2, 'allreduces', reduce_scatter",
-    "all, '-n', Missing required option",
+    "all, -n, not given",
     "all -n 2 --sizes 8Q, '8Q', 8B..64MiB",
     "all -n 2 --sizes 64MiB..8B, '64MiB..8B', 8B..64MiB*4",
     "all -n 2 --memory device, device, native",

@@ -65,8 +65,8 @@ class RunTest {
   @ParameterizedTest
   @CsvSource({
     "2, run -n 0 --backend shm -- true, -n: 0, 1 or more",
-    "2, run -n two -- true, --ranks: 'two', expected: a whole number",
-    "2, run -- true, --ranks, Missing required option",
+    "2, run -n two -- true, -n: 'two', expected: a whole number",
+    "2, run -- true, -n, not given",
     "2, run -n 2 NoSuch.java, NoSuch.java, no such file",
     "2, run -n 2 --on-failure wait -- true, --on-failure: 'wait', '(expected: stop, continue)'",
     "2, run -n 2 --grace -1 --backend shm -- true, --grace: -1, 0 or more seconds",
