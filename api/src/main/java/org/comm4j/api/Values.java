@@ -26,7 +26,7 @@ final class Values {
   static final Duration LONGEST = Duration.ofDays(36_500);
 
   private static final Pattern AMOUNT = Pattern.compile("([0-9]{1,18})(ms|s|min|m|h)");
-  private static final Pattern BARE_NUMBER = Pattern.compile("[0-9]+");
+  private static final Pattern BARE_NUMBER = Pattern.compile("0*[1-9][0-9]{0,8}");
   private static final Pattern INTEGER = Pattern.compile("-?[0-9]{1,18}");
   private static final Pattern BACKEND = Pattern.compile("[a-z][a-z0-9-]*");
   private static final Pattern HOST_AND_PORT = Pattern.compile("[^:]+:[0-9]+");

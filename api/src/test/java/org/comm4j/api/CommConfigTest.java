@@ -190,6 +190,15 @@ class CommConfigTest {
   }
 
   @ParameterizedTest
+  @ValueSource(strings = {"0", "00", "99999999999999999999"})
+  void timeout_withoutUnitAndNoTimeWithOne_suggestsNone(String text) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> CommConfig.fromEnvironment(Map.of("COMM_TIMEOUT", text)))
+        .withMessageContaining("'" + text + "' (expected: a positive time")
+        .withMessageNotContaining("unit");
+  }
+
+  @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
