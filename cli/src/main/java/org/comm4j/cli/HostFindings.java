@@ -103,7 +103,12 @@ final class HostFindings {
       if (!Files.isWritable(sharedMemory)) {
         findings.add(
             Finding.problem(
-                HOST, item, size, "expected: writable; as root: chmod 1777 " + sharedMemory));
+                HOST,
+                item,
+                size,
+                "expected: writable; as root: %s %s"
+                    .formatted(
+                        store.isReadOnly() ? "mount -o remount,rw" : "chmod 1777", sharedMemory)));
       } else if (free < LITTLE_SHARED_MEMORY) {
         findings.add(
             Finding.note(

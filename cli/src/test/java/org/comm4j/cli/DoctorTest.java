@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -8,8 +9,11 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.comm4j.api.CommConfig;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 class DoctorTest {
@@ -98,6 +102,23 @@ class DoctorTest {
         .extracting(Finding::item)
         .contains(folder.resolve("shm").toString(), "ulimit -n");
     assertThat(findings).extracting(Finding::value).contains("unlimited", "8.0 MiB", "256");
+  }
+
+  /// Permissions are no remedy where the mount is read-only.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void hostFindings_sharedMemoryReadOnly_mountsItAnew(@TempDir Path folder) throws IOException {
+    Optional<Path> readOnly =
+        Files.readAllLines(Path.of("/proc/self/mounts")).stream()
+            .map(line -> line.split(" ", -1))
+            .filter(mount -> mount[3].matches("ro(,.*)?"))
+            .map(mount -> Path.of(mount[1]))
+            .filter(path -> Files.isDirectory(path) && !Files.isWritable(path))
+            .findFirst();
+    assumeThat(readOnly).as("something is mounted read-only").isPresent();
+    assertThat(new HostFindings(readOnly.orElseThrow(), folder.resolve("limits")).all())
+        .extracting(Finding::note)
+        .contains("expected: writable; as root: mount -o remount,rw " + readOnly.orElseThrow());
   }
 
   private static Doctor doctor(Map<String, String> environment) {

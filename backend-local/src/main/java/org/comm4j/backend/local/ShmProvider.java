@@ -1,6 +1,7 @@
 package org.comm4j.backend.local;
 
 import java.io.IOException;
+import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Set;
@@ -70,17 +71,28 @@ public final class ShmProvider implements BackendProvider {
           "it needs Linux, this is " + System.getProperty("os.name"),
           "use backend 'local', whose ranks are threads, or one that reaches other hosts");
     }
-    if (!Files.isDirectory(ROOT) || !Files.isWritable(ROOT)) {
+    return availability(ROOT, config);
+  }
+
+  static Availability availability(Path root, CommConfig config) {
+    if (!Files.isDirectory(root)) {
       return Availability.unavailable(
-          ROOT + " is not there or can't be written",
-          "mount a tmpfs there that this user can write to");
+          root + " is not there", "as root: mount -m -t tmpfs tmpfs " + root);
     }
     try {
       WindowOption.SHM.bytes(config);
-      long free = Files.getFileStore(ROOT).getUsableSpace();
+      FileStore store = Files.getFileStore(root);
+      if (!Files.isWritable(root)) {
+        return store.isReadOnly()
+            ? Availability.unavailable(
+                root + " is mounted read-only", "as root: mount -o remount,rw " + root)
+            : Availability.unavailable(
+                root + " can't be written to by this user", "as root: chmod 1777 " + root);
+      }
+      long free = store.getUsableSpace();
       if (free < LEAST_FREE_BYTES) {
         return Availability.unavailable(
-            "%s has %d bytes free (expected: at least %d)".formatted(ROOT, free, LEAST_FREE_BYTES),
+            "%s has %d bytes free (expected: at least %d)".formatted(root, free, LEAST_FREE_BYTES),
             "free space there or make it larger (with Docker --shm-size)");
       }
       return Availability.ready();
@@ -89,7 +101,7 @@ public final class ShmProvider implements BackendProvider {
           String.valueOf(e.getMessage()), "correct " + WindowOption.SHM.variable());
     } catch (IOException e) {
       return Availability.unavailable(
-          "%s can't be looked at: %s".formatted(ROOT, e), "see what it is with df " + ROOT);
+          "%s can't be looked at: %s".formatted(root, e), "see what it is with df " + root);
     }
   }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -18,6 +19,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Availability;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -41,6 +43,15 @@ class LocalProviderTest {
             Availability.unavailable(
                 "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
                 "correct COMM_LOCAL_WINDOW"));
+  }
+
+  @Test
+  void availability_noSharedMemory_saysHowToGetIt(@TempDir Path folder) {
+    assertThat(ShmProvider.availability(folder.resolve("none"), CONFIG))
+        .isEqualTo(
+            Availability.unavailable(
+                folder.resolve("none") + " is not there",
+                "as root: mount -m -t tmpfs tmpfs " + folder.resolve("none")));
   }
 
   /// Also the one of the backend that is not used.
