@@ -160,9 +160,9 @@ final class ThreadLaunch {
               : ends.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
       if (end == null) {
         err.println(
-            "comm-cli: %d rank(s) still run %s s after the failure; their JVM ends now"
+            "comm-cli: ranks %s still run %s s after the failure; their JVM ends now"
                 .formatted(
-                    open,
+                    running.keySet(),
                     BigDecimal.valueOf(launch.graceSeconds())
                         .stripTrailingZeros()
                         .toPlainString()));

@@ -3,12 +3,15 @@ package org.comm4j.cli;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.TreeMap;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.Topology;
 
 /// What each rank of [ShowTopology] runs: rank 0 prints.
 final class TopologyProgram {
+  private static final int SHOWN_ID_LETTERS = 8;
+
   private TopologyProgram() {}
 
   /// Joins, and prints where the ranks are.
@@ -29,7 +32,7 @@ final class TopologyProgram {
     Topology topology = communicator.topology();
     Listing listing = new Listing("host", "id", "leader", "ranks");
     for (Topology.Host host : topology.hosts()) {
-      listing.row(host.name(), host.id(), host.leader(), host.ranks());
+      listing.row(host.name(), shown(host.id(), format), host.leader(), host.ranks());
     }
     listing.print(format, out);
     if (format != Listing.Format.TABLE) {
@@ -42,11 +45,22 @@ final class TopologyProgram {
         communicator.size() == 1 ? "" : "s",
         communicator.backend(),
         topology.isHomogeneous() ? "as many on each host" : "not as many on each host");
-    topology.scheduler().ifPresent(scheduler -> out.println("started by " + scheduler));
+    topology
+        .scheduler()
+        .filter(scheduler -> !scheduler.equals(CommConfig.NO_LAUNCHER))
+        .ifPresent(scheduler -> out.println("started by " + scheduler));
     new TreeMap<>(topology.libraries())
         .forEach((library, version) -> out.println(library + " " + version));
     for (int rank = 0; rank < topology.peerAccess().size(); rank++) {
       out.println("rank %d's device reaches %s".formatted(rank, topology.peerAccess().get(rank)));
     }
+  }
+
+  /// Enough for people to tell hosts apart, containers and users of one machine too, whose ids
+  /// begin alike; programs get all of it.
+  private static String shown(String id, Listing.Format format) {
+    return format == Listing.Format.TABLE && id.length() > 2 * SHOWN_ID_LETTERS
+        ? "%s…%08x".formatted(id.substring(0, SHOWN_ID_LETTERS), id.hashCode())
+        : id;
   }
 }

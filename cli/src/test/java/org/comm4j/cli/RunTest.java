@@ -248,17 +248,28 @@ class RunTest {
   }
 
   @Test
+  void topology_table_isShortAndSaysWhatIsKnown() throws Exception {
+    var done = Launches.run("topology", "-n", "2", "--backend", "local");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines()).allMatch(line -> line.length() < 80);
+    assertThat(done.out()).contains("…").doesNotContain("started by none");
+    done = Launches.run("topology", "-n", "2", "--backend", "local", "--format", "json");
+    assertThat(done.out()).contains("\"id\"").doesNotContain("…");
+  }
+
+  @Test
   void run_rankThatDoesNotEnd_isGivenItsGrace(@TempDir Path folder) throws Exception {
     var done =
         runSource(
             folder,
             "local",
-            2,
+            3,
             "if (comm.rank() == 1) throw new IllegalStateException(); new java.util.concurrent.CountDownLatch(1).await();",
             "--grace",
             "0.5");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
-    assertThat(done.err()).contains("comm-cli: 1 rank(s) still run 0.5 s after the failure");
+    assertThat(done.err())
+        .contains("comm-cli: ranks [0, 2] still run 0.5 s after the failure; their JVM ends now");
   }
 
   /// Runs a program of one communicator, `comm`.
