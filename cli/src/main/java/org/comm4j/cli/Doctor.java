@@ -7,10 +7,12 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
@@ -85,6 +87,8 @@ final class Doctor implements Callable<Integer> {
     findings.addAll(host.all());
     backends(config, findings);
     findings.add(groupOfOne());
+    Set<String> told = new HashSet<>(); // one mistake is one problem
+    findings.removeIf(each -> each.status() == Finding.Status.PROBLEM && !told.add(each.note()));
     return findings;
   }
 
