@@ -74,6 +74,7 @@ class WallsTest {
           "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
+          "org.comm4j.backend.local.StreamingCopy",
           // Take what is asked of a run of tests: a seed, one check, the long form.
           "org.comm4j.tck.CallPlan",
           "org.comm4j.tck.CommunicatorContract",
