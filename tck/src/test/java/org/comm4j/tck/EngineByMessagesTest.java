@@ -7,7 +7,9 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -82,6 +84,71 @@ class EngineByMessagesTest extends CommunicatorContract {
           ThreadChecks.async(Thread.ofVirtual(), () -> receive(group.communicator(0)).await());
       assertThatThrownBy(() -> waiting.get(30, TimeUnit.SECONDS))
           .hasCauseInstanceOf(CollectiveTimeoutException.class);
+    }
+  }
+
+  /// One thread waits in a transport that wakes it only when told to, and another one takes in what
+  /// it waits for.
+  @Test
+  @Timeout(60)
+  void call_endedByAnotherThread_wakesItsOwn() throws Exception {
+    AtomicBoolean tired = new AtomicBoolean();
+    CountDownLatch asleep = new CountDownLatch(1);
+    UnaryOperator<Transport> sleepy =
+        inner -> inner.rank() == 0 ? new Sleepy(inner, tired, asleep) : inner;
+    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+      Communicator here = group.communicator(0);
+      Communicator there = group.communicator(1);
+      CompletableFuture<Communicator> copying = CompletableFuture.supplyAsync(there::duplicate);
+      try (Communicator copyHere = here.duplicate();
+          Communicator copyThere = copying.get(30, TimeUnit.SECONDS)) {
+        tired.set(true);
+        int[] got = new int[1];
+        CompletableFuture<Void> waiting =
+            ThreadChecks.async(Thread.ofPlatform(), () -> copyHere.receive(CommData.of(got), 1, 1));
+        assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+        CompletableFuture<Void> sending =
+            ThreadChecks.async(
+                Thread.ofPlatform(),
+                () -> {
+                  copyThere.send(CommData.of(5), 0, 1);
+                  there.barrier();
+                });
+        here.barrier();
+        sending.get(30, TimeUnit.SECONDS);
+        waiting.get(30, TimeUnit.SECONDS);
+        assertThat(got).containsExactly(5);
+      }
+    }
+  }
+
+  /// Sleeps once, when told to, until this rank wakes it.
+  private static final class Sleepy extends BrokenWire {
+    private final AtomicBoolean tired;
+    private final CountDownLatch asleep;
+    private final Semaphore bell = new Semaphore(0);
+
+    Sleepy(Transport inner, AtomicBoolean tired, CountDownLatch asleep) {
+      super(inner);
+      this.tired = tired;
+      this.asleep = asleep;
+    }
+
+    @Override
+    public void park(long nanos) {
+      if (tired.compareAndSet(true, false)) {
+        bell.drainPermits();
+        asleep.countDown();
+        bell.acquireUninterruptibly();
+      } else {
+        super.park(nanos);
+      }
+    }
+
+    @Override
+    public void wakeUp() {
+      bell.release();
+      super.wakeUp();
     }
   }
 

@@ -156,6 +156,7 @@ abstract class Call implements Pending {
     done = true;
     context.ended(this);
     java.util.concurrent.locks.LockSupport.unpark(waiter);
+    engine.wake(this);
     if (!actions.isEmpty()) {
       actions.forEach(engine::later);
       actions.clear();

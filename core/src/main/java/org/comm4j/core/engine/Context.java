@@ -347,6 +347,9 @@ final class Context {
             : call.accept(peer, number, what, count, detail, payload))) {
       return false;
     }
+    if (call != null) {
+      engine.wake(call); // its thread alone may take it
+    }
     Early waiting =
         early.computeIfAbsent(
             new Early.Key(peer, sequence, number), _ -> new Early(what, count, detail));

@@ -62,6 +62,7 @@ final class Engine {
   private final boolean oversubscribed;
   private final ReentrantLock lock = new ReentrantLock();
   private final AtomicBoolean parked = new AtomicBoolean();
+  private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
   private final MemorySegment header = MemorySegment.ofArray(new long[Transport.HEADER_BYTES / 8]);
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
@@ -636,15 +637,19 @@ final class Engine {
     } else if (idleNs < YIELD_NS) {
       Thread.yield();
     } else if (parked.compareAndSet(false, true)) {
-      park();
+      park(call);
     } else {
       LockSupport.parkNanos(100_000);
     }
   }
 
-  private void park() {
+  /// @param call what the thread waits for; null for the progress thread
+  private void park(@Nullable Call call) {
+    parkedFor = call;
     try {
-      transport.park(PARK_NS);
+      if (call == null || !call.hasEnded()) { // else nobody may have seen who is parked
+        transport.park(PARK_NS);
+      }
     } catch (Throwable thrown) {
       lock.lock();
       try {
@@ -653,7 +658,16 @@ final class Engine {
         lock.unlock();
       }
     } finally {
+      parkedFor = null;
       parked.set(false);
+    }
+  }
+
+  /// A thread that does not wait for this call has ended it, or has got something for it: what came
+  /// for the call's own thread did not wake that one.
+  void wake(Call call) {
+    if (parkedFor == call) {
+      transport.wakeUp();
     }
   }
 
@@ -723,7 +737,7 @@ final class Engine {
       if (isIdle()) {
         LockSupport.parkNanos(this, SLEEP_NS);
       } else if (now - movedNs > SPIN_NS && parked.compareAndSet(false, true)) {
-        park();
+        park(null);
       } else if (!moved) {
         Thread.yield();
       }

@@ -158,6 +158,9 @@ final class Messages {
       return true;
     }
     message.keep(payload, credited);
+    if (receiver != null) {
+      context.engine().wake(receiver); // its thread alone may take it
+    }
     return false;
   }
 
