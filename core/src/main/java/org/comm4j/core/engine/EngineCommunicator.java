@@ -53,7 +53,7 @@ import org.jspecify.annotations.Nullable;
 /// The communicator of every wire backend: turns calls into plans and lets the engine run them.
 public final class EngineCommunicator implements BackendCommunicator {
   private static final int MOST_PLANS = 64;
-  private static final int MOST_ATTEMPTS = 8; // to get a lane that no other thread takes first
+  private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
   private static final Thread SOME_OTHER_THREAD = new Thread();
   private static final long CLOSE_NS = 800_000_000L; // with what the API waits it stays below 2 s
 
@@ -61,7 +61,8 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final Engine engine;
   private final Context context;
   private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
-  private @Nullable CollectiveCall lastWaited; // the same
+  private @Nullable CollectiveCall
+      lastWaited; // the caller's, of which the API admits one at a time
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
@@ -509,7 +510,8 @@ public final class EngineCommunicator implements BackendCommunicator {
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
       if (lanes == 0) {
-        break;
+        tellOfNoLane();
+        return;
       }
       long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
       int lane = pick(lanes, attempt == 0 ? 0 : context.id() + attempt);
@@ -547,6 +549,10 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       latest = Arrays.stream(all).map(Proposal::of).toList();
     }
+    // others were always faster; nobody can do anything about that, so it goes by messages silently
+  }
+
+  private void tellOfNoLane() {
     engine.lock();
     try {
       engine.tellOfNoLane(name());
