@@ -17,10 +17,8 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
 import java.util.zip.GZIPInputStream;
-import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
-import org.comm4j.api.Reduction;
 
 /// Learns to read handwritten digits, on all ranks together (data-parallel softmax regression).
 ///
@@ -29,7 +27,7 @@ import org.comm4j.api.Reduction;
 /// Every rank has the same weights and a share of the images. In each step it computes the gradient
 /// of its share, [Communicator#allReduce(float[], org.comm4j.api.ReduceOp)] adds up the gradients,
 /// and every rank takes the same step: no weights are ever sent. Since the ranks get the same bits
-/// their weights stay equal, which the checksums show. With ordered reduction they are equal on
+/// their weights stay equal, which the checksums show. With `--reduction ordered` they are equal on
 /// every backend too. Another number of ranks adds up in another order and may end with other bits.
 public final class DigitsTraining {
   private static final int STEPS = 200;
@@ -52,11 +50,7 @@ public final class DigitsTraining {
   record Result(double accuracy, String checksum) {}
 
   public static void main(String[] args) {
-    var config =
-        CommConfig.fromEnvironment(System.getenv()).toBuilder()
-            .reduction(Reduction.ORDERED)
-            .build();
-    try (Communicator comm = Communicators.open(config)) {
+    try (Communicator comm = Communicators.open()) {
       train(comm);
     }
   }

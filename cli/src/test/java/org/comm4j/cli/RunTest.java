@@ -272,6 +272,19 @@ class RunTest {
         .contains("comm-cli: ranks [0, 2] still run 0.5 s after the failure; their JVM ends now");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "local"})
+  void run_training_ranksAgreeOnTheWeights(String backend) throws Exception {
+    Path training = Path.of("..", "examples", "DigitsTraining.java");
+    var done = Launches.run("run", "-n", "4", "--backend", backend, training.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(0);
+    assertThat(done.out()).containsPattern("\\[0\\] accuracy 9\\d\\.\\d");
+    List<String> checksums =
+        done.out().lines().filter(line -> line.contains("] checksum ")).toList();
+    assertThat(checksums).hasSize(4);
+    assertThat(checksums.stream().map(line -> line.substring(4)).distinct()).hasSize(1);
+  }
+
   /// Runs a program of one communicator, `comm`.
   private static Commands.Done runSource(
       Path folder, String backend, int size, String body, String... options) throws Exception {
