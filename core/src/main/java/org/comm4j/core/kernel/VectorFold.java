@@ -14,10 +14,10 @@ import java.util.Arrays;
 /// segments whose profile, being the copy's own, tells the compiler which classes these are.
 ///
 /// Until it is compiled, a vector loop is a thousand times slower, and it takes some thousand calls
-/// to be compiled. So [WarmUp] calls a new copy, beside the program and on memory of its own, and
-/// the copy takes over once it is fast. Where it never is (no vector instructions, no optimizing
-/// compiler), the way through tiles stays. Which way an element goes makes no difference to its
-/// bits.
+/// to be compiled. So [WarmUp] calls a copy that is used often, beside the program and on memory of
+/// its own, and the copy takes over once it is fast. Where it never is (no vector instructions, no
+/// optimizing compiler), the way through tiles stays. Which way an element goes makes no difference
+/// to its bits.
 final class VectorFold {
   private static final class Copy {
     final Class<?> a;
@@ -135,16 +135,8 @@ final class VectorFold {
     }
     copy.warming = true;
     MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
-    WarmUp.start(
-        copy.loop::apply, WarmUp.BYTES, copy.a, copy.b, copy.out, array, () -> copy.fast = true);
     int tail = vectorBytes - carrier.bytes();
-    WarmUp.start(
-        copy.loop::applyMasked,
-        tail,
-        copy.a,
-        copy.b,
-        copy.out,
-        array,
-        () -> copy.maskedFast = true);
+    WarmUp.start(copy.loop, 0, copy.a, copy.b, copy.out, array, () -> copy.fast = true);
+    WarmUp.start(copy.loop, tail, copy.a, copy.b, copy.out, array, () -> copy.maskedFast = true);
   }
 }

@@ -39,27 +39,16 @@ final class WarmUp {
 
   private WarmUp() {}
 
-  /// A method of [VectorLoop].
-  interface Apply {
-    void apply(
-        MemorySegment a,
-        long aOffset,
-        MemorySegment b,
-        long bOffset,
-        MemorySegment out,
-        long outOffset,
-        int bytes);
-  }
-
   /// Starts to warm up a loop.
   ///
-  /// @param bytes that it combines in each call, at most [#BYTES]
+  /// @param maskedBytes how many bytes its masked form combines in each call, or 0 for the other
+  ///   form, with [#BYTES]
   /// @param a class of the segments that the loop will be called with
   /// @param array [#BYTES] of an array of the loop's primitive
   /// @param whenFast called if the loop is fast; not called if it does not become so
   static void start(
-      Apply loop,
-      int bytes,
+      VectorLoop loop,
+      int maskedBytes,
       Class<?> a,
       Class<?> b,
       Class<?> out,
@@ -69,19 +58,23 @@ final class WarmUp {
       MemorySegment x = segment(a, array);
       MemorySegment y = segment(b, array);
       MemorySegment z = segment(out, array);
-      if (x != null && y != null && z != null && isFast(loop, bytes, x, y, z)) {
+      if (x != null && y != null && z != null && isFast(loop, maskedBytes, x, y, z)) {
         whenFast.run();
       }
     });
   }
 
   private static boolean isFast(
-      Apply loop, int bytes, MemorySegment a, MemorySegment b, MemorySegment out) {
+      VectorLoop loop, int maskedBytes, MemorySegment a, MemorySegment b, MemorySegment out) {
     long begin = System.nanoTime();
     int fast = 0;
     while (fast < FAST_CALLS) {
       long start = System.nanoTime();
-      loop.apply(a, 0, b, 0, out, 0, bytes);
+      if (maskedBytes > 0) {
+        loop.applyMasked(a, 0, b, 0, out, 0, maskedBytes);
+      } else {
+        loop.apply(a, 0, b, 0, out, 0, BYTES);
+      }
       long end = System.nanoTime();
       fast = end - start < FAST_NS ? fast + 1 : 0;
       if (end - begin > MOST_NS) {
