@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Timeout;
 class CheckedCommunicatorTest {
   private final FakeCommunicator backend = new FakeCommunicator(1, 4, "fake-net");
   private final AtomicInteger ended = new AtomicInteger();
+  private final CountDownLatch collected = new CountDownLatch(1);
   private final LaunchScope scope = new LaunchScope(ended::incrementAndGet);
   private final Communicator comm = new CheckedCommunicator(backend, scope, CallListeners.NONE);
 
@@ -443,7 +444,7 @@ class CheckedCommunicatorTest {
       makeAndDrop(dropped);
       for (int i = 0; i < 200 && ended.get() == 0; i++) {
         System.gc();
-        Thread.sleep(20);
+        collected.await(20, TimeUnit.MILLISECONDS);
       }
     } finally {
       logger.removeHandler(handler);
@@ -455,7 +456,11 @@ class CheckedCommunicatorTest {
   }
 
   private void makeAndDrop(FakeCommunicator dropped) {
-    var own = new LaunchScope(ended::incrementAndGet);
+    var own =
+        new LaunchScope(() -> {
+          ended.incrementAndGet();
+          collected.countDown();
+        });
     new CheckedCommunicator(dropped, own, CallListeners.NONE).run(new Collective.Barrier());
   }
 
