@@ -28,7 +28,8 @@ record WindowLayout(long windowBytes, long stageBytes) {
   static final long FLAG_BYTES = (long) LANES * LANE_FLAG_BYTES;
   static final long PAGE_BYTES = 4096;
 
-  // The largest stage: more would not be faster, since two of them should stay in a core's cache.
+  // The largest area: both together are more than the cache that a peer's core has for itself, so
+  // that its lines have left that when a place is used again (Lane.putStaged).
   private static final long MOST_STAGE_BYTES = 1L << 20;
   private static final long LEAST_STAGE_BYTES = PAGE_BYTES;
 
