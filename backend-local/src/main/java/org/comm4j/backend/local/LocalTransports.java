@@ -31,7 +31,7 @@ final class LocalTransports {
         var layout = new BlockLayout(ranks, BlockLayout.roundUp(bytes, BlockLayout.PAGE_BYTES));
         var memories = ThreadMemory.group(layout, calls.get());
         if (memories.isPresent()) {
-          return group(layout, memories.get(), maxSleepNanos);
+          return group(layout, memories.get(), calls, maxSleepNanos);
         }
         if (bytes <= MIN_WINDOW_BYTES) {
           break;
@@ -39,16 +39,20 @@ final class LocalTransports {
       }
     }
     var layout = new BlockLayout(ranks, BlockLayout.roundUp(windowBytes, BlockLayout.PAGE_BYTES));
-    return group(layout, files(layout), maxSleepNanos);
+    return group(layout, files(layout), calls, maxSleepNanos);
   }
 
   private static List<SharedMemoryTransport> group(
-      BlockLayout layout, List<? extends RankMemory> memories, long maxSleepNanos) {
+      BlockLayout layout,
+      List<? extends RankMemory> memories,
+      Optional<NativeCalls> calls,
+      long maxSleepNanos) {
     var doorbell = new ThreadDoorbell(layout.ranks());
+    var fence = SleepFence.ofThisProcess(calls);
     var group = new ArrayList<SharedMemoryTransport>();
     for (int rank = 0; rank < layout.ranks(); rank++) {
       var memory = memories.get(rank);
-      group.add(new SharedMemoryTransport(rank, layout, memory, doorbell, maxSleepNanos));
+      group.add(new SharedMemoryTransport(rank, layout, memory, doorbell, fence, maxSleepNanos));
     }
     return group;
   }

@@ -23,6 +23,8 @@ final class NativeCalls {
   private static final int EINTR = 4;
   private static final int FUTEX_WAIT = 0;
   private static final int FUTEX_WAKE = 1;
+  private static final int MEMBARRIER_GLOBAL_EXPEDITED = 1 << 1;
+  private static final int MEMBARRIER_REGISTER_GLOBAL_EXPEDITED = 1 << 2;
   private static final int O_RDWR = 2;
   private static final int O_CLOEXEC = 0x80000;
   private static final int PROT_READ_WRITE = 3;
@@ -31,7 +33,9 @@ final class NativeCalls {
   private static final int MADV_HUGEPAGE = 14;
 
   private final long futexNumber;
+  private final long membarrierNumber;
   private final MethodHandle syscall;
+  private final MethodHandle membarrier;
   private final MethodHandle open;
   private final MethodHandle close;
   private final MethodHandle fallocate;
@@ -40,14 +44,20 @@ final class NativeCalls {
   private final MethodHandle madvise;
   private final MethodHandle mprotect;
 
-  private NativeCalls(long futexNumber) {
+  private NativeCalls(long futexNumber, long membarrierNumber) {
     this.futexNumber = futexNumber;
+    this.membarrierNumber = membarrierNumber;
     var firstVariadic = Linker.Option.firstVariadicArg(1);
     syscall =
         find(
             "syscall",
             FunctionDescriptor.of(
                 JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_INT, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT),
+            firstVariadic);
+    membarrier =
+        find(
+            "syscall",
+            FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT),
             firstVariadic);
     open =
         find(
@@ -74,18 +84,14 @@ final class NativeCalls {
         || !System.getProperty("os.name").equals("Linux")) {
       return Optional.empty();
     }
-    long futexNumber =
-        switch (System.getProperty("os.arch")) {
-          case "amd64" -> 202;
-          case "aarch64", "riscv64" -> 98;
-          default -> -1;
-        };
-    if (futexNumber < 0) {
-      return Optional.empty();
-    }
     try {
-      var calls = new NativeCalls(futexNumber);
-      return calls.hasFutex() ? Optional.of(calls) : Optional.empty();
+      var calls =
+          switch (System.getProperty("os.arch")) {
+            case "amd64" -> new NativeCalls(202, 324);
+            case "aarch64", "riscv64" -> new NativeCalls(98, 283);
+            default -> null;
+          };
+      return Optional.ofNullable(calls).filter(NativeCalls::hasFutex);
     } catch (IllegalStateException | UnsupportedOperationException absent) {
       return Optional.empty();
     }
@@ -104,6 +110,20 @@ final class NativeCalls {
   /// Wakes whoever waits on the word.
   void futexWake(MemorySegment word) {
     futex(word, FUTEX_WAKE, Integer.MAX_VALUE, MemorySegment.NULL);
+  }
+
+  /// Takes part, as a process, in the barriers of others.
+  ///
+  /// @return whether it does; if so, [#barrier] works too
+  boolean joinBarriers() {
+    return membarrier(MEMBARRIER_REGISTER_GLOBAL_EXPEDITED) == 0
+        && membarrier(MEMBARRIER_GLOBAL_EXPEDITED) == 0;
+  }
+
+  /// A full fence on every processor that runs a thread of a process that has joined: whatever such
+  /// a thread stored before it loaded something that is older than this call, can be seen after it.
+  void barrier() {
+    membarrier(MEMBARRIER_GLOBAL_EXPEDITED);
   }
 
   /// Opens an existing file for reading and writing.
@@ -202,6 +222,14 @@ final class NativeCalls {
     try {
       return (long)
           syscall.invokeExact(futexNumber, word, operation, value, time, MemorySegment.NULL, 0);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
+  }
+
+  private long membarrier(int command) {
+    try {
+      return (long) membarrier.invokeExact(membarrierNumber, command, 0, 0);
     } catch (Throwable e) {
       throw failed(e);
     }

@@ -26,12 +26,12 @@ import org.jspecify.annotations.Nullable;
 /// found with one transfer of a cache line.
 ///
 /// **Sleeping.** A rank that is about to sleep says so in its block (1), and whoever has stored
-/// something for it looks there afterwards; full fences lie between store and look on both sides,
-/// so that one of them sees the other. Since this class can't know for which flags in the windows
-/// the engine waits, [#park] only announces the sleep at first and returns; the engine looks at
-/// everything once more and parks again, and only that call sleeps. Who wakes a sleeper clears the
-/// word, so that a burst makes one system call. There is no spinning here: the engine parks when it
-/// has looked often enough that the 20 µs of a wake-up don't matter.
+/// something for it looks there afterwards; fences lie between store and look on both sides
+/// ([SleepFence]), so that one of them sees the other. Since this class can't know for which flags
+/// in the windows the engine waits, [#park] only announces the sleep at first and returns; the
+/// engine looks at everything once more and parks again, and only that call sleeps. Who wakes a
+/// sleeper clears the word, so that a burst makes one system call. There is no spinning here: the
+/// engine parks when it has looked often enough that the 20 µs of a wake-up don't matter.
 ///
 /// **Threads.** One thread at a time offers, polls, or maps; another one may park meanwhile.
 final class SharedMemoryTransport implements Transport, PeerMemory {
@@ -48,6 +48,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   private final BlockLayout layout;
   private final RankMemory memory;
   private final Doorbell doorbell;
+  private final SleepFence fence;
   private final long maxSleepNanos;
   private final MemorySegment[] blocks;
   private final MemorySegment[] windows;
@@ -67,13 +68,20 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   /// @param memory closed with this transport
   /// @param doorbell of the same kind on all ranks
+  /// @param fence of the same kind on all ranks
   /// @param maxSleepNanos usually [#MAX_SLEEP_NANOS]
   SharedMemoryTransport(
-      int rank, BlockLayout layout, RankMemory memory, Doorbell doorbell, long maxSleepNanos) {
+      int rank,
+      BlockLayout layout,
+      RankMemory memory,
+      Doorbell doorbell,
+      SleepFence fence,
+      long maxSleepNanos) {
     this.rank = rank;
     this.layout = layout;
     this.memory = memory;
     this.doorbell = doorbell;
+    this.fence = fence;
     this.maxSleepNanos = maxSleepNanos;
     int size = layout.ranks();
     blocks = new MemorySegment[size];
@@ -144,7 +152,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
       } else if (!announced) {
         announced = true;
         INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
-        VarHandle.fullFence();
+        fence.beforeLookingForFlags();
         return;
       } else if (!hasArrivals() && !hasNewRoom()) {
         doorbell.sleep(rank, sleepWords[rank], Math.min(nanos, maxSleepNanos));
@@ -169,7 +177,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   @Override
   public void wake(int peer) {
-    VarHandle.fullFence();
+    fence.beforeLookingForSleepers();
     MemorySegment word = sleepWords[peer];
     if ((int) INT.getOpaque(word, 0L) == ASLEEP && INT.compareAndSet(word, 0L, ASLEEP, AWAKE)) {
       doorbell.ring(peer, word);

@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// and nobody waits. When it is over, well or not, no name is left. Used once.
 final class ShmRendezvous {
   private static final int MAX_MESSAGE = 4000;
+  private static final byte FUTEX = 1;
+  private static final byte BARRIERS = 2;
 
   private final Session session;
   private final Path root;
@@ -43,7 +45,7 @@ final class ShmRendezvous {
   /// @throws CommException if it can't be opened on some rank
   SharedMemoryTransport open(long windowBytes, Optional<NativeCalls> found, long maxSleepNanos) {
     checkHosts();
-    boolean futex = agree(windowBytes, found.isPresent());
+    byte common = agree(windowBytes, abilities(found));
     var layout = new BlockLayout(session.size(), windowBytes);
     var place = new SharedPlace(root, WindowOption.SHM.variable(), windowBytes);
     NativeCalls calls = found.orElse(null);
@@ -59,7 +61,10 @@ final class ShmRendezvous {
         session.rank(),
         layout,
         requireNonNull(memory),
-        futex && calls != null ? new FutexDoorbell(calls) : new PollingDoorbell(),
+        calls != null && (common & FUTEX) != 0 ? new FutexDoorbell(calls) : new PollingDoorbell(),
+        calls != null && (common & BARRIERS) != 0
+            ? SleepFence.asymmetric(calls)
+            : SleepFence.symmetric(),
         maxSleepNanos);
   }
 
@@ -77,17 +82,18 @@ final class ShmRendezvous {
     }
   }
 
+  private static byte abilities(Optional<NativeCalls> found) {
+    int futex = found.isPresent() ? FUTEX : 0;
+    return (byte) (found.isPresent() && found.get().joinBarriers() ? futex | BARRIERS : futex);
+  }
+
   /// Compares the sizes of the windows.
   ///
-  /// @return whether all ranks can sleep on a futex; one that can't could not wake those who do
-  private boolean agree(long windowBytes, boolean futex) {
-    byte[] mine =
-        ByteBuffer.allocate(Long.BYTES + 1)
-            .putLong(windowBytes)
-            .put((byte) (futex ? 1 : 0))
-            .array();
+  /// @return what all ranks are able to: who can't sleep on a futex could not wake those who do
+  private byte agree(long windowBytes, byte abilities) {
+    byte[] mine = ByteBuffer.allocate(Long.BYTES + 1).putLong(windowBytes).put(abilities).array();
     List<byte[]> all = session.exchange("shm.options", mine, timeout);
-    boolean everybody = true;
+    byte common = abilities;
     for (int rank = 0; rank < all.size(); rank++) {
       var theirs = ByteBuffer.wrap(all.get(rank));
       long bytes = theirs.getLong();
@@ -101,9 +107,9 @@ final class ShmRendezvous {
                     bytes,
                     rank));
       }
-      everybody &= theirs.get() == 1;
+      common &= theirs.get();
     }
-    return everybody;
+    return common;
   }
 
   private void create(BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls)
