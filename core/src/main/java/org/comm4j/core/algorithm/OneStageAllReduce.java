@@ -45,8 +45,7 @@ record OneStageAllReduce(Cut cut) implements Algorithm {
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Pieces pieces = cut.pieces(shape, shape.count());
-    PeerFold fold =
-        new PeerFold(shape, rank, shape.size() - 1, cut.block(shape, pieces.largest(), memory));
+    PeerFold fold = PeerFold.of(shape, rank, shape.size() - 1, cut, pieces.largest(), memory);
     Phase phase =
         Phase.of(
             pieces.number(),

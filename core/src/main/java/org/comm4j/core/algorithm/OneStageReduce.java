@@ -52,8 +52,7 @@ record OneStageReduce(Cut cut) implements Algorithm {
               stage ->
                   Round.of(new Publish(stage, pieces.in(Space.INPUT, stage)), new Done(stage))));
     }
-    PeerFold fold =
-        new PeerFold(shape, rank, shape.size() - 1, cut.block(shape, pieces.largest(), memory));
+    PeerFold fold = PeerFold.of(shape, rank, shape.size() - 1, cut, pieces.largest(), memory);
     Phase phase =
         Phase.of(
             pieces.number(),

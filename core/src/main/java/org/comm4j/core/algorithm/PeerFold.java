@@ -25,8 +25,18 @@ import org.comm4j.core.schedule.Step.Wire;
 /// where the own contribution is.
 ///
 /// @param last the last rank that contributes; the divisor follows
-/// @param block room for a block of partial results
+/// @param block room for a block of partial results; empty where the result is that
 record PeerFold(Shape shape, int rank, int last, Slice block) {
+  /// @param most how many elements one stage has at most
+  static PeerFold of(Shape shape, int rank, int last, Cut cut, long most, Memory memory) {
+    boolean needsBlock = shape.widened() || !isEarly(rank, last);
+    return new PeerFold(shape, rank, last, cut.block(shape, needsBlock ? most : 0, memory));
+  }
+
+  private static boolean isEarly(int rank, int last) {
+    return rank == 0 || (rank == 1 && last >= 1);
+  }
+
   /// The steps for one stage, with their waiting.
   ///
   /// @param from where in what a peer has published its contribution starts
@@ -34,7 +44,7 @@ record PeerFold(Shape shape, int rank, int last, Slice block) {
   /// @param result as many elements
   List<Step> steps(int stage, IntToLongFunction from, Slice own, Slice result) {
     List<Step> steps = new ArrayList<>();
-    boolean early = rank == 0 || (rank == 1 && last >= 1);
+    boolean early = isEarly(rank, last);
     boolean intoResult = early && !shape.widened();
     long limit = intoResult ? result.count() : block.count();
     for (long done = 0; done < result.count(); done += limit) {

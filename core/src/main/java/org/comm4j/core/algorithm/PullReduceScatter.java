@@ -52,8 +52,7 @@ record PullReduceScatter(CollectiveKind kind, Cut cut) implements Algorithm {
       return whole(shape, rank, chunks, memory);
     }
     Pieces largest = Pieces.of(chunks.largest(), limit / (size - 1));
-    PeerFold fold =
-        new PeerFold(shape, rank, size - 1, cut.block(shape, largest.largest(), memory));
+    PeerFold fold = PeerFold.of(shape, rank, size - 1, cut, largest.largest(), memory);
     Slice packed = memory.values(size == 2 ? 0 : largest.largest() * (size - 1));
     Phase phase =
         Phase.of(
@@ -79,7 +78,7 @@ record PullReduceScatter(CollectiveKind kind, Cut cut) implements Algorithm {
 
   private Schedule whole(Shape shape, int rank, Chunks chunks, Memory memory) {
     long count = shape.count();
-    PeerFold fold = new PeerFold(shape, rank, shape.size() - 1, cut.block(shape, count, memory));
+    PeerFold fold = PeerFold.of(shape, rank, shape.size() - 1, cut, count, memory);
     List<Step> steps = new ArrayList<>();
     if (count > 0) {
       steps.add(new Publish(0, Shapes.input(count * shape.size())));

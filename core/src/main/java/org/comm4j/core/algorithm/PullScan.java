@@ -41,7 +41,7 @@ record PullScan(CollectiveKind kind, Cut cut) implements Algorithm {
     Memory memory = new Memory(shape);
     Pieces pieces = cut.pieces(shape, shape.count());
     int last = kind == CollectiveKind.SCAN ? rank : rank - 1;
-    PeerFold fold = new PeerFold(shape, rank, last, cut.block(shape, pieces.largest(), memory));
+    PeerFold fold = PeerFold.of(shape, rank, last, cut, pieces.largest(), memory);
     Phase phase =
         Phase.of(
             pieces.number(),

@@ -51,7 +51,7 @@ record TwoStageAllReduce(Cut cut) implements Algorithm {
     Memory memory = new Memory(shape);
     Pieces pieces = cut.pieces(shape, shape.count());
     long largestChunk = Chunks.split(pieces.largest(), size).largest();
-    PeerFold fold = new PeerFold(shape, rank, size - 1, cut.block(shape, largestChunk, memory));
+    PeerFold fold = PeerFold.of(shape, rank, size - 1, cut, largestChunk, memory);
     Phase phase =
         Phase.of(
             pieces.number(),

@@ -23,11 +23,13 @@ final class Buffers {
   private final DataType type;
   private final DataType accumulator;
   private final boolean widened;
+  private final boolean finishes; // has something to calculate at the end of a reduction
   private MemorySegment input = NOTHING;
   private MemorySegment output = NOTHING;
   private boolean inPlace;
   private MemorySegment scratch = NOTHING;
   private MemorySegment work = NOTHING;
+  private boolean hasTemporary;
 
   /// The memory of a call; temporary memory comes later ([#allocate]).
   Buffers(Collective call, int rank) {
@@ -36,6 +38,7 @@ final class Buffers {
     this.kernel = op == null ? null : Kernel.of(op, type);
     this.accumulator = op == null ? type : op.accumulationType(type);
     this.widened = accumulator != type;
+    this.finishes = widened || op == ReduceOp.AVERAGE;
     use(call, rank);
   }
 
@@ -125,15 +128,20 @@ final class Buffers {
 
   /// Takes the plan's temporary memory.
   void allocate(Schedule plan, TemporaryMemory temporary) {
-    scratch = temporary.take(type.bytes(plan.scratchCount()));
-    work = temporary.take(accumulator.bytes(plan.workCount()));
+    hasTemporary = plan.scratchCount() + plan.workCount() > 0;
+    if (hasTemporary) {
+      scratch = temporary.take(type.bytes(plan.scratchCount()));
+      work = temporary.take(accumulator.bytes(plan.workCount()));
+    }
   }
 
   void release(TemporaryMemory temporary) {
-    temporary.giveBack(scratch);
-    temporary.giveBack(work);
-    scratch = NOTHING;
-    work = NOTHING;
+    if (hasTemporary) {
+      temporary.giveBack(scratch);
+      temporary.giveBack(work);
+      scratch = NOTHING;
+      work = NOTHING;
+    }
     input = NOTHING; // the call may be kept for another; the user's memory must not be
     output = NOTHING;
   }
@@ -179,7 +187,7 @@ final class Buffers {
   }
 
   void finish(Slice from, Slice to, int divisor) {
-    if (from.count() > 0) {
+    if (from.count() > 0 && (finishes || !from.equals(to))) {
       kernel()
           .finish(
               memory(from.space()),

@@ -1,26 +1,40 @@
 package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
 import org.comm4j.api.spi.Pending;
 import org.jspecify.annotations.Nullable;
 
-/// An operation in flight. Guarded by the engine's lock, but for the two volatile fields that
-/// waiters look at.
+/// An operation in flight. Guarded by the engine's lock, but for what waiters look at: how it has
+/// ended, and who is to be told.
 abstract class Call implements Pending {
+  private static final VarHandle DONE;
+
+  static {
+    try {
+      DONE = MethodHandles.lookup().findVarHandle(Call.class, "done", boolean.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
   final Engine engine;
   final Context context;
   private final String label;
+  private boolean inFlight; // returned to the caller before it ended
   private long startNs;
   private @Nullable Thread boundTo;
   private @Nullable Received received;
-  private volatile @Nullable RuntimeException failure;
-  private volatile boolean done;
+  private @Nullable RuntimeException failure; // before done
+  private volatile boolean done; // written by setDone()
   private volatile @Nullable Thread waiter;
   private final List<Runnable> actions = new ArrayList<>(0);
   private long warnNs;
@@ -38,12 +52,20 @@ abstract class Call implements Pending {
   final void begin(@Nullable Thread onlyThread) {
     boundTo = onlyThread;
     received = null;
-    done = false;
+    failure = null;
+    inFlight = false;
+    setDone(false);
   }
 
-  /// Begins to count the time, for a call that does not end at once: looking at the clock would be
-  /// a tenth of what a short one takes.
-  final void startClock() {
+  /// With release only: a volatile store's fence would be a tenth of a short call.
+  private void setDone(boolean now) {
+    DONE.setRelease(this, now);
+  }
+
+  /// Goes on after its start, and begins to count the time. A call that ends at once does neither:
+  /// looking at the clock, and a fence for those who may wait, would be a tenth of it each.
+  final void goOn() {
+    inFlight = true;
     startNs = engine.nanoTime();
     warnNs = startNs + Engine.STALL_WARNING_NS;
     askNs = startNs + Engine.ASK_NS;
@@ -148,14 +170,18 @@ abstract class Call implements Pending {
   }
 
   private void end(@Nullable RuntimeException reason) {
-    if (done) {
+    if (hasEnded()) {
       return;
     }
     failure = reason;
     release();
-    done = true;
+    setDone(true);
     context.ended(this);
-    java.util.concurrent.locks.LockSupport.unpark(waiter);
+    if (!inFlight) {
+      return; // nobody but this thread knows of it
+    }
+    VarHandle.fullFence(); // a waiter says that it waits and then looks at what was set above
+    LockSupport.unpark(waiter);
     engine.wake(this);
     if (!actions.isEmpty()) {
       actions.forEach(engine::later);
@@ -177,15 +203,15 @@ abstract class Call implements Pending {
 
   @Override
   public final boolean isDone() {
-    if (!done) {
+    if (!hasEnded()) {
       engine.tryAdvance();
     }
-    return done;
+    return hasEnded();
   }
 
   @Override
   public final boolean await(long nanos) {
-    boolean ended = done || engine.await(this, nanos);
+    boolean ended = hasEnded() || engine.await(this, nanos);
     RuntimeException reason = failure;
     if (ended && reason != null) {
       throw reason;
@@ -208,7 +234,7 @@ abstract class Call implements Pending {
   public final void onEnd(Runnable action) {
     engine.lock();
     try {
-      if (!done) {
+      if (!hasEnded()) {
         actions.add(action);
         engine.startProgress();
         return;

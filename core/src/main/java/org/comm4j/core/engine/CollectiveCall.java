@@ -171,9 +171,8 @@ final class CollectiveCall extends Call {
         stepIndex = 0;
         posted = false;
       }
-      List<Step> steps = round.steps();
-      while (stepIndex < steps.size()) {
-        Step step = steps.get(stepIndex);
+      while (stepIndex < round.stepsInOrder()) {
+        Step step = round.stepInOrder(stepIndex);
         if (!run(step)) {
           blockedAt = step;
           return moved;
@@ -182,13 +181,15 @@ final class CollectiveCall extends Call {
         stepIndex++;
         moved = true;
       }
-      if (!posted) {
-        posted = true;
-        post(steps);
-      }
-      moved |= advanceMessages();
-      if (!outgoing.isEmpty() || !incoming.isEmpty()) {
-        return moved;
+      if (!round.messages().isEmpty()) {
+        if (!posted) {
+          posted = true;
+          post(round.messages());
+        }
+        moved |= advanceMessages();
+        if (!outgoing.isEmpty() || !incoming.isEmpty()) {
+          return moved;
+        }
       }
       roundIndex++;
       round = null;
@@ -197,33 +198,17 @@ final class CollectiveCall extends Call {
     return moved;
   }
 
-  /// Runs a local or peer-memory step; passes over messages.
+  /// Runs a local or peer-memory step. Those of short calls come first: the cases are tried in this
+  /// order.
   ///
   /// @return false if it has to wait
   private boolean run(Step step) {
     switch (step) {
-      case Step.Copy s -> {
-        checkOwn(s);
-        buffers.copy(s.from(), s.to());
-      }
-      case Step.Reduce s -> buffers.reduce(s.from(), s.to());
-      case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
-      case Step.Message _ -> {}
       case Step.Publish s -> {
         return publish(firstStage + s.stage(), s.slice());
       }
       case Step.AwaitPeer s -> {
         return arrived(s.peer(), firstStage + s.stage());
-      }
-      case Step.ReadPeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.copy(context.lane().window(s.peer()), from, s.wire(), s.to());
-      }
-      case Step.ReducePeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.reduce(context.lane().window(s.peer()), from, s.wire(), s.to());
       }
       case Step.FoldPeer s -> {
         long index = firstStage + s.stage();
@@ -236,6 +221,24 @@ final class CollectiveCall extends Call {
         }
         context.lane().done(firstStage + s.stage());
       }
+      case Step.ReadPeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
+        buffers.copy(context.lane().window(s.peer()), from, s.wire(), s.to());
+      }
+      case Step.ReducePeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
+        buffers.reduce(context.lane().window(s.peer()), from, s.wire(), s.to());
+      }
+      case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
+      case Step.Copy s -> {
+        checkOwn(s);
+        buffers.copy(s.from(), s.to());
+      }
+      case Step.Reduce s -> buffers.reduce(s.from(), s.to());
+      case Step.Message s ->
+          throw new IllegalStateException("a message among steps in order: " + s);
     }
     return true;
   }
@@ -283,15 +286,13 @@ final class CollectiveCall extends Call {
     return false;
   }
 
-  private void post(List<Step> steps) {
-    for (int i = 0; i < steps.size(); i++) { // an iterator would be garbage in each call
-      switch (steps.get(i)) {
+  private void post(List<Step.Message> messages) {
+    for (int i = 0; i < messages.size(); i++) { // an iterator would be garbage in each call
+      switch (messages.get(i)) {
         case Step.Send s -> send(s);
         case Step.Receive s -> receive(s.peer(), s, s.slice(), s.wire());
         case Step.ReceiveReduce s -> receive(s.peer(), s, s.slice(), s.wire());
         case Step.ReceiveReduceBefore s -> receive(s.peer(), s, s.slice(), s.wire());
-        case Step.Local _ -> {}
-        case Step.Peer _ -> {}
       }
     }
   }

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// it is broken. Guarded by the engine's lock, but for [#failure()].
 final class Context {
   // How many calls back a peer that waits can be told that it calls something else.
-  private static final int PAST = 64;
+  private static final int PAST = 64; // a power of two
   private static final int MOST_ANSWERS = 64;
   private static final int MOST_DOUBTS = 8;
 
@@ -155,7 +155,7 @@ final class Context {
 
   /// Numbers a collective.
   long takeSequence(CallSignature signature) {
-    past[(int) (nextSequence % past.length)] = signature;
+    past[(int) nextSequence & (PAST - 1)] = signature;
     return nextSequence++;
   }
 
@@ -182,7 +182,7 @@ final class Context {
       spin(call);
     }
     if (!call.hasEnded()) {
-      call.startClock();
+      call.goOn();
     }
   }
 
@@ -412,7 +412,7 @@ final class Context {
 
   /// What this rank has called as its collective of that number; null if that was long ago.
   private @Nullable CallSignature past(long sequence) {
-    return nextSequence - sequence <= past.length ? past[(int) (sequence % past.length)] : null;
+    return nextSequence - sequence <= PAST ? past[(int) sequence & (PAST - 1)] : null;
   }
 
   private void answer(Inquiry inquiry, int number, int missing) {

@@ -44,6 +44,8 @@ final class Lane {
   private final int rank;
   private final long base;
   private final long owner;
+  private final long publishedAt; // in each window; of an even index
+  private final long doneAt;
   private final MemorySegment own;
   private final MemorySegment[] windows;
   private final long[] staged = new long[2]; // up to where each area was used last
@@ -63,6 +65,8 @@ final class Lane {
     this.base = base;
     this.owner = owner;
     this.digest = owner;
+    this.publishedAt = layout.published(number, 0);
+    this.doneAt = layout.done(number);
     this.own = memory.window(members[rank]);
     this.windows = Arrays.stream(members).mapToObj(memory::window).toArray(MemorySegment[]::new);
   }
@@ -97,8 +101,8 @@ final class Lane {
 
   boolean isDone(int peer, long index) {
     return peer == rank
-        || flag(peer, layout.published(number, index + 1)) >= base + index + 2
-        || flag(peer, layout.done(number)) >= base + index + 1;
+        || flag(peer, published(index + 1)) >= base + index + 2
+        || flag(peer, doneAt) >= base + index + 1;
   }
 
   /// Copies larger data into the staging area of an index: behind what was put there before, since
@@ -120,14 +124,14 @@ final class Lane {
   ///
   /// @return where it is, for [#publish]
   long putInline(long index, MemorySegment data, long from, long bytes) {
-    long where = layout.inline(number, index);
+    long where = published(index) + WindowLayout.INLINE_AT;
     MemorySegment.copy(data, from, own, where, bytes);
     return where;
   }
 
   /// @param where in this rank's window the data is
   void publish(long index, long sequence, CallSignature call, long where) {
-    long slot = layout.published(number, index);
+    long slot = published(index);
     // Nobody needs the old content any more, but contradiction() may be looking at it: it must not
     // take a part of the old one and a part of the new one for a call.
     FLAG.setOpaque(own, slot, 0L);
@@ -145,7 +149,7 @@ final class Lane {
   }
 
   boolean isPublished(int peer, long index) {
-    return flag(peer, layout.published(number, index)) >= base + index + 1;
+    return flag(peer, published(index)) >= base + index + 1;
   }
 
   /// What a peer has published, after [#isPublished].
@@ -154,19 +158,19 @@ final class Lane {
   }
 
   long where(int peer, long index) {
-    return windows[peer].get(JAVA_LONG, layout.published(number, index) + WHERE);
+    return windows[peer].get(JAVA_LONG, published(index) + WHERE);
   }
 
   /// Whether a peer has called the same as this rank, up to what it has published here.
   boolean agrees(int peer, long index) {
-    return windows[peer].get(JAVA_LONG, layout.published(number, index) + DIGEST) == digest;
+    return windows[peer].get(JAVA_LONG, published(index) + DIGEST) == digest;
   }
 
   /// Why it does not; null if the reason is an earlier call, or that the peer has closed this
   /// communicator and uses the lane for another one.
   @Nullable String difference(int peer, long index, CallSignature call) {
     MemorySegment window = windows[peer];
-    long slot = layout.published(number, index);
+    long slot = published(index);
     long what = window.get(JAVA_LONG, slot + WHAT);
     long count = window.get(JAVA_LONG, slot + COUNT);
     boolean same =
@@ -186,7 +190,7 @@ final class Lane {
   /// @return a sentence, or null
   @Nullable String contradiction(int peer, long sequence, CallSignature call) {
     for (long index = 0; index < 2; index++) {
-      long slot = layout.published(number, index);
+      long slot = published(index);
       long before = flag(peer, slot);
       if (before <= base) {
         continue;
@@ -202,14 +206,14 @@ final class Lane {
   }
 
   void done(long index) {
-    FLAG.setRelease(own, layout.done(number), base + index + 1);
+    FLAG.setRelease(own, doneAt, base + index + 1);
     wakePeers();
   }
 
   /// Says that this rank's published memory may change from now on: the communicator is broken
   /// here.
   void revoke() {
-    FLAG.setRelease(own, layout.done(number) + REVOKED, base + 1);
+    FLAG.setRelease(own, doneAt + REVOKED, base + 1);
     VarHandle.fullFence(); // before anything that the user writes there
   }
 
@@ -225,17 +229,17 @@ final class Lane {
   }
 
   boolean isRevoked(int peer) {
-    return flag(peer, layout.done(number) + REVOKED) == base + 1;
+    return flag(peer, doneAt + REVOKED) == base + 1;
   }
 
   /// Says that this rank reads nothing more by this lane: the communicator is broken or closed
   /// here.
   void over() {
-    FLAG.setRelease(own, layout.done(number) + OVER, base + 1);
+    FLAG.setRelease(own, doneAt + OVER, base + 1);
   }
 
   private boolean isOver(int peer) {
-    return flag(peer, layout.done(number) + OVER) > base; // perhaps a later user's
+    return flag(peer, doneAt + OVER) > base; // perhaps a later user's
   }
 
   /// Whether another communicator may use the lane: nobody will read what this rank published.
@@ -256,6 +260,10 @@ final class Lane {
         memory.wake(members[peer]);
       }
     }
+  }
+
+  private long published(long index) {
+    return publishedAt + (index & 1) * WindowLayout.SLOT_BYTES;
   }
 
   private long flag(int peer, long slot) {

@@ -52,11 +52,6 @@ record WindowLayout(long windowBytes, long stageBytes) {
     return flags(lane) + (index & 1) * SLOT_BYTES;
   }
 
-  /// Where data lies that came with the flag.
-  long inline(int lane, long index) {
-    return published(lane, index) + INLINE_AT;
-  }
-
   long done(int lane) {
     return flags(lane) + 2 * SLOT_BYTES;
   }

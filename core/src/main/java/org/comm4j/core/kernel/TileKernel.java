@@ -18,6 +18,7 @@ final class TileKernel implements Kernel {
   private final DataType accumulator;
   private final Carrier raw;
   private final Carrier wide;
+  private final int accumulatorShift; // every type's size is a power of two
   private final Loop loop;
   private final @Nullable VectorFold vectors;
 
@@ -34,6 +35,7 @@ final class TileKernel implements Kernel {
     this.accumulator = op.accumulationType(type);
     this.raw = Carrier.of(type);
     this.wide = Carrier.of(accumulator);
+    this.accumulatorShift = Integer.numberOfTrailingZeros(accumulator.bytes());
     this.loop = loop;
     this.vectors = vectors;
   }
@@ -104,7 +106,7 @@ final class TileKernel implements Kernel {
       MemorySegment out,
       long outOffset,
       long count) {
-    int most = PIECE / accumulator.bytes();
+    int most = PIECE >> accumulatorShift;
     for (long at = 0; at < count; at += most) {
       int piece = (int) Math.min(most, count - at);
       long aAt = aOffset + at * aType.bytes();
@@ -113,7 +115,7 @@ final class TileKernel implements Kernel {
       int done = 0;
       if (vectors != null && aType == accumulator && bType == accumulator) {
         int bytes = piece * accumulator.bytes();
-        done = vectors.fold(a, aAt, b, bAt, out, outAt, bytes) / accumulator.bytes();
+        done = vectors.fold(a, aAt, b, bAt, out, outAt, bytes) >> accumulatorShift;
       }
       if (done < piece) {
         combineTiles(aType, a, aAt, bType, b, bAt, out, outAt, done, piece);

@@ -9,12 +9,48 @@ import java.util.List;
 /// sends leave, and the receives are matched, in the order in which they stand. The round ends when
 /// all its steps have ended. What the messages of a round write is disjoint from what the round's
 /// other messages read or write.
-public record Round(List<Step> steps) {
-  public Round {
-    steps = List.copyOf(steps);
+public final class Round {
+  private final List<Step> steps;
+  private final Step[] inOrder; // a list would have each step's type tested whenever it is got
+  private final List<Step.Message> messages;
+
+  public Round(List<Step> steps) {
+    this.steps = List.copyOf(steps);
+    this.inOrder =
+        this.steps.stream().filter(step -> !(step instanceof Step.Message)).toArray(Step[]::new);
+    this.messages =
+        this.steps.stream()
+            .filter(Step.Message.class::isInstance)
+            .map(Step.Message.class::cast)
+            .toList();
   }
 
   public static Round of(Step... steps) {
     return new Round(List.of(steps));
+  }
+
+  /// All of them.
+  public List<Step> steps() {
+    return steps;
+  }
+
+  /// How many run one after the other.
+  public int stepsInOrder() {
+    return inOrder.length;
+  }
+
+  /// One of those that run one after the other.
+  public Step stepInOrder(int index) {
+    return inOrder[index];
+  }
+
+  /// Those that go on at once, afterwards.
+  public List<Step.Message> messages() {
+    return messages;
+  }
+
+  @Override
+  public String toString() {
+    return steps.toString();
   }
 }
