@@ -1,11 +1,14 @@
 package org.comm4j.cli;
 
+import java.lang.management.CompilationMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.jspecify.annotations.Nullable;
 
 /// How [Bench] measures, the same way as benchmarks of other systems with which its rows are
 /// compared.
@@ -27,6 +30,13 @@ final class BenchHarness {
   private static final double STEADY = 0.9;
 
   private static final int MOST_WARM_UPS = 5; // as long as it takes at least
+
+  /// How long no rank's compiler has had anything to do when a warm-up ends: it takes processors
+  /// from the ranks.
+  private static final long QUIET_NS = 100_000_000;
+
+  private static final @Nullable CompilationMXBean COMPILER =
+      ManagementFactory.getCompilationMXBean();
 
   private static final int MOST_CALLS = 1 << 22;
 
@@ -100,7 +110,7 @@ final class BenchHarness {
   }
 
   /// Doubles the calls until they take long enough, and goes on until they have not become faster
-  /// for a quarter of the time that a warm-up takes at least.
+  /// for a quarter of the time that a warm-up takes at least, and no rank is compiling.
   ///
   /// @return what a call took in the end
   private double warmUp(Runnable call, boolean rooted, boolean first) {
@@ -108,25 +118,39 @@ final class BenchHarness {
     long enoughNs = first ? plan.firstWarmUpNs() : plan.firstWarmUpNs() / 16;
     long begin = System.nanoTime();
     long bestAt = 0;
+    long compiled = 0;
+    long compiledAt = 0;
     double best = Double.MAX_VALUE;
     for (int calls = 1; ; ) {
       double ns =
           (rooted ? oneByOne(call, Math.min(calls, MOST_ROOTED_CALLS)) : backToBack(call, calls))
               * 1e3;
-      long spent = max(System.nanoTime() - begin);
+      long[] now = slowest(new long[] {System.nanoTime() - begin, compilerMillis()});
+      long spent = now[0];
+      if (now[1] > compiled) {
+        compiled = now[1];
+        compiledAt = spent;
+      }
       if (ns < STEADY * best) {
         best = ns;
         bestAt = spent;
       }
       boolean longEnough = ns * calls >= leastNs;
-      boolean steady = spent - bestAt >= enoughNs / 4 || spent >= MOST_WARM_UPS * enoughNs;
-      if (longEnough && spent >= enoughNs && steady) {
+      boolean steady = spent - bestAt >= enoughNs / 4 && spent - compiledAt >= QUIET_NS;
+      boolean isOver = (steady && spent >= enoughNs) || spent >= MOST_WARM_UPS * enoughNs;
+      if (longEnough && isOver) {
         return ns;
       }
       if (!longEnough && calls < MOST_CALLS) {
         calls *= 2;
       }
     }
+  }
+
+  private static long compilerMillis() {
+    return COMPILER != null && COMPILER.isCompilationTimeMonitoringSupported()
+        ? COMPILER.getTotalCompilationTime()
+        : 0;
   }
 
   private int calls(double perCallNs, boolean rooted) {

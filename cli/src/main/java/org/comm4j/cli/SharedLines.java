@@ -17,6 +17,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ReduceOp;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +44,8 @@ final class SharedLines implements AutoCloseable {
   private static final int SPINS_SHARING = 40;
   private static final int YIELDS_PER_POKE = 1 << 10;
   private static final long DEADLINE_NS = TimeUnit.SECONDS.toNanos(60);
+
+  private static final long NAP_NS = TimeUnit.MICROSECONDS.toNanos(200);
 
   private static final int TRIPS = 40;
   private static final int BATCHES = 8;
@@ -143,9 +146,14 @@ final class SharedLines implements AutoCloseable {
   ///
   /// @throws IllegalStateException if a rank gave up, or does not come
   void barrier() {
+    barrier(false);
+  }
+
+  /// @param leaves whether the processor is left to others meanwhile
+  private void barrier(boolean leaves) {
     long goal = ++round * communicator.size();
     long _ = (long) WORD.getAndAdd(lines, ARRIVALS, 1L);
-    for (int i = 0; i < spins; i++) {
+    for (int i = 0; i < (leaves ? 1 : spins); i++) {
       if (arrivals() >= goal) {
         return;
       }
@@ -153,7 +161,11 @@ final class SharedLines implements AutoCloseable {
     }
     long start = System.nanoTime();
     for (int yields = 1; arrivals() < goal; yields++) {
-      Thread.yield();
+      if (leaves) {
+        LockSupport.parkNanos(NAP_NS);
+      } else {
+        Thread.yield();
+      }
       if (yields % YIELDS_PER_POKE == 0) {
         communicator.sync(); // lets a transport end what it has still to do for others
       }
@@ -192,7 +204,7 @@ final class SharedLines implements AutoCloseable {
             case 1 -> pong(end);
             default -> 0;
           };
-      barrier();
+      barrier(communicator.rank() > 1); // or 0 and 1 might have to share a processor
     }
     probes = end;
     return best;
