@@ -9,10 +9,13 @@ package org.comm4j.backend.local;
 ///     …          the window of [org.comm4j.core.transport.PeerMemory]
 ///
 /// Blocks are sparse: memory is behind the control lines, behind the rings of pairs that have talked,
-/// and behind what was reserved of the window. A ring has 36..272 KiB, so that the rings of a rank
+/// and behind what was reserved of the window. A ring has 36 KiB to 2 MiB, so that the rings of a rank
 /// that talks to everybody stay below 9 MiB up to 256 peers:
 ///
-///     data = 8 MiB / peers, as a power of two in 32..256 KiB; slots = data / 1 KiB in 64..256
+///     data = 8 MiB / peers, as a power of two in 32 KiB..2 MiB; slots = data / 1 KiB in 64..256
+///
+/// With few peers a ring is larger than the cache that a core has for itself: what the reader has
+/// lately read is no longer there when it is written again, which would take four times as long.
 ///
 /// A rank often looks at the same place of all blocks, so these begin at different places of a page:
 /// if they did not, all such lines would compete for the eight ways of one set of its cache.
@@ -42,7 +45,7 @@ record BlockLayout(int ranks, long windowBytes) {
   /// The memory for payloads in one ring, a power of two.
   int dataBytes() {
     long share = Long.highestOneBit(RINGS_TOTAL_BYTES / Math.max(1, ranks - 1));
-    return Math.clamp(share, 32 << 10, 256 << 10);
+    return Math.clamp(share, 32 << 10, 2 << 20);
   }
 
   /// How many messages one ring holds, a power of two.
@@ -51,9 +54,10 @@ record BlockLayout(int ranks, long windowBytes) {
   }
 
   /// A quarter of the data may be read and not yet given back, a payload may leave its own size
-  /// unused at the end of the data; an eighth lets several be under way.
+  /// unused at the end of the data; an eighth lets several be under way. What is larger is cut, so
+  /// that it is read while it is written.
   int maxPayloadBytes() {
-    return dataBytes() >> 3;
+    return Math.min(dataBytes() >> 3, 32 << 10);
   }
 
   /// The word of [#CONNECTED_AT] that has a rank's bit.

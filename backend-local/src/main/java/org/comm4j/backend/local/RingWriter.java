@@ -28,6 +28,7 @@ final class RingWriter {
   static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
   private final MemorySegment block;
+  private final StreamingCopy copy;
   private final long consumedAt;
   private final long slotsAt;
   private final long dataAt;
@@ -46,8 +47,9 @@ final class RingWriter {
 
   /// @param block the writer's own block
   /// @param peer the reader
-  RingWriter(MemorySegment block, BlockLayout layout, int peer) {
+  RingWriter(MemorySegment block, BlockLayout layout, int peer, StreamingCopy copy) {
     this.block = block;
+    this.copy = copy;
     this.consumedAt = layout.consumedAt(peer);
     this.slots = layout.slots();
     this.dataBytes = layout.dataBytes();
@@ -71,7 +73,7 @@ final class RingWriter {
     int index = (int) next & (slots - 1);
     long slot = slotsAt + (long) index * LINE_BYTES;
     long target = inline ? slot + SLOT_PAYLOAD : dataAt + (start & (dataBytes - 1));
-    MemorySegment.copy(payload, 0, block, target, bytes);
+    copy.copy(payload, 0, block, target, bytes);
     MemorySegment.copy(header, 0, block, slot + SLOT_HEADER, Transport.HEADER_BYTES);
     dataEnds[index] = end;
     dataTail = end;

@@ -125,11 +125,22 @@ final class Messages {
       MemorySegment payload,
       boolean request,
       boolean credited) {
+    long[] next = numbers.get(source);
+    DataType type = DataType.ofId(typeId);
+    if (number == next[1] && !request && payload.byteSize() == type.bytes(count)) {
+      next[1]++; // all of it at once, and in its turn: as most messages
+      Message whole = new Message(source, number, tag, type, count);
+      announce(whole);
+      whole.arrived(payload.byteSize());
+      boolean taken = take(whole, payload, credited);
+      announceInOrder(source);
+      return !taken;
+    }
     Message.Key key = new Message.Key(source, number);
     Message message = arriving.get(key);
     boolean fresh = message == null;
     if (message == null) {
-      message = new Message(source, number, tag, DataType.ofId(typeId), count);
+      message = new Message(source, number, tag, type, count);
       arriving.put(key, message);
     }
     if (fresh) {
@@ -165,6 +176,9 @@ final class Messages {
   }
 
   private void announceInOrder(int source) {
+    if (arriving.isEmpty()) {
+      return;
+    }
     long[] next = numbers.get(source);
     for (Message message = arriving.get(new Message.Key(source, next[1]));
         message != null;

@@ -177,7 +177,7 @@ final class SimGroupTest {
       Pending probe = group.communicator(1).submit(new PointToPoint.Probe(0, 6));
       settle(group, sends, probe);
       long gone = sends.stream().filter(Pending::isDone).count();
-      assertThat(gone * (bytes + 40L)).isLessThanOrEqualTo(512 << 10);
+      assertThat(gone * (bytes + 40L)).isLessThanOrEqualTo(1 << 20);
       assertThat(probe.isDone()).isFalse();
 
       for (int i = 0; i < messages; i++) {
