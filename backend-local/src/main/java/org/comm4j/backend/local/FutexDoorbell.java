@@ -1,5 +1,8 @@
 package org.comm4j.backend.local;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.LockSupport;
 
@@ -8,6 +11,10 @@ final class FutexDoorbell implements Doorbell {
   private static final long VIRTUAL_NAP_NANOS = 50_000;
 
   private final NativeCalls calls;
+
+  /// Of the one thread that sleeps: memory of its own each time would be most of what a sleep
+  /// costs.
+  private final MemorySegment time = Arena.ofAuto().allocate(JAVA_LONG, 2);
 
   FutexDoorbell(NativeCalls calls) {
     this.calls = calls;
@@ -20,7 +27,9 @@ final class FutexDoorbell implements Doorbell {
       LockSupport.parkNanos(this, Math.min(nanos, VIRTUAL_NAP_NANOS));
       return;
     }
-    calls.futexWait(word, 1, nanos);
+    time.setAtIndex(JAVA_LONG, 0, nanos / 1_000_000_000);
+    time.setAtIndex(JAVA_LONG, 1, nanos % 1_000_000_000);
+    calls.futexWait(word, 1, time);
   }
 
   @Override

@@ -97,14 +97,11 @@ final class NativeCalls {
     }
   }
 
-  /// Waits while the word is `expected`, at most `nanos`; may end early.
-  void futexWait(MemorySegment word, int expected, long nanos) {
-    try (var arena = Arena.ofConfined()) {
-      var time = arena.allocate(JAVA_LONG, 2);
-      time.setAtIndex(JAVA_LONG, 0, nanos / 1_000_000_000);
-      time.setAtIndex(JAVA_LONG, 1, nanos % 1_000_000_000);
-      futex(word, FUTEX_WAIT, expected, time);
-    }
+  /// Waits while the word is `expected`; may end early.
+  ///
+  /// @param time at most so long: seconds, then nanoseconds, 8 bytes each
+  void futexWait(MemorySegment word, int expected, MemorySegment time) {
+    futex(word, FUTEX_WAIT, expected, time);
   }
 
   /// Wakes whoever waits on the word.

@@ -42,7 +42,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   /// How long a sleep lasts at most, so that a thread that is interrupted while it sleeps in the
   /// kernel is not kept.
-  static final long MAX_SLEEP_NANOS = 20_000_000;
+  static final long MAX_SLEEP_NANOS = 50_000_000;
 
   private final int rank;
   private final BlockLayout layout;
@@ -238,7 +238,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
 
   private RingWriter connect(int peer) {
     memory.reserve(layout.ringAt(peer), layout.ringBytes());
-    var writer = new RingWriter(blocks[rank], layout, peer);
+    var writer = new RingWriter(blocks[rank], layout, peer, copy);
     LONG.getAndBitwiseOr(blocks[peer], BlockLayout.connectedAt(rank), 1L << rank);
     writers[peer] = writer;
     return writer;

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// ended, and who is to be told.
 abstract class Call implements Pending {
   private static final VarHandle DONE;
+  private static final long LONGEST_GAP_NS = 1_000_000; // between two slices of a wait
 
   static {
     try {
@@ -39,6 +40,8 @@ abstract class Call implements Pending {
   private final List<Runnable> actions = new ArrayList<>(0);
   private long warnNs;
   private long askNs;
+  private long idleSinceNs; // these two are of the thread that waits
+  private long waitedUntilNs;
 
   /// @param boundTo the only thread that may touch the memory, or null for any
   Call(Context context, Operation operation, @Nullable Thread boundTo) {
@@ -69,6 +72,7 @@ abstract class Call implements Pending {
     startNs = engine.nanoTime();
     warnNs = startNs + Engine.STALL_WARNING_NS;
     askNs = startNs + Engine.ASK_NS;
+    waitedUntilNs = startNs - LONGEST_GAP_NS;
   }
 
   /// Whether it waits for something in a peer's memory that has not come; looked at without the
@@ -195,6 +199,18 @@ abstract class Call implements Pending {
 
   final @Nullable RuntimeException failure() {
     return failure;
+  }
+
+  /// Since when nothing has moved while a thread waited: a wait in slices is one wait, which need
+  /// not spin at the start of each.
+  final long idleSince(long now) {
+    return now - waitedUntilNs < LONGEST_GAP_NS ? idleSinceNs : now;
+  }
+
+  /// A thread has waited, and will perhaps wait again.
+  final void waitedIdle(long since, long now) {
+    idleSinceNs = since;
+    waitedUntilNs = now;
   }
 
   final void waiter(@Nullable Thread thread) {

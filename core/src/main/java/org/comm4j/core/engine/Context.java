@@ -22,6 +22,7 @@ final class Context {
   private static final int PAST = 64; // a power of two
   private static final int MOST_ANSWERS = 64;
   private static final int MOST_DOUBTS = 8;
+  private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
   private final Engine engine;
   private final long id;
@@ -178,7 +179,7 @@ final class Context {
     if (!waits) {
       advance(call);
     }
-    if (alone && calls.size() == 1) {
+    if (alone) {
       spin(call);
     }
     if (!call.hasEnded()) {
@@ -186,17 +187,19 @@ final class Context {
     }
   }
 
-  /// Looks for a few microseconds at nothing but what a call awaits in its peers' memory. Most
-  /// collectives of ranks in step end here, and all that a thread does when it waits, and does with
-  /// all other calls and the transport meanwhile, would cost more than they do.
+  /// Looks for a few microseconds at nothing but what a call awaits: in its peers' memory, or from
+  /// the transport. Most calls of ranks in step end here, and all that a thread does when it waits,
+  /// and does with all other calls meanwhile, would cost more than they do.
   private void spin(Call call) {
+    boolean byMemory = needsLane(call);
     int looks = engine.looksBeforeWaiting();
     while (looks > 0 && !call.hasEnded()) {
-      if (call.isAwaitingMemory()) {
-        Thread.onSpinWait();
-        looks--;
-      } else if (!advance(call)) {
-        return; // it awaits something else
+      boolean moved =
+          byMemory
+              ? !call.isAwaitingMemory() && advance()
+              : engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance());
+      if (!moved) {
+        looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
       }
     }
   }

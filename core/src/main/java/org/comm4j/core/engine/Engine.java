@@ -37,18 +37,25 @@ final class Engine {
 
   // Bytes that may be on their way to one receiver unasked, for groups of usual size: large enough
   // for a pipeline, small enough for 64 peers at once. Large groups get less each.
-  private static final long MOST_CREDIT_BYTES = 256 << 10;
+  private static final long MOST_CREDIT_BYTES = 1 << 20;
   private static final long ALL_CREDIT_BYTES = 8 << 20;
 
   private static final int POLL_LIMIT = 64;
 
   // A park and its wake-up cost tens of microseconds, so data that comes within so many is awaited
   // without: spinning where each rank has a core of its own, else giving way to other ranks.
-  private static final long SPIN_NS = 100_000;
+  private static final long SPIN_NS = 20_000;
   private static final long YIELD_NS = 500_000;
   private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
   private static final int LOOKS_BEFORE_WAITING = 500; // some 10 µs
+  private static final int YIELDS_BEFORE_WAITING = 20;
   private static final long PARK_NS = 5_000_000;
+
+  // A turn of the loop takes some 200 µs where it is not compiled; who has waited for long may use
+  // a
+  // hundredth of a processor.
+  private static final long LONG_WAIT_NS = 100_000_000;
+  private static final long LONG_PARK_NS = 50_000_000;
   private static final long LOOK_NS = 20_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
 
@@ -268,9 +275,21 @@ final class Engine {
     lock.lock();
   }
 
-  /// How often a thread may look at a peer's memory before it lets others have the lock.
+  /// How often a thread may look for what it awaits before it lets others have the lock.
   int looksBeforeWaiting() {
-    return oversubscribed || lock.hasQueuedThreads() ? 0 : LOOKS_BEFORE_WAITING;
+    return oversubscribed ? YIELDS_BEFORE_WAITING : LOOKS_BEFORE_WAITING;
+  }
+
+  /// Called between two such looks.
+  ///
+  /// @return whether there may be another one: nobody else wants the lock
+  boolean pauseBetweenLooks() {
+    if (oversubscribed) {
+      Thread.yield();
+    } else {
+      Thread.onSpinWait();
+    }
+    return !lock.hasQueuedThreads();
   }
 
   // --- communicators ---
@@ -457,7 +476,7 @@ final class Engine {
   boolean advance() {
     try {
       boolean moved = takeNews();
-      moved |= transport.poll(payloads, POLL_LIMIT) > 0;
+      moved |= poll();
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
       }
@@ -471,6 +490,18 @@ final class Engine {
         look();
       }
       return moved;
+    } catch (Throwable thrown) {
+      breakAll(thrown);
+      return true;
+    }
+  }
+
+  /// Takes what has come; the caller holds the lock.
+  ///
+  /// @return whether there was anything
+  boolean poll() {
+    try {
+      return transport.poll(payloads, POLL_LIMIT) > 0;
     } catch (Throwable thrown) {
       breakAll(thrown);
       return true;
@@ -606,7 +637,7 @@ final class Engine {
       return sleep(call, nanos);
     }
     long startNs = System.nanoTime();
-    long movedNs = startNs;
+    long movedNs = call.idleSince(startNs);
     while (true) {
       boolean moved = tryAdvance();
       if (call.hasEnded()) {
@@ -614,6 +645,7 @@ final class Engine {
       }
       long now = System.nanoTime();
       if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
+        call.waitedIdle(movedNs, now);
         return false;
       }
       if (moved) {
@@ -637,18 +669,18 @@ final class Engine {
     } else if (idleNs < YIELD_NS) {
       Thread.yield();
     } else if (parked.compareAndSet(false, true)) {
-      park(call);
+      park(call, idleNs);
     } else {
       LockSupport.parkNanos(100_000);
     }
   }
 
   /// @param call what the thread waits for; null for the progress thread
-  private void park(@Nullable Call call) {
+  private void park(@Nullable Call call, long idleNs) {
     parkedFor = call;
     try {
       if (call == null || !call.hasEnded()) { // else nobody may have seen who is parked
-        transport.park(PARK_NS);
+        transport.park(idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS);
       }
     } catch (Throwable thrown) {
       lock.lock();
@@ -737,7 +769,7 @@ final class Engine {
       if (isIdle()) {
         LockSupport.parkNanos(this, SLEEP_NS);
       } else if (now - movedNs > SPIN_NS && parked.compareAndSet(false, true)) {
-        park(null);
+        park(null, now - movedNs);
       } else if (!moved) {
         Thread.yield();
       }

@@ -200,7 +200,9 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       return null;
     }
-    return run(operation, USER);
+    Call call = submit(operation, USER, true);
+    call.await(Long.MAX_VALUE);
+    return call.received();
   }
 
   private @Nullable Received run(Operation operation, CallSignature.Purpose purpose) {
@@ -213,8 +215,9 @@ public final class EngineCommunicator implements BackendCommunicator {
     return submit(operation, purpose, false);
   }
 
-  /// @param again whether a call that a thread has waited for may be made again
-  private Call submit(Operation operation, CallSignature.Purpose purpose, boolean again) {
+  /// @param alone whether the calling thread waits for it and does nothing else; if so, a
+  ///   collective that a thread has waited for may be made again
+  private Call submit(Operation operation, CallSignature.Purpose purpose, boolean alone) {
     engine.enter();
     try {
       checkUsable(operation.label());
@@ -223,10 +226,10 @@ public final class EngineCommunicator implements BackendCommunicator {
       Call call =
           switch (operation) {
             case Collective collective ->
-                again ? startAgain(collective, purpose) : start(collective, purpose);
+                alone ? startAgain(collective, purpose) : start(collective, purpose);
             case PointToPoint message -> start(message);
           };
-      context.start(call, again);
+      context.start(call, alone);
       if (call instanceof CollectiveCall collective) {
         context.started(collective);
       }

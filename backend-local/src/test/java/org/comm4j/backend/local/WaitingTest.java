@@ -1,0 +1,81 @@
+package org.comm4j.backend.local;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeoutException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Request;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.tck.ProcessorTime;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// What a rank that waits takes from others.
+class WaitingTest {
+  private static final Duration LATE = Duration.ofSeconds(3);
+  private static final Duration BUSY = Duration.ofMillis(100); // as long it may use more
+
+  static List<BackendProvider> providers() {
+    return List.of(new LocalProvider(), new ShmProvider());
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void barrier_peerIsLate_leavesTheProcessorAlone(BackendProvider provider) throws Exception {
+    var barrier = new Collective.Barrier();
+    assertWaitsCheaply(provider, barrier, barrier);
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void receive_peerIsLate_leavesTheProcessorAlone(BackendProvider provider) throws Exception {
+    assertWaitsCheaply(
+        provider,
+        new PointToPoint.Send(CommData.of(1), 1, 0),
+        new PointToPoint.Receive(CommData.of(1), 0, 0));
+  }
+
+  /// Rank 0 does its part late; rank 1 waits for it with at most a hundredth of a processor.
+  private static void assertWaitsCheaply(
+      BackendProvider provider, Operation late, Operation awaited) throws Exception {
+    CommConfig config = CommConfig.builder().timeout(LATE.multipliedBy(5)).build();
+    try (LocalGroup group = ThreadGroups.open(provider, 2, config);
+        ExecutorService threads =
+            Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      Communicator first = group.communicators().get(0);
+      Communicator second = group.communicators().get(1);
+      Callable<Boolean> lateRank =
+          () -> {
+            first.run(late); // loads classes
+            Thread.sleep(LATE);
+            first.run(late);
+            return true;
+          };
+      Callable<Double> waitingRank =
+          () -> {
+            second.run(awaited);
+            Request request = second.start(awaited);
+            assertThatThrownBy(() -> request.await(BUSY)).isInstanceOf(TimeoutException.class);
+            return ProcessorTime.share(request::await);
+          };
+      Future<Boolean> end = threads.submit(lateRank);
+      double share = threads.submit(waitingRank).get();
+      assertThat(end.get()).isTrue();
+      assertThat(share).as("share of a processor while waiting").isLessThan(0.01);
+    }
+  }
+}
