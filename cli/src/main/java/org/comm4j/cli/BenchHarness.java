@@ -29,7 +29,7 @@ final class BenchHarness {
   /// A call that takes less than this share of the fastest so far is still being compiled.
   private static final double STEADY = 0.9;
 
-  private static final int MOST_WARM_UPS = 5; // as long as it takes at least
+  private static final int MOST_WARM_UPS = 20; // as long as it takes at least
 
   /// How long no rank's compiler has had anything to do when a warm-up ends: it takes processors
   /// from the ranks.
@@ -43,12 +43,16 @@ final class BenchHarness {
   /// Their times are kept one by one.
   private static final int MOST_ROOTED_CALLS = 8190;
 
-  /// Repetitions that take longer are not made again when the state has changed.
+  /// How often a repetition is made again when the state has changed, or is not known any more.
+  private static final int MOST_ATTEMPTS = 4;
+
+  /// Repetitions that take longer are not made again.
   private static final double LONG_NS = 5e8;
 
   private final Communicator communicator;
   private final Optional<SharedLines> lines;
   private final BenchPlan plan;
+  private boolean knowsState; // has ever known it; where it is lost, ranks share a processor
 
   /// @param lines of all ranks, if they have any
   BenchHarness(Communicator communicator, Optional<SharedLines> lines, BenchPlan plan) {
@@ -80,16 +84,18 @@ final class BenchHarness {
   Time measure(Runnable call, boolean rooted, boolean first) {
     double perCallNs = warmUp(call, rooted, first);
     int calls = calls(perCallNs, rooted);
-    int most = perCallNs * calls > LONG_NS ? plan.repetitions() : 2 * plan.repetitions();
+    int most = plan.repetitions() * (perCallNs * calls > LONG_NS ? 1 : MOST_ATTEMPTS);
     List<Sample> near = new ArrayList<>();
     List<Sample> far = new ArrayList<>();
     double before = crossNs();
+    knowsState |= before > 0;
     for (int repetition = 1; repetition <= most; repetition++) {
       double us = rooted ? oneByOne(call, calls) : backToBack(call, calls);
       Sample sample = new Sample(us, crossNs());
       boolean moved = new Sample(us, before).isNear() != sample.isNear();
+      boolean disturbed = knowsState && (before == 0 || sample.crossNs() == 0);
       before = sample.crossNs();
-      if (moved && repetition < most) {
+      if ((moved || disturbed) && repetition < most) {
         continue;
       }
       List<Sample> state = sample.isNear() ? near : far;
