@@ -87,10 +87,9 @@ final class Codec {
         for (int i = 0; i < count; i++) {
           to[i] = Float.floatToFloat16(wide[i]);
         }
-        for (int i = 0; i < count; i++) {
-          // Not in the loop above: it would no longer vectorise.
-          if ((to[i] & 0x7fff) > 0x7c00) {
-            to[i] = Conversions.FLOAT16_NAN;
+        if (hasHalfNan(to, count)) {
+          for (int i = 0; i < count; i++) {
+            to[i] = (to[i] & 0x7fff) > 0x7c00 ? Conversions.FLOAT16_NAN : to[i];
           }
         }
       }
@@ -114,6 +113,15 @@ final class Codec {
       }
       default -> throw new AssertionError(type);
     }
+  }
+
+  /// As [Nans] does: a test per element would keep the loop from being vectorised.
+  private static boolean hasHalfNan(short[] halves, int count) {
+    int joined = 0;
+    for (int i = 0; i < count; i++) {
+      joined |= 0x7c00 - (halves[i] & 0x7fff);
+    }
+    return joined < 0;
   }
 
   private static void narrowIntegers(long[] wide, Object raw, int count) {

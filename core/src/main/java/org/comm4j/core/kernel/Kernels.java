@@ -9,7 +9,6 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.api.ReduceOp.UserDefined;
-import org.jspecify.annotations.Nullable;
 
 /// Makes kernels and keeps those of the predefined operators, since each brings machine code of its
 /// own.
@@ -42,7 +41,7 @@ final class Kernels {
 
   /// Every kernel there is for this operator and type: all must give the same bits.
   static List<TileKernel> variants(Predefined op, DataType type) {
-    return List.of(new TileKernel(op, type, null), known(op, type));
+    return List.of(new TileKernel(op, type, TileKernel.Vectors.NONE), known(op, type));
   }
 
   private static TileKernel known(Predefined op, DataType type) {
@@ -56,7 +55,7 @@ final class Kernels {
     TileKernel made =
         op == basicOp && type == basicType
             ? new TileKernel(op, type, vectors(op, type))
-            : known(basicOp, basicType).sharedBy(op, type);
+            : known(basicOp, basicType).sharedBy(op, type, vectors(op, type));
     kernel = kernels.putIfAbsent(type, made);
     return kernel != null ? kernel : made;
   }
@@ -79,7 +78,16 @@ final class Kernels {
   }
 
   /// The one place that mentions vectors: without their module nothing loads what is behind it.
-  private static @Nullable VectorFold vectors(Predefined op, DataType type) {
-    return HAS_VECTORS ? VectorLoops.of(op, type) : null;
+  private static TileKernel.Vectors vectors(Predefined op, DataType type) {
+    if (!HAS_VECTORS) {
+      return TileKernel.Vectors.NONE;
+    }
+    return op.accumulationType(type) == type
+        ? new TileKernel.Vectors(VectorLoops.of(op, type), null, null, null)
+        : new TileKernel.Vectors(
+            null,
+            SmallFloatLoops.ofRaw(op, type),
+            SmallFloatLoops.ofMixed(op, type),
+            SmallFloatLoops.ofRounding(type));
   }
 }

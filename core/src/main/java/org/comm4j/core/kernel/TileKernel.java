@@ -20,16 +20,28 @@ final class TileKernel implements Kernel {
   private final Carrier wide;
   private final int accumulatorShift; // every type's size is a power of two
   private final Loop loop;
-  private final @Nullable VectorFold vectors;
+  private final Vectors vectors;
+
+  /// The same operator on vectors; null what they do not know, and all of it where there are none.
+  ///
+  /// @param wide on the accumulation type
+  /// @param raw combines raw with raw
+  /// @param mixed combines accumulated with raw
+  /// @param rounding ends a reduction other than an average
+  record Vectors(
+      @Nullable VectorFold wide,
+      @Nullable VectorFold raw,
+      @Nullable VectorFold mixed,
+      @Nullable VectorFold rounding) {
+    static final Vectors NONE = new Vectors(null, null, null, null);
+  }
 
   /// A kernel with a loop of its own.
-  ///
-  /// @param vectors the same operator on the accumulation type, or null where there are no vectors
-  TileKernel(Predefined op, DataType type, @Nullable VectorFold vectors) {
+  TileKernel(Predefined op, DataType type, Vectors vectors) {
     this(op, type, Loops.of(op, op.accumulationType(type)), vectors);
   }
 
-  private TileKernel(Predefined op, DataType type, Loop loop, @Nullable VectorFold vectors) {
+  private TileKernel(Predefined op, DataType type, Loop loop, Vectors vectors) {
     this.op = op;
     this.type = type;
     this.accumulator = op.accumulationType(type);
@@ -40,14 +52,19 @@ final class TileKernel implements Kernel {
     this.vectors = vectors;
   }
 
-  /// A kernel that combines as this one does.
-  TileKernel sharedBy(Predefined otherOp, DataType otherType) {
-    return new TileKernel(otherOp, otherType, loop, vectors);
+  /// A kernel that combines accumulated elements as this one does.
+  ///
+  /// @param own what it has besides
+  TileKernel sharedBy(Predefined otherOp, DataType otherType, Vectors own) {
+    return new TileKernel(
+        otherOp,
+        otherType,
+        loop,
+        new Vectors(vectors.wide(), own.raw(), own.mixed(), own.rounding()));
   }
 
-  /// Whether memory of these classes is combined by vectors from now on.
-  boolean hasFastVectors(MemorySegment a, MemorySegment b, MemorySegment out) {
-    return vectors != null && vectors.isFast(a, b, out);
+  Vectors vectors() {
+    return vectors;
   }
 
   @Override
@@ -112,15 +129,23 @@ final class TileKernel implements Kernel {
       long aAt = aOffset + at * aType.bytes();
       long bAt = bOffset + at * bType.bytes();
       long outAt = outOffset + at * accumulator.bytes();
+      VectorFold fold = fold(aType, bType);
       int done = 0;
-      if (vectors != null && aType == accumulator && bType == accumulator) {
-        int bytes = piece * accumulator.bytes();
-        done = vectors.fold(a, aAt, b, bAt, out, outAt, bytes) >> accumulatorShift;
+      if (fold != null) {
+        int bytes = piece << accumulatorShift;
+        done = fold.fold(a, aAt, b, bAt, out, outAt, bytes) >> accumulatorShift;
       }
       if (done < piece) {
         combineTiles(aType, a, aAt, bType, b, bAt, out, outAt, done, piece);
       }
     }
+  }
+
+  private @Nullable VectorFold fold(DataType aType, DataType bType) {
+    if (bType == accumulator) {
+      return aType == accumulator ? vectors.wide() : null;
+    }
+    return aType == accumulator ? vectors.mixed() : vectors.raw();
   }
 
   private void combineTiles(
@@ -181,10 +206,14 @@ final class TileKernel implements Kernel {
       Tiles.copy(source, sourceOffset, target, targetOffset, type.bytes(count));
       return;
     }
+    long done = round(source, sourceOffset, target, targetOffset, count);
+    if (done == count) {
+      return;
+    }
     Tiles tiles = Tiles.mine();
     Tile x = tiles.x(wide);
     int step = step();
-    for (long at = 0; at < count; at += step) {
+    for (long at = done; at < count; at += step) {
       int part = (int) Math.min(step, count - at);
       load(tiles, accumulator, source, sourceOffset + at * accumulator.bytes(), x, part);
       if (op == Predefined.AVERAGE) {
@@ -199,6 +228,34 @@ final class TileKernel implements Kernel {
       long bytes = (long) part * type.bytes();
       MemorySegment.copy(result.segment(), 0, target, targetOffset + at * type.bytes(), bytes);
     }
+  }
+
+  /// By vectors, as far as these go.
+  ///
+  /// @return how many elements
+  private long round(
+      MemorySegment source,
+      long sourceOffset,
+      MemorySegment target,
+      long targetOffset,
+      long count) {
+    VectorFold rounding = op == Predefined.AVERAGE ? null : vectors.rounding();
+    if (rounding == null) {
+      return 0;
+    }
+    int most = PIECE >> accumulatorShift;
+    long at = 0;
+    while (at < count) {
+      int piece = (int) Math.min(most, count - at);
+      long from = sourceOffset + at * accumulator.bytes();
+      long to = targetOffset + at * type.bytes();
+      int bytes = rounding.fold(source, from, source, from, target, to, piece << accumulatorShift);
+      at += bytes >> accumulatorShift;
+      if (bytes >> accumulatorShift < piece) {
+        break;
+      }
+    }
+    return at;
   }
 
   private void load(

@@ -46,24 +46,43 @@ final class VectorFold {
   private final Class<? extends VectorLoop> template;
   private final Object operator;
   private final int vectorBytes;
-  private final Carrier carrier;
-  private final Class<?> array;
+  private final Carrier aCarrier;
+  private final Carrier bCarrier;
+  private final Carrier outCarrier;
+  private final Class<?> aArray;
+  private final Class<?> bArray;
+  private final Class<?> outArray;
   private volatile Copy[] copies = {};
 
   /// @param template the loop, a template of [Specialized]
   /// @param operator its operator
-  /// @param carrier the primitive that the vectors are made of
+  /// @param aCarrier the primitive of arrays that it takes as its first operand
+  /// @param vectorBytes what it combines in one go, in bytes of the widest of the three
   VectorFold(
-      Class<? extends VectorLoop> template, Object operator, Carrier carrier, int vectorBytes) {
+      Class<? extends VectorLoop> template,
+      Object operator,
+      Carrier aCarrier,
+      Carrier bCarrier,
+      Carrier outCarrier,
+      int vectorBytes) {
     this.template = template;
     this.operator = operator;
     this.vectorBytes = vectorBytes;
-    this.carrier = carrier;
-    this.array = carrier.tile(carrier.bytes()).segment().getClass();
+    this.aCarrier = aCarrier;
+    this.bCarrier = bCarrier;
+    this.outCarrier = outCarrier;
+    this.aArray = arrayClass(aCarrier);
+    this.bArray = arrayClass(bCarrier);
+    this.outArray = arrayClass(outCarrier);
+  }
+
+  private static Class<?> arrayClass(Carrier carrier) {
+    return carrier.tile(carrier.bytes()).segment().getClass();
   }
 
   /// `out = a ∘ b` from the start, as far as vectors go, for one piece of perhaps many.
   ///
+  /// @param bytes of the widest of the three
   /// @return how many bytes were combined; 0 if the memory is of another kind
   int fold(
       MemorySegment a,
@@ -73,7 +92,7 @@ final class VectorFold {
       MemorySegment out,
       long outOffset,
       int bytes) {
-    if (!suits(a) || !suits(b) || !suits(out)) {
+    if (!suits(a, aArray) || !suits(b, bArray) || !suits(out, outArray)) {
       return 0;
     }
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
@@ -97,10 +116,10 @@ final class VectorFold {
   /// Whether memory of these classes is combined by vectors from now on.
   boolean isFast(MemorySegment a, MemorySegment b, MemorySegment out) {
     Copy copy = copy(a.getClass(), b.getClass(), out.getClass());
-    return copy.fast && copy.maskedFast;
+    return copy.fast && (copy.maskedFast || !copy.loop.hasMaskedForm());
   }
 
-  private boolean suits(MemorySegment segment) {
+  private static boolean suits(MemorySegment segment, Class<?> array) {
     return segment.isNative() || segment.getClass() == array;
   }
 
@@ -134,9 +153,15 @@ final class VectorFold {
       return;
     }
     copy.warming = true;
-    MemorySegment array = carrier.tile(WarmUp.BYTES).segment();
-    int tail = vectorBytes - carrier.bytes();
-    WarmUp.start(copy.loop, 0, copy.a, copy.b, copy.out, array, () -> copy.fast = true);
-    WarmUp.start(copy.loop, tail, copy.a, copy.b, copy.out, array, () -> copy.maskedFast = true);
+    WarmUp.Memory memory =
+        new WarmUp.Memory(
+            WarmUp.segment(copy.a, aCarrier),
+            WarmUp.segment(copy.b, bCarrier),
+            WarmUp.segment(copy.out, outCarrier));
+    WarmUp.start(copy.loop, 0, memory, () -> copy.fast = true);
+    if (copy.loop.hasMaskedForm()) {
+      int tail = vectorBytes - aCarrier.bytes();
+      WarmUp.start(copy.loop, tail, memory, () -> copy.maskedFast = true);
+    }
   }
 }

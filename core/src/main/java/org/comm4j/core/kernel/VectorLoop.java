@@ -14,6 +14,11 @@ interface VectorLoop {
       long outOffset,
       int bytes);
 
+  /// Whether there is [#applyMasked].
+  default boolean hasMaskedForm() {
+    return true;
+  }
+
   /// Combines `bytes` bytes, a multiple of an element's size and less than a vector's, with a mask.
   void applyMasked(
       MemorySegment a,

@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The operators as the vector module knows them. Only for virtual machines that have the module.
 ///
-/// What is not here (logical operators, small floats, complex products, pairs) has no single vector
-/// instruction and goes through tiles.
+/// What is not here (logical operators, complex products, pairs) has no single vector instruction
+/// and goes through tiles. [SmallFloatLoops] has the floats of 16 bits.
 final class VectorLoops {
   private VectorLoops() {}
 
@@ -49,7 +49,8 @@ final class VectorLoops {
           default -> null;
         };
     Lanes lanes = new Lanes(carrier, species, operator, nan);
-    return new VectorFold(Template.class, lanes, carrier, species.vectorByteSize());
+    return new VectorFold(
+        Template.class, lanes, carrier, carrier, carrier, species.vectorByteSize());
   }
 
   private static @Nullable Associative operator(Predefined op, DataType type) {

@@ -39,29 +39,27 @@ final class WarmUp {
 
   private WarmUp() {}
 
+  /// What a loop is called with; null where there is no memory of that class.
+  record Memory(
+      @Nullable MemorySegment a, @Nullable MemorySegment b, @Nullable MemorySegment out) {}
+
   /// Starts to warm up a loop.
   ///
   /// @param maskedBytes how many bytes its masked form combines in each call, or 0 for the other
   ///   form, with [#BYTES]
-  /// @param a class of the segments that the loop will be called with
-  /// @param array [#BYTES] of an array of the loop's primitive
+  /// @param memory of the classes that the loop will be called with
   /// @param whenFast called if the loop is fast; not called if it does not become so
-  static void start(
-      VectorLoop loop,
-      int maskedBytes,
-      Class<?> a,
-      Class<?> b,
-      Class<?> out,
-      MemorySegment array,
-      Runnable whenFast) {
-    THREAD.execute(() -> {
-      MemorySegment x = segment(a, array);
-      MemorySegment y = segment(b, array);
-      MemorySegment z = segment(out, array);
-      if (x != null && y != null && z != null && isFast(loop, maskedBytes, x, y, z)) {
-        whenFast.run();
-      }
-    });
+  static void start(VectorLoop loop, int maskedBytes, Memory memory, Runnable whenFast) {
+    MemorySegment a = memory.a();
+    MemorySegment b = memory.b();
+    MemorySegment out = memory.out();
+    if (a != null && b != null && out != null) {
+      THREAD.execute(() -> {
+        if (isFast(loop, maskedBytes, a, b, out)) {
+          whenFast.run();
+        }
+      });
+    }
   }
 
   private static boolean isFast(
@@ -84,8 +82,10 @@ final class WarmUp {
     return true;
   }
 
-  /// Memory of a class; null if there is no way to make some.
-  private static @Nullable MemorySegment segment(Class<?> wanted, MemorySegment array) {
+  /// [#BYTES] of memory of a class, perhaps an array of this primitive; null if there is no way to
+  /// make some.
+  static @Nullable MemorySegment segment(Class<?> wanted, Carrier carrier) {
+    MemorySegment array = carrier.tile(BYTES).segment();
     if (array.getClass() == wanted) {
       return array;
     }

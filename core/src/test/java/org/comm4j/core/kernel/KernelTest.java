@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.fail;
 import static org.assertj.core.api.Assumptions.assumeThat;
+import static org.comm4j.api.DataType.FLOAT32;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,10 +18,12 @@ import java.util.stream.Stream;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class KernelTest {
@@ -248,10 +251,103 @@ class KernelTest {
           plain.combineInto(a, 0, b, 0, expected, 0, count);
           assertThat(out.mismatch(expected)).as("%s of %s, seed %d", op, type, seed).isEqualTo(-1);
         }
-        sinceFast += vectors.hasFastVectors(a, b, out) ? 1 : 0;
+        sinceFast += isFast(vectors.vectors().wide(), a, b, out) ? 1 : 0;
       }
       assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"SUM,BFLOAT16", "PRODUCT,BFLOAT16", "SUM,FLOAT16", "PRODUCT,FLOAT16"})
+  void smallFloatVectors_onceCompiled_giveWhatTheTilesGive(Predefined op, DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    TileKernel plain = Kernels.variants(op, type).getFirst();
+    TileKernel vectors = Kernels.variants(op, type).getLast();
+    int count = 2003;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment a = arena.allocate(type.bytes(count));
+      MemorySegment b = arena.allocate(type.bytes(count));
+      MemorySegment wide = arena.allocate(FLOAT32.bytes(count));
+      MemorySegment out = arena.allocate(type.bytes(count));
+      MemorySegment expectedWide = arena.allocate(FLOAT32.bytes(count));
+      MemorySegment expected = arena.allocate(type.bytes(count));
+      long deadline = System.nanoTime() + 20_000_000_000L;
+      int sinceFast = 0;
+      for (int i = 0; sinceFast < 20 && System.nanoTime() < deadline; i++) {
+        if (i % 500 == 0 || sinceFast > 0) {
+          a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          reduce(plain, a, b, expectedWide, expected, count);
+        }
+        reduce(vectors, a, b, wide, out, count);
+        if (i % 500 == 0 || sinceFast > 0) {
+          String what = "%s of %s, seed %d".formatted(op, type, seed);
+          assertThat(wide.mismatch(expectedWide)).as("wide " + what).isEqualTo(-1);
+          assertThat(out.mismatch(expected)).as(what).isEqualTo(-1);
+        }
+        TileKernel.Vectors all = vectors.vectors();
+        boolean fast =
+            isFast(all.raw(), a, b, wide)
+                && isFast(all.mixed(), wide, b, wide)
+                && isFast(all.rounding(), wide, wide, out);
+        sinceFast += fast ? 1 : 0;
+      }
+      assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
+    }
+  }
+
+  /// `out = round(a ∘ b ∘ b)`.
+  private static void reduce(
+      Kernel kernel,
+      MemorySegment a,
+      MemorySegment b,
+      MemorySegment wide,
+      MemorySegment out,
+      int count) {
+    kernel.combineRawInto(a, 0, b, 0, wide, 0, count);
+    kernel.combineRaw(b, 0, wide, 0, count);
+    kernel.finish(wide, 0, out, 0, count, 1);
+  }
+
+  /// All 16-bit values, and what lies between them.
+  @ParameterizedTest
+  @EnumSource(
+      value = DataType.class,
+      names = {"FLOAT16", "BFLOAT16"})
+  void finish_everyFloatNearThem_isRoundedAsByTheTiles(DataType type) {
+    int count = 1 << 20;
+    float[] wide = new float[count];
+    for (int i = 0; i < count; i++) {
+      int nearby = (i & 15) < 8 ? (i & 7) - 4 : 0x1000 + (i & 7) - 4;
+      int raw = i >>> 4;
+      int bits =
+          type == DataType.BFLOAT16
+              ? raw << 16 | (i & 15) << 12
+              : Float.floatToRawIntBits(Float.float16ToFloat((short) raw)) + nearby;
+      wide[i] = Float.intBitsToFloat(bits);
+    }
+    MemorySegment source = MemorySegment.ofArray(wide);
+    short[] expected = new short[count];
+    Kernel plain = Kernels.variants(Predefined.SUM, type).getFirst();
+    plain.finish(source, 0, MemorySegment.ofArray(expected), 0, count, 1);
+    Kernel vectors = Kernels.variants(Predefined.SUM, type).getLast();
+    VectorFold rounding = Kernels.variants(Predefined.SUM, type).getLast().vectors().rounding();
+    short[] result = new short[count];
+    MemorySegment target = MemorySegment.ofArray(result);
+    long deadline = System.nanoTime() + 20_000_000_000L;
+    do {
+      vectors.finish(source, 0, target, 0, count, 1);
+    } while (!isFast(rounding, source, source, target) && System.nanoTime() < deadline);
+    vectors.finish(source, 0, target, 0, count, 1);
+
+    assertThat(result).isEqualTo(expected);
+    assumeThat(isFast(rounding, source, source, target)).isTrue();
+  }
+
+  private static boolean isFast(
+      @Nullable VectorFold fold, MemorySegment a, MemorySegment b, MemorySegment out) {
+    return fold != null && fold.isFast(a, b, out);
   }
 
   @Test
