@@ -200,9 +200,24 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       return null;
     }
+    if (operation instanceof PointToPoint.Send send && sendAtOnce(send)) {
+      return null;
+    }
     Call call = submit(operation, USER, true);
     call.await(Long.MAX_VALUE);
     return call.received();
+  }
+
+  /// Most small messages can be sent without becoming a call in flight.
+  private boolean sendAtOnce(PointToPoint.Send send) {
+    engine.enter();
+    try {
+      engine.takeNews();
+      checkUsable(send.label());
+      return context.isIdle() && context.messages().sendAtOnce(send);
+    } finally {
+      engine.unlock();
+    }
   }
 
   private @Nullable Received run(Operation operation, CallSignature.Purpose purpose) {

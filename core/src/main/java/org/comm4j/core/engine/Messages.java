@@ -51,6 +51,35 @@ final class Messages {
     return call;
   }
 
+  /// Sends a message if it can go unasked, whole and now; nothing else of the communicator is in
+  /// flight.
+  boolean sendAtOnce(Send send) {
+    Engine engine = context.engine();
+    if (send.destination() == context.rank() || engine.sendsSynchronously()) {
+      return false;
+    }
+    MemorySegment data = Buffers.segment(send.data());
+    Link link = context.link(send.destination());
+    long cost = Frame.cost(data.byteSize());
+    if (data.byteSize() > link.maxPayloadBytes() || !link.hasCredit(cost)) {
+      return false;
+    }
+    long[] next = numbers.get(send.destination());
+    Frame.write(
+        engine.header(),
+        Frame.word(Frame.MESSAGE, Frame.CREDITED, send.tag(), context.id()),
+        next[0],
+        send.data().type().id(),
+        send.data().count(),
+        0);
+    if (!link.offer(engine.header(), data)) {
+      return false;
+    }
+    link.spend(cost);
+    next[0]++;
+    return true;
+  }
+
   private void toMyself(SendCall call, Send send, long number) {
     Message message =
         new Message(context.rank(), number, send.tag(), send.data().type(), send.data().count());
