@@ -10,6 +10,7 @@ import org.comm4j.core.schedule.Step;
 import org.comm4j.core.schedule.Step.AwaitPeer;
 import org.comm4j.core.schedule.Step.Copy;
 import org.comm4j.core.schedule.Step.Finish;
+import org.comm4j.core.schedule.Step.FinishPeer;
 import org.comm4j.core.schedule.Step.FoldPeer;
 import org.comm4j.core.schedule.Step.ReadPeer;
 import org.comm4j.core.schedule.Step.Reduce;
@@ -21,15 +22,15 @@ import org.comm4j.core.schedule.Step.Wire;
 /// input.
 ///
 /// Ranks 0 and 1 combine their own contribution with the other one's at once, straight into the
-/// result. For later ranks the partial result has memory of its own, since in place the result is
-/// where the own contribution is.
+/// result; if there are only these two, they round it as well. For later ranks the partial result
+/// has memory of its own, since in place the result is where the own contribution is.
 ///
 /// @param last the last rank that contributes; the divisor follows
 /// @param block room for a block of partial results; empty where the result is that
 record PeerFold(Shape shape, int rank, int last, Slice block) {
   /// @param most how many elements one stage has at most
   static PeerFold of(Shape shape, int rank, int last, Cut cut, long most, Memory memory) {
-    boolean needsBlock = shape.widened() || !isEarly(rank, last);
+    boolean needsBlock = !isEarly(rank, last) || (shape.widened() && last != 1);
     return new PeerFold(shape, rank, last, cut.block(shape, needsBlock ? most : 0, memory));
   }
 
@@ -46,6 +47,12 @@ record PeerFold(Shape shape, int rank, int last, Slice block) {
     List<Step> steps = new ArrayList<>();
     boolean early = isEarly(rank, last);
     boolean intoResult = early && !shape.widened();
+    if (early && last == 1 && shape.widened() && result.count() > 0) {
+      return List.of(
+          new AwaitPeer(1 - rank, stage),
+          new FinishPeer(
+              1 - rank, stage, from.applyAsLong(1 - rank), own, result, rank == 0, last + 1));
+    }
     long limit = intoResult ? result.count() : block.count();
     for (long done = 0; done < result.count(); done += limit) {
       long count = Math.min(limit, result.count() - done);

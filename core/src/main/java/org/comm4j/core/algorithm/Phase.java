@@ -84,6 +84,7 @@ record Phase(int rounds, IntFunction<Round> round) {
       case Step.ReadPeer read -> read.to().count() == 0;
       case Step.ReducePeer reduce -> reduce.to().count() == 0;
       case Step.FoldPeer fold -> fold.to().count() == 0;
+      case Step.FinishPeer finish -> finish.to().count() == 0;
       // These synchronise.
       case Step.Publish _, Step.AwaitPeer _, Step.Done _ -> false;
     };

@@ -264,6 +264,20 @@ final class Buffers {
     }
   }
 
+  /// `to = finish(own ∘ source)`, or `to = finish(source ∘ own)`, all in the data's type.
+  void finish(
+      MemorySegment source, long sourceOffset, Slice own, Slice to, boolean ownFirst, int divisor) {
+    MemorySegment a = ownFirst ? memory(own.space()) : source;
+    long aOffset = ownFirst ? offset(own) : sourceOffset;
+    MemorySegment b = ownFirst ? source : memory(own.space());
+    long bOffset = ownFirst ? sourceOffset : offset(own);
+    if (to.count() > 0) {
+      kernel()
+          .combineFinished(
+              a, aOffset, b, bOffset, memory(to.space()), offset(to), to.count(), divisor);
+    }
+  }
+
   private boolean needsWidening(Step.Wire wire, Slice to) {
     return widened && wire == Step.Wire.VALUE && to.space() == Space.WORK;
   }

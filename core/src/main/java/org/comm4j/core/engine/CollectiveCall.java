@@ -215,6 +215,12 @@ final class CollectiveCall extends Call {
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
         buffers.fold(context.lane().window(s.peer()), from, s.own(), s.to(), s.ownFirst());
       }
+      case Step.FinishPeer s -> {
+        long index = firstStage + s.stage();
+        long from = context.lane().where(s.peer(), index) + s.from() * buffers.type().bytes();
+        MemorySegment window = context.lane().window(s.peer());
+        buffers.finish(window, from, s.own(), s.to(), s.ownFirst(), s.divisor());
+      }
       case Step.Done s -> {
         if (context.lane().isRevoked()) {
           return false; // what was read may be wrong; why will be known soon

@@ -14,6 +14,7 @@ import org.comm4j.api.ReduceOp;
 ///
 ///     raw ──combineRaw / combineRawInto / widen──▶ accumulated ──finish──▶ raw
 ///                                     combine / combineInto ↺
+///     raw ─────────────────────combineFinished─────────────────────▶ raw
 ///
 /// Where both forms are the same type, raw and accumulated calls are the same call and `widen` copies.
 /// Every NaN that a combination or a rounding gives is the canonical one of its type, so that results
@@ -70,6 +71,20 @@ public interface Kernel {
       MemorySegment out,
       long outOffset,
       long count);
+
+  /// `out[i] = round(widen(a[i]) ∘ widen(b[i]))`, for an average divided by `divisor` before: raw
+  /// from raw, as [#combineRawInto] and [#finish] give it.
+  ///
+  /// @param divisor how many ranks an average is over, at least 1; other operators ignore it
+  void combineFinished(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count,
+      int divisor);
 
   /// `target[i] = widen(source[i])`: exact; a plain copy where the forms are the same type. A NaN
   /// that changes type may have any bits until it is combined or finished.

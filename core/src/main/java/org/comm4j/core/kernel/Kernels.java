@@ -83,11 +83,12 @@ final class Kernels {
       return TileKernel.Vectors.NONE;
     }
     return op.accumulationType(type) == type
-        ? new TileKernel.Vectors(VectorLoops.of(op, type), null, null, null)
+        ? new TileKernel.Vectors(VectorLoops.of(op, type), null, null, null, null)
         : new TileKernel.Vectors(
             null,
             SmallFloatLoops.ofRaw(op, type),
             SmallFloatLoops.ofMixed(op, type),
-            SmallFloatLoops.ofRounding(type));
+            SmallFloatLoops.ofRounding(type),
+            SmallFloatLoops.ofWhole(op, type));
   }
 }

@@ -28,12 +28,14 @@ final class TileKernel implements Kernel {
   /// @param raw combines raw with raw
   /// @param mixed combines accumulated with raw
   /// @param rounding ends a reduction other than an average
+  /// @param whole combines raw with raw and ends a reduction other than an average
   record Vectors(
       @Nullable VectorFold wide,
       @Nullable VectorFold raw,
       @Nullable VectorFold mixed,
-      @Nullable VectorFold rounding) {
-    static final Vectors NONE = new Vectors(null, null, null, null);
+      @Nullable VectorFold rounding,
+      @Nullable VectorFold whole) {
+    static final Vectors NONE = new Vectors(null, null, null, null, null);
   }
 
   /// A kernel with a loop of its own.
@@ -60,7 +62,7 @@ final class TileKernel implements Kernel {
         otherOp,
         otherType,
         loop,
-        new Vectors(vectors.wide(), own.raw(), own.mixed(), own.rounding()));
+        new Vectors(vectors.wide(), own.raw(), own.mixed(), own.rounding(), own.whole()));
   }
 
   Vectors vectors() {
@@ -174,6 +176,94 @@ final class TileKernel implements Kernel {
   }
 
   @Override
+  public void combineFinished(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count,
+      int divisor) {
+    int most = PIECE / type.bytes();
+    for (long at = 0; at < count; at += most) {
+      int piece = (int) Math.min(most, count - at);
+      long offset = at * type.bytes();
+      int done =
+          op == Predefined.AVERAGE
+              ? 0
+              : finishVectors(
+                  a, aOffset + offset, b, bOffset + offset, out, outOffset + offset, piece);
+      finishTiles(
+          a, aOffset + offset, b, bOffset + offset, out, outOffset + offset, done, piece, divisor);
+    }
+  }
+
+  /// By vectors, as far as these go: in one loop where there is one, else in two by a tile.
+  ///
+  /// @return how many elements
+  private int finishVectors(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      int count) {
+    VectorFold whole = vectors.whole();
+    if (whole != null) {
+      return whole.fold(a, aOffset, b, bOffset, out, outOffset, count * type.bytes())
+          / type.bytes();
+    }
+    VectorFold fold = vectors.raw();
+    VectorFold rounding = vectors.rounding();
+    if (fold == null || rounding == null) {
+      return 0;
+    }
+    MemorySegment tile = Tiles.mine().x(wide).segment();
+    int done = 0;
+    while (done < count) {
+      long offset = (long) done * type.bytes();
+      int bytes = Math.min(step(), count - done) << accumulatorShift;
+      int folded = fold.fold(a, aOffset + offset, b, bOffset + offset, tile, 0, bytes);
+      int rounded = rounding.fold(tile, 0, tile, 0, out, outOffset + offset, folded);
+      done += rounded >> accumulatorShift;
+      if (rounded < bytes) {
+        break; // a tail, or a loop that is not fast yet
+      }
+    }
+    return done;
+  }
+
+  private void finishTiles(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      int from,
+      int to,
+      int divisor) {
+    if (from == to) {
+      return;
+    }
+    Tiles tiles = Tiles.mine();
+    Tile x = tiles.x(wide);
+    Tile y = tiles.y(wide);
+    int step = step();
+    for (int at = from; at < to; at += step) {
+      int part = Math.min(step, to - at);
+      long offset = type.bytes((long) at);
+      load(tiles, type, a, aOffset + offset, x, part);
+      load(tiles, type, b, bOffset + offset, y, part);
+      loop.apply(x.array(), y.array(), carriers(part));
+      Nans.makeCanonical(tiles, wide, carriers(part));
+      finishTile(tiles, x, out, outOffset + offset, part, divisor);
+    }
+  }
+
+  @Override
   public void widen(
       MemorySegment source,
       long sourceOffset,
@@ -216,18 +306,23 @@ final class TileKernel implements Kernel {
     for (long at = done; at < count; at += step) {
       int part = (int) Math.min(step, count - at);
       load(tiles, accumulator, source, sourceOffset + at * accumulator.bytes(), x, part);
-      if (op == Predefined.AVERAGE) {
-        Division.divide(accumulator, x.array(), carriers(part), divisor);
-        Nans.makeCanonical(tiles, wide, carriers(part));
-      }
-      Tile result = x;
-      if (type != accumulator) {
-        result = tiles.x(raw);
-        Codec.narrow(type, x.array(), result.array(), part);
-      }
-      long bytes = (long) part * type.bytes();
-      MemorySegment.copy(result.segment(), 0, target, targetOffset + at * type.bytes(), bytes);
+      finishTile(tiles, x, target, targetOffset + at * type.bytes(), part, divisor);
     }
+  }
+
+  /// Ends the reduction of the first elements of the `x` tile.
+  private void finishTile(
+      Tiles tiles, Tile x, MemorySegment target, long offset, int count, int divisor) {
+    if (op == Predefined.AVERAGE) {
+      Division.divide(accumulator, x.array(), carriers(count), divisor);
+      Nans.makeCanonical(tiles, wide, carriers(count));
+    }
+    Tile result = x;
+    if (type != accumulator) {
+      result = tiles.x(raw);
+      Codec.narrow(type, x.array(), result.array(), count);
+    }
+    MemorySegment.copy(result.segment(), 0, target, offset, (long) count * type.bytes());
   }
 
   /// By vectors, as far as these go.

@@ -88,6 +88,19 @@ final class UserKernel implements Kernel {
   }
 
   @Override
+  public void combineFinished(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      long count,
+      int divisor) {
+    combineInto(a, aOffset, b, bOffset, out, outOffset, count);
+  }
+
+  @Override
   public void finish(
       MemorySegment source,
       long sourceOffset,

@@ -35,6 +35,8 @@ public record Arrow(int round, int from, int to, long count, Kind kind) {
                 arrows.add(new Arrow(round, reduce.peer(), rank, reduce.to().count(), Kind.READ));
             case Step.FoldPeer fold ->
                 arrows.add(new Arrow(round, fold.peer(), rank, fold.to().count(), Kind.READ));
+            case Step.FinishPeer finish ->
+                arrows.add(new Arrow(round, finish.peer(), rank, finish.to().count(), Kind.READ));
             default -> {}
           }
         }

@@ -361,6 +361,13 @@ public final class ScheduleCheck {
         store(state, step, read(state, step, fold.own()), isWide(fold.own()), fold.to());
         reduce(state, step, values, fold.to(), !fold.ownFirst());
       }
+      case Step.FinishPeer finish -> {
+        checkLocal(state, step, finish.own(), finish.to(), true);
+        Published published =
+            published(state, step, finish.peer(), finish.stage(), Step.Wire.VALUE);
+        int[] values = part(state, step, published, finish.from(), finish.to());
+        finishPeer(state, finish, values);
+      }
       case Step.Done done -> {
         if (done.stage() != state.lastDone + 1) {
           throw fault(state, step, "after stage " + state.lastDone + " (expected: the next stage)");
@@ -517,6 +524,23 @@ public final class ScheduleCheck {
     write(state, finish, finish.to(), values);
   }
 
+  private void finishPeer(RankState state, Step.FinishPeer finish, int[] theirs) {
+    if (isWide(finish.own()) || isWide(finish.to())) {
+      throw fault(state, finish, "(expected: from the data's type to the data's type)");
+    }
+    int[] values = read(state, finish, finish.own());
+    for (int index = 0; index < values.length; index++) {
+      try {
+        int low = finish.ownFirst() ? values[index] : theirs[index];
+        int high = finish.ownFirst() ? theirs[index] : values[index];
+        values[index] = expressions.finish(expressions.combine(low, high), finish.divisor());
+      } catch (IllegalArgumentException wrong) {
+        throw fault(state, finish, wrong);
+      }
+    }
+    write(state, finish, finish.to(), values);
+  }
+
   private void write(RankState state, Step step, Slice to, int[] values) {
     if (to.space() == Space.INPUT && to.count() > 0) {
       throw fault(state, step, "writes the input");
@@ -567,6 +591,10 @@ public final class ScheduleCheck {
       case Step.FoldPeer fold -> {
         checkPeer(state, step, fold.peer());
         checkBounds(state, step, fold.own(), fold.to());
+      }
+      case Step.FinishPeer finish -> {
+        checkPeer(state, step, finish.peer());
+        checkBounds(state, step, finish.own(), finish.to());
       }
       case Step.Done _ -> {}
     }

@@ -100,6 +100,16 @@ public final class ScheduleText {
                   fold.from(),
                   of(fold.wire()),
                   fold.to());
+      case Step.FinishPeer finish ->
+          "finish %s %s %d #%d at %d to %s / %d"
+              .formatted(
+                  finish.own(),
+                  finish.ownFirst() ? "with" : "behind",
+                  finish.peer(),
+                  finish.stage(),
+                  finish.from(),
+                  finish.to(),
+                  finish.divisor());
       case Step.Done done -> "done #%d".formatted(done.stage());
     };
   }

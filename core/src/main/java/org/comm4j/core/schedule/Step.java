@@ -4,7 +4,8 @@ package org.comm4j.core.schedule;
 ///
 /// An element type is never named: a slice of [Space#WORK] is in the accumulation type, any other
 /// in the data's type, and what goes over the wire has the type of the slice that is sent ([Wire]
-/// on the receiving side). Converting to the accumulation type is exact; only [Finish] rounds.
+/// on the receiving side). Converting to the accumulation type is exact; only [Finish] and
+/// [FinishPeer] round.
 public sealed interface Step {
   /// The type of what arrives.
   enum Wire {
@@ -87,6 +88,17 @@ public sealed interface Step {
   /// @param wire the type in which it was published
   /// @param ownFirst whether the own elements are from lower ranks
   record FoldPeer(int peer, int stage, long from, Slice own, Slice to, Wire wire, boolean ownFirst)
+      implements Peer {}
+
+  /// `to = finish(own ∘ published)`, or `to = finish(published ∘ own)`, after [AwaitPeer]: as
+  /// [FoldPeer] and [Finish], but what both ranks have is not kept in between. `own`, `to` and what
+  /// was published are in the data's type; `own` and `to` are the same elements or none is in both.
+  ///
+  /// @param from the first element of what the peer published, counted from that slice's start
+  /// @param ownFirst whether the own elements are from lower ranks
+  /// @param divisor how many contributions there are
+  record FinishPeer(
+      int peer, int stage, long from, Slice own, Slice to, boolean ownFirst, int divisor)
       implements Peer {}
 
   /// This rank will read nothing any more of what peers published up to and including this stage.

@@ -268,6 +268,8 @@ class KernelTest {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment a = arena.allocate(type.bytes(count));
       MemorySegment b = arena.allocate(type.bytes(count));
+      MemorySegment whole = arena.allocate(type.bytes(count));
+      MemorySegment expectedWhole = arena.allocate(type.bytes(count));
       MemorySegment wide = arena.allocate(FLOAT32.bytes(count));
       MemorySegment out = arena.allocate(type.bytes(count));
       MemorySegment expectedWide = arena.allocate(FLOAT32.bytes(count));
@@ -281,7 +283,10 @@ class KernelTest {
           reduce(plain, a, b, expectedWide, expected, count);
         }
         reduce(vectors, a, b, wide, out, count);
+        vectors.combineFinished(a, 0, b, 0, whole, 0, count, 1);
         if (i % 500 == 0 || sinceFast > 0) {
+          plain.combineFinished(a, 0, b, 0, expectedWhole, 0, count, 1);
+          assertThat(whole.mismatch(expectedWhole)).as("seed %d", seed).isEqualTo(-1);
           String what = "%s of %s, seed %d".formatted(op, type, seed);
           assertThat(wide.mismatch(expectedWide)).as("wide " + what).isEqualTo(-1);
           assertThat(out.mismatch(expected)).as(what).isEqualTo(-1);
@@ -290,7 +295,8 @@ class KernelTest {
         boolean fast =
             isFast(all.raw(), a, b, wide)
                 && isFast(all.mixed(), wide, b, wide)
-                && isFast(all.rounding(), wide, wide, out);
+                && isFast(all.rounding(), wide, wide, out)
+                && (all.whole() == null || isFast(all.whole(), a, b, out));
         sinceFast += fast ? 1 : 0;
       }
       assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
@@ -308,6 +314,30 @@ class KernelTest {
     kernel.combineRawInto(a, 0, b, 0, wide, 0, count);
     kernel.combineRaw(b, 0, wide, 0, count);
     kernel.finish(wide, 0, out, 0, count, 1);
+  }
+
+  @ParameterizedTest
+  @MethodSource("legal")
+  void combineFinished_givesWhatCombiningAndFinishingGive(Predefined op, DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    for (Kernel kernel : Kernels.variants(op, type)) {
+      for (int count : COUNTS) {
+        MemorySegment a = MemorySegment.ofArray(Reference.random(type, count, random));
+        MemorySegment b = MemorySegment.ofArray(Reference.random(type, count, random));
+        MemorySegment wide =
+            MemorySegment.ofArray(new byte[(int) kernel.accumulator().bytes(count)]);
+        MemorySegment expected = MemorySegment.ofArray(new byte[(int) type.bytes(count)]);
+        kernel.combineRawInto(a, 0, b, 0, wide, 0, count);
+        kernel.finish(wide, 0, expected, 0, count, 3);
+
+        kernel.combineFinished(a, 0, b, 0, a, 0, count, 3); // in place
+
+        assertThat(a.mismatch(expected))
+            .as("%s of %d × %s, seed %d", op, count, type, seed)
+            .isEqualTo(-1);
+      }
+    }
   }
 
   /// All 16-bit values, and what lies between them.
