@@ -4,12 +4,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// Makes Markdown tables of the rows of `benchmarks/compare`: comm4j beside the best of its peers.
@@ -71,65 +72,104 @@ public final class PeerTable {
     }
     long unknown = rows.stream().filter(row -> !row.isKnown()).count();
     rows.removeIf(row -> !row.isKnown());
-    rows.stream()
-        .collect(Collectors.groupingBy(Row::table, TreeMap::new, Collectors.toList()))
-        .forEach(PeerTable::print);
-    System.out.printf("%d rows; %d more were of an unknown state.%n", rows.size(), unknown);
-  }
-
-  private static void print(String name, List<Row> rows) {
-    List<String> ours =
+    List<Table> tables =
         rows.stream()
-            .filter(Row::isOurs)
-            .map(Row::system)
+            .collect(Collectors.groupingBy(Row::table, TreeMap::new, Collectors.toList()))
+            .entrySet()
+            .stream()
+            .map(entry -> Table.of(entry.getKey(), entry.getValue()))
+            .filter(table -> !table.systems().isEmpty())
+            .toList();
+    List<String> all =
+        tables.stream()
+            .flatMap(table -> table.systems().stream())
             .distinct()
             .sorted(Comparator.reverseOrder())
             .toList();
     System.out.printf(
-        "%n### %s%n| bytes | best peer µs |%s%n",
-        name, cells(ours, each -> " %s µs | ratio |".formatted(each.substring(OURS.length()))));
-    System.out.printf("|---:|---:|%s%n", cells(ours, _ -> "---:|---:|"));
-    Map<String, List<Double>> ratios = new TreeMap<>();
-    Map<String, Double> worst = new TreeMap<>();
-    rows.stream()
-        .collect(Collectors.groupingBy(Row::bytes, TreeMap::new, Collectors.toList()))
-        .forEach((bytes, point) -> {
-          Optional<Best> best =
-              point.stream()
-                  .filter(row -> !row.isOurs())
-                  .map(Row::system)
-                  .distinct()
-                  .map(system -> new Best(system, median(point, system).orElseThrow()))
-                  .min(Comparator.comparingDouble(Best::us));
-          System.out.printf(
-              "| %d | %s |%s%n",
-              bytes,
-              best.map(each -> number(each.us()) + " " + each.system()).orElse(""),
-              cells(
-                  ours,
-                  system -> {
-                    OptionalDouble us = median(point, system);
-                    if (us.isEmpty() || best.isEmpty()) {
-                      return " %s | |".formatted(us.isEmpty() ? "" : number(us.getAsDouble()));
-                    }
-                    double ratio = us.getAsDouble() / best.get().us();
-                    ratios.computeIfAbsent(system, _ -> new ArrayList<>()).add(ratio);
-                    worst.merge(system, ratio, Math::max);
-                    return " %s | %.2f |".formatted(number(us.getAsDouble()), ratio);
-                  }));
-        });
-    System.out.printf(
-        "| geometric mean, worst | |%s%n",
-        cells(
-            ours,
-            system ->
-                ratios.containsKey(system)
-                    ? " | **%.2f**, %.2f |".formatted(mean(ratios.get(system)), worst.get(system))
-                    : " | |"));
+        "%n| ours / best peer: geometric mean, worst |%s%n", cells(all, PeerTable::head));
+    System.out.printf("|---|%s%n", cells(all, _ -> "---:|"));
+    tables.forEach(table -> System.out.printf("| %s |%s%n", table.name(), cells(all, table::mean)));
+    tables.forEach(Table::print);
+    System.out.printf("%n%d rows; %d more were of an unknown state.%n", rows.size(), unknown);
   }
 
-  private static String cells(
-      List<String> systems, java.util.function.Function<String, String> cell) {
+  private static String head(String system) {
+    return " %s |".formatted(system.substring(OURS.length()));
+  }
+
+  /// The points of an operation at which we and a peer were measured in one state.
+  private record Table(String name, List<String> systems, TreeMap<Long, List<Row>> points) {
+    static Table of(String name, List<Row> rows) {
+      TreeMap<Long, List<Row>> points =
+          rows.stream()
+              .collect(Collectors.groupingBy(Row::bytes, TreeMap::new, Collectors.toList()));
+      points.values().removeIf(point -> point.stream().allMatch(Row::isOurs));
+      points.values().removeIf(point -> point.stream().noneMatch(Row::isOurs));
+      List<String> systems =
+          points.values().stream()
+              .flatMap(List::stream)
+              .filter(Row::isOurs)
+              .map(Row::system)
+              .distinct()
+              .sorted(Comparator.reverseOrder())
+              .toList();
+      return new Table(name, systems, points);
+    }
+
+    /// A cell of the summary.
+    String mean(String system) {
+      double[] ratios =
+          points.values().stream()
+              .map(point -> ratio(point, system))
+              .flatMapToDouble(OptionalDouble::stream)
+              .toArray();
+      return ratios.length == 0
+          ? " |"
+          : " **%.2f**, %.2f |"
+              .formatted(
+                  Math.exp(Arrays.stream(ratios).map(Math::log).average().orElseThrow()),
+                  Arrays.stream(ratios).max().orElseThrow());
+    }
+
+    void print() {
+      System.out.printf(
+          "%n### %s%n| bytes | best peer µs |%s%n",
+          name,
+          cells(systems, each -> " %s µs | ratio |".formatted(each.substring(OURS.length()))));
+      System.out.printf("|---:|---:|%s%n", cells(systems, _ -> "---:|---:|"));
+      points.forEach((bytes, point) -> {
+        Best best = best(point);
+        System.out.printf(
+            "| %d | %s %s |%s%n",
+            bytes, number(best.us()), best.system(), cells(systems, each -> cell(point, each)));
+      });
+    }
+
+    private static String cell(List<Row> point, String system) {
+      OptionalDouble us = median(point, system);
+      return us.isEmpty()
+          ? " | |"
+          : " %s | %.2f |".formatted(number(us.getAsDouble()), ratio(point, system).orElseThrow());
+    }
+
+    private static OptionalDouble ratio(List<Row> point, String system) {
+      OptionalDouble us = median(point, system);
+      return us.isEmpty() ? us : OptionalDouble.of(us.getAsDouble() / best(point).us());
+    }
+
+    private static Best best(List<Row> point) {
+      return point.stream()
+          .filter(row -> !row.isOurs())
+          .map(Row::system)
+          .distinct()
+          .map(system -> new Best(system, median(point, system).orElseThrow()))
+          .min(Comparator.comparingDouble(Best::us))
+          .orElseThrow();
+    }
+  }
+
+  private static String cells(List<String> systems, Function<String, String> cell) {
     return systems.stream().map(cell).collect(Collectors.joining());
   }
 
@@ -145,10 +185,6 @@ public final class PeerTable {
     }
     int middle = us.length / 2;
     return OptionalDouble.of(us.length % 2 == 1 ? us[middle] : (us[middle - 1] + us[middle]) / 2);
-  }
-
-  private static double mean(List<Double> ratios) {
-    return Math.exp(ratios.stream().mapToDouble(Math::log).average().orElse(0));
   }
 
   private static String number(double us) {
