@@ -37,10 +37,13 @@ final class StreamingCopy {
   private static final long SLOW_BYTES_PER_NS = 5;
   private static final long STREAMING_NS = 100_000_000;
 
-  /// `void copy(target, source, bytes)` in the System V convention: `rdi` and `rsi` at whole lines
-  /// and anywhere, `rdx` a positive multiple of 64.
+  /// `void copy(target, source, bytes, targetOffset, sourceOffset)` in the System V convention:
+  /// `rdi + rcx` at a whole line and `rsi + r8` anywhere, `rdx` a positive multiple of 64. The
+  /// offsets are added here, since a slice would be an object in each call.
   private static final String CODE =
       """
+      4801cf      add     rdi, rcx
+      4c01c6      add     rsi, r8
       f30f6f06    movdqu  xmm0, [rsi]
       f30f6f4e10  movdqu  xmm1, [rsi + 16]
       f30f6f5620  movdqu  xmm2, [rsi + 32]
@@ -105,14 +108,13 @@ final class StreamingCopy {
     long head = -(target.address() + targetOffset) & (LINE_BYTES - 1);
     long lines = (bytes - head) & -LINE_BYTES;
     long done = head + lines;
+    Objects.checkFromIndexSize(sourceOffset, bytes, source.byteSize());
+    Objects.checkFromIndexSize(targetOffset, bytes, target.byteSize());
     MemorySegment.copy(source, sourceOffset, target, targetOffset, head);
     MemorySegment.copy(source, sourceOffset + done, target, targetOffset + done, bytes - done);
     try {
       Objects.requireNonNull(COPY)
-          .invokeExact(
-              target.asSlice(targetOffset + head, lines),
-              source.asSlice(sourceOffset + head, lines),
-              lines);
+          .invokeExact(target, source, lines, targetOffset + head, sourceOffset + head);
     } catch (Throwable e) {
       throw NativeCalls.failed(e);
     }
@@ -127,7 +129,7 @@ final class StreamingCopy {
             Linker.nativeLinker()
                 .downcallHandle(
                     start,
-                    FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, JAVA_LONG),
+                    FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG),
                     Linker.Option.critical(true)))
         .orElse(null);
   }

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.comm4j.tck.Allocations;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -81,5 +82,21 @@ class StreamingCopyTest {
       assertThatThrownBy(() -> StreamingCopy.stream(small, 1, large, 0, 1000))
           .isInstanceOf(IndexOutOfBoundsException.class);
     }
+  }
+
+  @Test
+  void stream_allocatesNothing() {
+    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
+    MemorySegment source = MemorySegment.ofArray(new float[4096]);
+    MemorySegment target = Arena.ofAuto().allocate(32_768);
+    double bytes =
+        Allocations.perCall(
+            20_000,
+            20,
+            () -> {
+              StreamingCopy.stream(source, 0, target, 8, 16_000);
+              StreamingCopy.stream(target, 0, target, 16_384, 16_000);
+            });
+    assertThat(bytes).as("bytes a call").isLessThan(1);
   }
 }
