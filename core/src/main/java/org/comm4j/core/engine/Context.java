@@ -11,6 +11,7 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
@@ -198,7 +199,9 @@ final class Context {
           byMemory
               ? !call.isAwaitingMemory() && advance()
               : engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance());
-      if (!moved) {
+      if (moved) {
+        looks = engine.isWanted() ? 0 : looks;
+      } else {
         looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
       }
     }
@@ -255,6 +258,16 @@ final class Context {
     } catch (Throwable thrown) {
       breakBy(call, thrown);
       return true;
+    }
+  }
+
+  /// Sends a message if it can go at once; what is thrown breaks the communicator, as in a call.
+  boolean sendAtOnce(PointToPoint.Send send) {
+    try {
+      return messages.sendAtOnce(send);
+    } catch (Throwable thrown) {
+      breakBy(null, thrown);
+      throw failure == null ? new IllegalStateException(thrown) : failure;
     }
   }
 

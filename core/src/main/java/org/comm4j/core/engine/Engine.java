@@ -277,7 +277,15 @@ final class Engine {
 
   /// How often a thread may look for what it awaits before it lets others have the lock.
   int looksBeforeWaiting() {
+    if (Thread.currentThread().isVirtual()) {
+      return 0; // it never spins, and must not give way to others while it has the lock
+    }
     return oversubscribed ? YIELDS_BEFORE_WAITING : LOOKS_BEFORE_WAITING;
+  }
+
+  /// Whether another thread wants the lock, or the session has news.
+  boolean isWanted() {
+    return lock.hasQueuedThreads() || hasNews();
   }
 
   /// Called between two such looks.
@@ -289,7 +297,7 @@ final class Engine {
     } else {
       Thread.onSpinWait();
     }
-    return !lock.hasQueuedThreads();
+    return !isWanted();
   }
 
   // --- communicators ---
@@ -609,13 +617,22 @@ final class Engine {
     }
   }
 
+  /// What became of an attempt to move everything along.
+  enum Turn {
+    MOVED,
+    /// Looked at everything and found nothing to do.
+    IDLE,
+    /// Another thread has the lock; it may look at its own call alone.
+    BUSY
+  }
+
   /// Moves everything along if no other thread is at it.
-  boolean tryAdvance() {
+  Turn tryAdvance() {
     if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
-      return false;
+      return Turn.BUSY;
     }
     try {
-      return advance();
+      return advance() ? Turn.MOVED : Turn.IDLE;
     } finally {
       lock.unlock();
     }
@@ -639,7 +656,7 @@ final class Engine {
     long startNs = System.nanoTime();
     long movedNs = call.idleSince(startNs);
     while (true) {
-      boolean moved = tryAdvance();
+      Turn turn = tryAdvance();
       if (call.hasEnded()) {
         return true;
       }
@@ -648,15 +665,15 @@ final class Engine {
         call.waitedIdle(movedNs, now);
         return false;
       }
-      if (moved) {
+      if (turn == Turn.MOVED) {
         movedNs = now;
       } else {
-        pause(call, now - movedNs);
+        pause(call, now - movedNs, turn);
       }
     }
   }
 
-  private void pause(Call call, long idleNs) {
+  private void pause(Call call, long idleNs, Turn turn) {
     if (Thread.currentThread().isInterrupted()) {
       interrupt(call);
     } else if (Thread.currentThread().isVirtual()) {
@@ -668,9 +685,9 @@ final class Engine {
       }
     } else if (idleNs < YIELD_NS) {
       Thread.yield();
-    } else if (parked.compareAndSet(false, true)) {
+    } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
       park(call, idleNs);
-    } else {
+    } else { // the transport wakes only who has looked at everything since it announced its sleep
       LockSupport.parkNanos(100_000);
     }
   }
@@ -715,7 +732,7 @@ final class Engine {
       }
       if (Thread.currentThread().isInterrupted()) {
         interrupt(call);
-      } else if (nanoTime() - call.deadlineNs() < 0 || !tryAdvance()) {
+      } else if (nanoTime() - call.deadlineNs() < 0 || tryAdvance() != Turn.MOVED) {
         // late calls are for the progress thread to find; if it can't, this one does
         LockSupport.parkNanos(Math.min(left, SLEEP_NS));
       }
@@ -762,15 +779,17 @@ final class Engine {
   private void progress() {
     long movedNs = System.nanoTime();
     while (!closed) {
-      boolean moved = tryAdvance();
+      Turn turn = tryAdvance();
       runLater();
       long now = System.nanoTime();
-      movedNs = moved ? now : movedNs;
+      movedNs = turn == Turn.MOVED ? now : movedNs;
       if (isIdle()) {
         LockSupport.parkNanos(this, SLEEP_NS);
-      } else if (now - movedNs > SPIN_NS && parked.compareAndSet(false, true)) {
+      } else if (turn == Turn.IDLE
+          && now - movedNs > SPIN_NS
+          && parked.compareAndSet(false, true)) {
         park(null, now - movedNs);
-      } else if (!moved) {
+      } else if (turn != Turn.MOVED) {
         Thread.yield();
       }
     }

@@ -214,7 +214,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       engine.takeNews();
       checkUsable(send.label());
-      return context.isIdle() && context.messages().sendAtOnce(send);
+      return context.isIdle() && context.sendAtOnce(send);
     } finally {
       engine.unlock();
     }
