@@ -10,9 +10,9 @@ package org.comm4j.backend.local;
 ///
 /// Blocks are sparse: memory is behind the control lines, behind the rings of pairs that have talked,
 /// and behind what was reserved of the window. A ring has 36 KiB to 2 MiB, so that the rings of a rank
-/// that talks to everybody stay below 9 MiB up to 256 peers:
+/// that talks to everybody stay below 5 MiB up to 128 peers:
 ///
-///     data = 8 MiB / peers, as a power of two in 32 KiB..2 MiB; slots = data / 1 KiB in 64..256
+///     data = 4 MiB / peers, as a power of two in 32 KiB..2 MiB; slots = data / 1 KiB in 64..256
 ///
 /// With few peers a ring is larger than the cache that a core has for itself: what the reader has
 /// lately read is no longer there when it is written again, which would take four times as long.
@@ -35,7 +35,7 @@ record BlockLayout(int ranks, long windowBytes) {
   static final long SLEEPING_AT = 0;
   static final long CONNECTED_AT = LINE_BYTES;
 
-  private static final long RINGS_TOTAL_BYTES = 8 << 20;
+  private static final long RINGS_TOTAL_BYTES = 4 << 20;
 
   BlockLayout {
     assert ranks >= 1;

@@ -19,7 +19,7 @@ public final class ShmProvider implements BackendProvider {
   private static final Path ROOT = Path.of("/dev/shm");
 
   /// What a rank of a small group needs at the least: control lines, a ring, flags, staging.
-  private static final long LEAST_FREE_BYTES = 4 << 20;
+  private static final long LEAST_FREE_BYTES = 5 << 20;
 
   /// Does nothing.
   public ShmProvider() {}
