@@ -4,11 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
@@ -119,6 +122,31 @@ class EngineByMessagesTest extends CommunicatorContract {
         waiting.get(30, TimeUnit.SECONDS);
         assertThat(got).containsExactly(5);
       }
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void await_shortTime_sleepsNoLonger() {
+    Duration time = Duration.ofMillis(2);
+    Queue<Long> sleeps = new ConcurrentLinkedQueue<>();
+    UnaryOperator<Transport> noting =
+        inner ->
+            new BrokenWire(inner) {
+              @Override
+              public void park(long nanos) {
+                sleeps.add(nanos);
+                super.park(nanos);
+              }
+            };
+    try (LocalGroup group = open(CommConfig.builder().build(), noting)) {
+      Request request = receive(group.communicator(0));
+      sleeps.clear(); // those of opening
+      for (int i = 0; i < 50; i++) {
+        assertThatThrownBy(() -> request.await(time)).isInstanceOf(TimeoutException.class);
+      }
+      assertThat(sleeps).isNotEmpty().allMatch(nanos -> nanos <= time.toNanos());
+      assertThat(request.cancel()).isTrue();
     }
   }
 

@@ -668,12 +668,13 @@ final class Engine {
       if (turn == Turn.MOVED) {
         movedNs = now;
       } else {
-        pause(call, now - movedNs, turn);
+        long left = nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs);
+        pause(call, now - movedNs, left, turn);
       }
     }
   }
 
-  private void pause(Call call, long idleNs, Turn turn) {
+  private void pause(Call call, long idleNs, long leftNs, Turn turn) {
     if (Thread.currentThread().isInterrupted()) {
       interrupt(call);
     } else if (Thread.currentThread().isVirtual()) {
@@ -686,18 +687,20 @@ final class Engine {
     } else if (idleNs < YIELD_NS) {
       Thread.yield();
     } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
-      park(call, idleNs);
+      park(call, idleNs, leftNs);
     } else { // the transport wakes only who has looked at everything since it announced its sleep
       LockSupport.parkNanos(100_000);
     }
   }
 
   /// @param call what the thread waits for; null for the progress thread
-  private void park(@Nullable Call call, long idleNs) {
+  /// @param idleNs how long nothing has moved
+  /// @param leftNs how long it may wait
+  private void park(@Nullable Call call, long idleNs, long leftNs) {
     parkedFor = call;
     try {
       if (call == null || !call.hasEnded()) { // else nobody may have seen who is parked
-        transport.park(idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS);
+        transport.park(Math.min(leftNs, idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS));
       }
     } catch (Throwable thrown) {
       lock.lock();
@@ -786,9 +789,9 @@ final class Engine {
       if (isIdle()) {
         LockSupport.parkNanos(this, SLEEP_NS);
       } else if (turn == Turn.IDLE
-          && now - movedNs > SPIN_NS
+          && now - movedNs > YIELD_NS
           && parked.compareAndSet(false, true)) {
-        park(null, now - movedNs);
+        park(null, now - movedNs, Long.MAX_VALUE);
       } else if (turn != Turn.MOVED) {
         Thread.yield();
       }
