@@ -2,6 +2,7 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.function.Supplier;
 
 /// One operator on memory where vectors can be read and written in place: native memory, and arrays
 /// of the very primitive that the vector is made of. Three to four times as fast as the way through
@@ -153,11 +154,12 @@ final class VectorFold {
       return;
     }
     copy.warming = true;
-    WarmUp.Memory memory =
-        new WarmUp.Memory(
-            WarmUp.segment(copy.a, aCarrier),
-            WarmUp.segment(copy.b, bCarrier),
-            WarmUp.segment(copy.out, outCarrier));
+    Supplier<WarmUp.Memory> memory =
+        () ->
+            new WarmUp.Memory(
+                WarmUp.segment(copy.a, aCarrier),
+                WarmUp.segment(copy.b, bCarrier),
+                WarmUp.segment(copy.out, outCarrier));
     WarmUp.start(copy.loop, 0, memory, () -> copy.fast = true);
     if (copy.loop.hasMaskedForm()) {
       int tail = vectorBytes - aCarrier.bytes();

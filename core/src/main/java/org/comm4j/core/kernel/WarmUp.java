@@ -11,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Calls vector loops until they are compiled, on one thread that ends when it has nothing to do.
@@ -47,19 +48,18 @@ final class WarmUp {
   ///
   /// @param maskedBytes how many bytes its masked form combines in each call, or 0 for the other
   ///   form, with [#BYTES]
-  /// @param memory of the classes that the loop will be called with
+  /// @param memory makes some of the classes that the loop will be called with, on the thread
   /// @param whenFast called if the loop is fast; not called if it does not become so
-  static void start(VectorLoop loop, int maskedBytes, Memory memory, Runnable whenFast) {
-    MemorySegment a = memory.a();
-    MemorySegment b = memory.b();
-    MemorySegment out = memory.out();
-    if (a != null && b != null && out != null) {
-      THREAD.execute(() -> {
-        if (isFast(loop, maskedBytes, a, b, out)) {
-          whenFast.run();
-        }
-      });
-    }
+  static void start(VectorLoop loop, int maskedBytes, Supplier<Memory> memory, Runnable whenFast) {
+    THREAD.execute(() -> {
+      Memory made = memory.get();
+      MemorySegment a = made.a();
+      MemorySegment b = made.b();
+      MemorySegment out = made.out();
+      if (a != null && b != null && out != null && isFast(loop, maskedBytes, a, b, out)) {
+        whenFast.run();
+      }
+    });
   }
 
   private static boolean isFast(

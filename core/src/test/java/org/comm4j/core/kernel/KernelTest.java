@@ -12,6 +12,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.random.RandomGenerator;
 import java.util.random.RandomGeneratorFactory;
 import java.util.stream.Stream;
@@ -240,21 +241,35 @@ class KernelTest {
       MemorySegment b = arena.allocate(type.bytes(count));
       MemorySegment out = arena.allocate(type.bytes(count));
       MemorySegment expected = arena.allocate(type.bytes(count));
-      long deadline = System.nanoTime() + 20_000_000_000L;
-      int sinceFast = 0;
-      for (int i = 0; sinceFast < 20 && System.nanoTime() < deadline; i++) {
-        vectors.combineInto(a, 0, b, 0, out, 0, count);
-        if (i % 500 == 0 || sinceFast > 0) {
-          a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
-          b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
-          vectors.combineInto(a, 0, b, 0, out, 0, count);
-          plain.combineInto(a, 0, b, 0, expected, 0, count);
-          assertThat(out.mismatch(expected)).as("%s of %s, seed %d", op, type, seed).isEqualTo(-1);
-        }
-        sinceFast += isFast(vectors.vectors().wide(), a, b, out) ? 1 : 0;
-      }
-      assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
+      untilFast(
+          () -> vectors.combineInto(a, 0, b, 0, out, 0, count),
+          () -> {
+            a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+            b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+            vectors.combineInto(a, 0, b, 0, out, 0, count);
+            plain.combineInto(a, 0, b, 0, expected, 0, count);
+            assertThat(out.mismatch(expected))
+                .as("%s of %s, seed %d", op, type, seed)
+                .isEqualTo(-1);
+          },
+          () -> isFast(vectors.vectors().wide(), a, b, out));
     }
+  }
+
+  /// Calls loops until they are compiled, and a while longer.
+  ///
+  /// @param compare looks at what they give, for new data; now and then, and each time in the end
+  private static void untilFast(Runnable call, Runnable compare, BooleanSupplier isFast) {
+    long deadline = System.nanoTime() + 20_000_000_000L;
+    int sinceFast = 0;
+    for (int i = 0; sinceFast < 20 && System.nanoTime() < deadline; i++) {
+      call.run();
+      if (i % 500 == 0 || sinceFast > 0) {
+        compare.run();
+      }
+      sinceFast += isFast.getAsBoolean() ? 1 : 0;
+    }
+    assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
   }
 
   @ParameterizedTest
@@ -274,32 +289,30 @@ class KernelTest {
       MemorySegment out = arena.allocate(type.bytes(count));
       MemorySegment expectedWide = arena.allocate(FLOAT32.bytes(count));
       MemorySegment expected = arena.allocate(type.bytes(count));
-      long deadline = System.nanoTime() + 20_000_000_000L;
-      int sinceFast = 0;
-      for (int i = 0; sinceFast < 20 && System.nanoTime() < deadline; i++) {
-        if (i % 500 == 0 || sinceFast > 0) {
-          a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
-          b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
-          reduce(plain, a, b, expectedWide, expected, count);
-        }
-        reduce(vectors, a, b, wide, out, count);
-        vectors.combineFinished(a, 0, b, 0, whole, 0, count, 1);
-        if (i % 500 == 0 || sinceFast > 0) {
-          plain.combineFinished(a, 0, b, 0, expectedWhole, 0, count, 1);
-          assertThat(whole.mismatch(expectedWhole)).as("seed %d", seed).isEqualTo(-1);
-          String what = "%s of %s, seed %d".formatted(op, type, seed);
-          assertThat(wide.mismatch(expectedWide)).as("wide " + what).isEqualTo(-1);
-          assertThat(out.mismatch(expected)).as(what).isEqualTo(-1);
-        }
-        TileKernel.Vectors all = vectors.vectors();
-        boolean fast =
-            isFast(all.raw(), a, b, wide)
-                && isFast(all.mixed(), wide, b, wide)
-                && isFast(all.rounding(), wide, wide, out)
-                && (all.whole() == null || isFast(all.whole(), a, b, out));
-        sinceFast += fast ? 1 : 0;
-      }
-      assumeThat(sinceFast).as("calls since the compiler was done").isPositive();
+      Runnable byVectors =
+          () -> {
+            reduce(vectors, a, b, wide, out, count);
+            vectors.combineFinished(a, 0, b, 0, whole, 0, count, 1);
+          };
+      TileKernel.Vectors all = vectors.vectors();
+      untilFast(
+          byVectors,
+          () -> {
+            a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+            b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+            byVectors.run();
+            reduce(plain, a, b, expectedWide, expected, count);
+            plain.combineFinished(a, 0, b, 0, expectedWhole, 0, count, 1);
+            String what = "%s of %s, seed %d".formatted(op, type, seed);
+            assertThat(wide.mismatch(expectedWide)).as("wide, " + what).isEqualTo(-1);
+            assertThat(out.mismatch(expected)).as(what).isEqualTo(-1);
+            assertThat(whole.mismatch(expectedWhole)).as("whole, " + what).isEqualTo(-1);
+          },
+          () ->
+              isFast(all.raw(), a, b, wide)
+                  && isFast(all.mixed(), wide, b, wide)
+                  && isFast(all.rounding(), wide, wide, out)
+                  && (all.whole() == null || isFast(all.whole(), a, b, out)));
     }
   }
 
@@ -365,14 +378,10 @@ class KernelTest {
     VectorFold rounding = Kernels.variants(Predefined.SUM, type).getLast().vectors().rounding();
     short[] result = new short[count];
     MemorySegment target = MemorySegment.ofArray(result);
-    long deadline = System.nanoTime() + 20_000_000_000L;
-    do {
-      vectors.finish(source, 0, target, 0, count, 1);
-    } while (!isFast(rounding, source, source, target) && System.nanoTime() < deadline);
-    vectors.finish(source, 0, target, 0, count, 1);
-
-    assertThat(result).isEqualTo(expected);
-    assumeThat(isFast(rounding, source, source, target)).isTrue();
+    untilFast(
+        () -> vectors.finish(source, 0, target, 0, count, 1),
+        () -> assertThat(result).isEqualTo(expected),
+        () -> isFast(rounding, source, source, target));
   }
 
   private static boolean isFast(
