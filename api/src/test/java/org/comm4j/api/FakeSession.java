@@ -60,13 +60,13 @@ final class FakeSession implements Session {
 
   @Override
   public List<byte[]> exchange(String key, byte[] mine, Duration timeout) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("opening a communicator does not call it");
   }
 
   @Override
   public List<byte @Nullable []> agree(
       String key, List<Integer> members, byte[] mine, Duration timeout) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("opening a communicator does not call it");
   }
 
   @Override
@@ -74,7 +74,7 @@ final class FakeSession implements Session {
 
   @Override
   public byte[] get(String key, Duration timeout) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("opening a communicator does not call it");
   }
 
   @Override

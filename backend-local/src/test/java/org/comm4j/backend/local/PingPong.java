@@ -84,7 +84,7 @@ final class PingPong {
   }
 
   private static void child(Path meeting, int rank) {
-    var session = new FileSession(meeting, rank, 2, "0123456789abcdef");
+    var session = new MeetingSession(meeting, rank, 2, "0123456789abcdef");
     try (var transport =
         new ShmRendezvous(session, Path.of("/dev/shm"), TIMEOUT)
             .open(16 << 20, NativeCalls.find(), Long.MAX_VALUE)) {

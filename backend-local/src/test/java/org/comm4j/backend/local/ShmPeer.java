@@ -43,7 +43,7 @@ final class ShmPeer {
     var session =
         args[0].equals("stall")
             ? new StallingSession(Path.of(args[2]), rank, size, args[3])
-            : new FileSession(Path.of(args[2]), rank, size, args[3]);
+            : new MeetingSession(Path.of(args[2]), rank, size, args[3]);
     try (var transport =
         new ShmRendezvous(session, root, TIMEOUT)
             .open(1 << 20, NativeCalls.find(), Long.MAX_VALUE)) {
@@ -135,7 +135,7 @@ final class ShmPeer {
   }
 
   /// Says so when all files are there, and waits for the end of its process.
-  private static final class StallingSession extends FileSession {
+  private static final class StallingSession extends MeetingSession {
     StallingSession(Path directory, int rank, int size, String id) {
       super(directory, rank, size, id);
     }

@@ -52,7 +52,7 @@ class ShmRendezvousTest {
   @Test
   void open_ranksOnDifferentHosts_namesThem() {
     var session =
-        new FileSession(elsewhere, 0, 2, "0123456789abcdef") {
+        new MeetingSession(elsewhere, 0, 2, "0123456789abcdef") {
           @Override
           public Member member(int peer) {
             return new Member(peer, new HostIdentity("host" + peer, "" + peer), 1, List.of());

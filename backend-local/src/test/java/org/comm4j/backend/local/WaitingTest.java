@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /// What a rank that waits takes from others.
 class WaitingTest {
-  private static final Duration LATE = Duration.ofSeconds(3);
+  private static final Duration LATE = Duration.ofSeconds(2);
   private static final Duration BUSY = Duration.ofMillis(100); // as long it may use more
 
   static List<BackendProvider> providers() {
@@ -61,7 +61,7 @@ class WaitingTest {
       Callable<Boolean> lateRank =
           () -> {
             first.run(late); // loads classes
-            Thread.sleep(LATE);
+            Thread.sleep(LATE); // being late is what this is about; nobody waits for its end
             first.run(late);
             return true;
           };

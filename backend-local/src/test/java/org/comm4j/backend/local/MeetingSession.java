@@ -15,13 +15,13 @@ import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
 
 /// As much of a session as the rendezvous needs, between processes that know a directory.
-class FileSession implements Session {
+class MeetingSession implements Session {
   private final Path directory;
   private final int rank;
   private final int size;
   private final String id;
 
-  FileSession(Path directory, int rank, int size, String id) {
+  MeetingSession(Path directory, int rank, int size, String id) {
     this.directory = directory;
     this.rank = rank;
     this.size = size;
@@ -78,27 +78,27 @@ class FileSession implements Session {
   @Override
   public List<byte @Nullable []> agree(
       String key, List<Integer> members, byte[] mine, Duration timeout) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("the rendezvous does not call it");
   }
 
   @Override
   public void put(String key, byte[] value) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("the rendezvous does not call it");
   }
 
   @Override
   public byte[] get(String key, Duration timeout) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("the rendezvous does not call it");
   }
 
   @Override
   public void abort(long scope, byte[] reason) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("the rendezvous does not call it");
   }
 
   @Override
   public void abortProcesses(int code) {
-    throw new UnsupportedOperationException();
+    throw new UnsupportedOperationException("the rendezvous does not call it");
   }
 
   @Override
