@@ -228,8 +228,9 @@ final class MessageChecks {
   static void receive_anySourceWithTag_leavesOtherTags(LiveRank r) {
     Communicator comm = r.comm();
     if (r.rank() != 0) {
-      comm.send(CommData.of(1), 0, 11);
+      Request first = startSend(comm, CommData.of(1), 0, 11);
       comm.send(CommData.of(2), 0, 12);
+      first.await();
       return;
     }
     int[] got = new int[1];
@@ -482,6 +483,29 @@ final class MessageChecks {
       comm.receive(CommData.of(got), 0, 3);
       comm.receive(CommData.of(got), 0, 1);
       Expect.equal("P15", "message", got[0], 1);
+    }
+  }
+
+  /// One without content has nothing to carry its end: it is easily overlooked.
+  @Rule({"P15", "P12"})
+  @Needs(
+      ranks = 2,
+      setting = Needs.Setting.SYNCHRONOUS_SEND,
+      capabilities = Capability.POINT_TO_POINT)
+  static void send_synchronousAndEmpty_endsWithItsReceive(LiveRank r) {
+    Communicator comm = r.comm();
+    int[] none = new int[0];
+    for (boolean isExpected : new boolean[] {true, false}) {
+      if (r.rank() == 0) {
+        comm.receive(CommData.of(none), 1, 2);
+        comm.send(CommData.of(none), 1, 1);
+        comm.send(CommData.of(none), 1, 3);
+      } else if (r.rank() == 1) {
+        Request expected = startReceive(comm, CommData.of(none), 0, isExpected ? 1 : 3);
+        comm.send(CommData.of(none), 0, 2);
+        comm.receive(CommData.of(none), 0, isExpected ? 3 : 1);
+        expected.await();
+      }
     }
   }
 

@@ -19,6 +19,7 @@ final class Message {
   private boolean requested;
   private @Nullable ReceiveCall receiver;
   private @Nullable SendCall local;
+  private boolean hasBegun; // an empty one has come when its payload has, which is empty
   private long arrivedBytes;
 
   /// Names a message of a communicator.
@@ -54,10 +55,11 @@ final class Message {
 
   /// Whether all of it has come, though perhaps not been taken.
   boolean hasArrived() {
-    return arrivedBytes == type.bytes(count);
+    return hasBegun && arrivedBytes == type.bytes(count);
   }
 
   void arrived(long bytes) {
+    hasBegun = true;
     arrivedBytes += bytes;
   }
 
