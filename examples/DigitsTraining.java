@@ -17,8 +17,10 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32C;
 import java.util.zip.GZIPInputStream;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.Reduction;
 
 /// Learns to read handwritten digits, on all ranks together (data-parallel softmax regression).
 ///
@@ -50,7 +52,12 @@ public final class DigitsTraining {
   record Result(double accuracy, String checksum) {}
 
   public static void main(String[] args) {
-    try (Communicator comm = Communicators.open()) {
+    // ordered: the sums are the same bits on every backend
+    CommConfig config =
+        CommConfig.fromEnvironment(System.getenv()).toBuilder()
+            .reduction(Reduction.ORDERED)
+            .build();
+    try (Communicator comm = Communicators.open(config)) {
       train(comm);
     }
   }

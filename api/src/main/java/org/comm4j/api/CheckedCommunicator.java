@@ -514,11 +514,18 @@ final class CheckedCommunicator implements Communicator {
     }
   }
 
-  /// Refuses what a rank asks for that its launch does not have.
+  /// Takes up what a rank asks for that its launch does not have, or refuses it.
   void checkAgrees(CommConfig asked) {
-    if (config != null) {
-      asked.checkAgrees(config);
+    CommConfig launch = config;
+    if (launch == null) {
+      return;
     }
+    Reduction wish = asked.reduction();
+    boolean differs = wish != Reduction.FAST && wish != launch.reduction();
+    asked.checkAgrees(
+        differs && backend.useReduction(wish)
+            ? launch.toBuilder().reduction(wish).build()
+            : launch);
   }
 
   private void end() {

@@ -23,6 +23,9 @@ class FakeCommunicator implements BackendCommunicator {
   /// What a blocking call does.
   Function<Operation, @Nullable Received> onRun = _ -> null;
 
+  /// What it was told to use; null where it can't.
+  @Nullable Reduction reduction = Reduction.FAST;
+
   volatile @Nullable CommException failure;
   @Nullable FakeCommunicator child;
 
@@ -30,6 +33,15 @@ class FakeCommunicator implements BackendCommunicator {
     this.rank = rank;
     this.size = size;
     this.backend = backend;
+  }
+
+  @Override
+  public boolean useReduction(Reduction wish) {
+    if (reduction == null) {
+      return false;
+    }
+    reduction = wish;
+    return true;
   }
 
   @Override

@@ -240,6 +240,25 @@ class LocalGroupTest {
         });
   }
 
+  /// A program may need more than its launch was asked for.
+  @Test
+  void open_rankAsksForOrderedReduction_getsIt() {
+    CommConfig ordered = CONFIG.toBuilder().reduction(Reduction.ORDERED).build();
+    LocalGroup.run(
+        2,
+        CONFIG,
+        communicator -> {
+          FakeCommunicator backend = lastGroup().communicators.get(communicator.rank());
+          assertThat(Communicators.open(ordered)).isSameAs(communicator);
+          assertThat(backend.reduction).isEqualTo(Reduction.ORDERED);
+
+          backend.reduction = null;
+          assertThatIllegalArgumentException()
+              .isThrownBy(() -> Communicators.open(ordered))
+              .withMessageContaining("reduction: ordered (expected: fast, as in the launch");
+        });
+  }
+
   @Test
   void open_wrongRequests_areRefused() {
     assertThatIllegalArgumentException()

@@ -8,6 +8,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
+import org.comm4j.api.Reduction;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.Topology;
@@ -39,6 +40,15 @@ public interface BackendCommunicator {
 
   /// {@return where its ranks are}
   Topology topology();
+
+  /// Reduces otherwise from now on: a rank of a launch of threads has asked for it. Called before
+  /// this communicator's first operation; communicators that are made from it do the same.
+  ///
+  /// @param reduction the same on all ranks, else calls are a mismatch
+  /// @return whether it can; if not, the rank is refused
+  default boolean useReduction(Reduction reduction) {
+    return false;
+  }
 
   /// Starts an operation.
   ///

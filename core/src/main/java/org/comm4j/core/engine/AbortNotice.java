@@ -17,8 +17,9 @@ import org.comm4j.api.PeerFailedException;
 /// @param kind decides which exception the others get
 /// @param missing the ranks that were waited for: of a timeout, or because they have left
 /// @param message in words
-record AbortNotice(Kind kind, List<Integer> missing, String message) {
-  enum Kind {
+public record AbortNotice(Kind kind, List<Integer> missing, String message) {
+  /// Which exception the others get.
+  public enum Kind {
     MISMATCH(1),
     TIMEOUT(2),
     ABORT(3),
@@ -37,7 +38,8 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
 
   private static final int MOST_BYTES = 4096;
 
-  static AbortNotice of(CommException failure) {
+  /// What to tell of a failure of this rank.
+  public static AbortNotice of(CommException failure) {
     String message = String.valueOf(failure.getMessage());
     if (failure instanceof AbortedException aborted) {
       String added = "rank %d aborted the communicator: ".formatted(aborted.rank());
@@ -55,7 +57,7 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
   /// The exception of the other ranks.
   ///
   /// @param members world ranks
-  CommException exception(int byRank, int[] members) {
+  public CommException exception(int byRank, int[] members) {
     return switch (kind) {
       case MISMATCH -> new MismatchedCallException(message);
       case TIMEOUT -> new CollectiveTimeoutException(missing, message);
@@ -66,7 +68,8 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
     };
   }
 
-  byte[] encode() {
+  /// As bytes of a session's abort.
+  public byte[] encode() {
     int ranks = Math.min(missing.size(), 256);
     byte[] text = message.getBytes(UTF_8);
     int textBytes = Math.min(text.length, MOST_BYTES - 8 - 4 * ranks);
@@ -76,7 +79,8 @@ record AbortNotice(Kind kind, List<Integer> missing, String message) {
     return bytes.put(text, 0, textBytes).array();
   }
 
-  static AbortNotice decode(byte[] encoded) {
+  /// The opposite of [#encode]; bytes that are none become an abort for an unknown reason.
+  public static AbortNotice decode(byte[] encoded) {
     ByteBuffer bytes = ByteBuffer.wrap(encoded);
     boolean whole = bytes.remaining() >= 8;
     int code = whole ? bytes.getInt() : 0;

@@ -3,6 +3,7 @@ package org.comm4j.core.engine;
 import org.comm4j.api.Collective;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Reduction;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Shape;
 import org.jspecify.annotations.Nullable;
@@ -14,9 +15,9 @@ import org.jspecify.annotations.Nullable;
 /// @param count as [Shape#count()]; 0 where ranks may differ
 /// @param detail hashes of the operator's name and the partition (upper half), the algorithm's name
 ///   (lower half)
-record CallSignature(long what, long count, long detail) {
+public record CallSignature(long what, long count, long detail) {
   /// Who wants the call.
-  enum Purpose {
+  public enum Purpose {
     USER(""),
     SPLIT("split"),
     DUPLICATE("duplicate"),
@@ -35,7 +36,22 @@ record CallSignature(long what, long count, long detail) {
   private static final int USER_OP = 255;
   private static final int NO_TYPE = 255;
 
-  static CallSignature of(
+  /// What this rank says of a call that goes by no plan of ours.
+  public static CallSignature of(Collective call, int rank, int size, Purpose purpose) {
+    return of(
+        Shapes.of(call, rank, size, Reduction.FAST, 0),
+        call instanceof Collective.Barrier ? null : Buffers.type(call),
+        op(call),
+        purpose,
+        "");
+  }
+
+  /// What this rank says of a call.
+  ///
+  /// @param type of the elements; null for a barrier
+  /// @param op null where nothing is reduced
+  /// @param algorithm of which all ranks must have the same
+  public static CallSignature of(
       Shape shape,
       @Nullable DataType type,
       @Nullable ReduceOp op,
@@ -60,7 +76,7 @@ record CallSignature(long what, long count, long detail) {
   }
 
   /// Whether ranks may have different counts, so that each message carries its own.
-  static boolean isVaried(CollectiveKind kind) {
+  public static boolean isVaried(CollectiveKind kind) {
     return switch (kind) {
       case GATHER_V, SCATTER_V, ALL_TO_ALL_V -> true;
       default -> false;
@@ -68,7 +84,7 @@ record CallSignature(long what, long count, long detail) {
   }
 
   /// Why a peer's signature is not this one; called only when it is not.
-  String difference(int rank, int peer, long sequence, long peerWhat, long peerCount) {
+  public String difference(int rank, int peer, long sequence, long peerWhat, long peerCount) {
     String mine = describe(what, count);
     String theirs = describe(peerWhat, peerCount);
     String explanation =
@@ -144,7 +160,8 @@ record CallSignature(long what, long count, long detail) {
     return (int) hash;
   }
 
-  static @Nullable ReduceOp op(Collective call) {
+  /// The operator of a call; null where nothing is reduced.
+  public static @Nullable ReduceOp op(Collective call) {
     return call instanceof Collective.Reducing reducing ? reducing.op() : null;
   }
 }

@@ -13,7 +13,6 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,6 +33,7 @@ import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
+import org.comm4j.api.Reduction;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.Topology;
 import org.comm4j.api.spi.BackendCommunicator;
@@ -66,12 +66,14 @@ public final class EngineCommunicator implements BackendCommunicator {
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
+  private Reduction reduction;
   private volatile boolean closed;
 
   private EngineCommunicator(String backend, Engine engine, Context context) {
     this.backend = backend;
     this.engine = engine;
     this.context = context;
+    this.reduction = engine.config().reduction();
   }
 
   /// Opens this rank's communicator of all ranks of a session over a transport that connects them.
@@ -157,18 +159,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public Topology topology() {
-    Map<HostIdentity, List<Integer>> byHost = new LinkedHashMap<>();
-    for (int rank = 0; rank < size(); rank++) {
-      byHost.computeIfAbsent(host(rank), _ -> new ArrayList<>()).add(rank);
-    }
-    List<Topology.Host> hosts =
-        byHost.entrySet().stream()
-            .map(host ->
-                new Topology.Host(host.getKey().name(), host.getKey().id(), host.getValue()))
-            .toList();
-    String launcher = engine.config().launcher();
-    return new Topology(
-        hosts, launcher.isEmpty() ? Optional.empty() : Optional.of(launcher), Map.of(), List.of());
+    return Topologies.of(engine.session(), context.members(), engine.config().launcher(), Map.of());
   }
 
   private HostIdentity host(int rank) {
@@ -178,6 +169,12 @@ public final class EngineCommunicator implements BackendCommunicator {
   /// Which algorithm a call would go by here, and why.
   public Choice explain(Collective call) {
     return engine.selector().choose(shape(call));
+  }
+
+  @Override
+  public boolean useReduction(Reduction wish) {
+    reduction = wish;
+    return true;
   }
 
   // --- operations ---
@@ -322,7 +319,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private Shape shape(Collective call) {
     Windows windows = engine.windows();
     long windowBytes = windows == null || !context.hasLane() ? 0 : windows.layout().stageBytes();
-    return Shapes.of(call, rank(), size(), engine.config().reduction(), windowBytes);
+    return Shapes.of(call, rank(), size(), reduction, windowBytes);
   }
 
   private Call start(PointToPoint operation) {
@@ -513,6 +510,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     } finally {
       engine.unlock();
     }
+    child.reduction = reduction;
     if (members.length > 1) {
       child.agreeOnLane(proposals);
     }

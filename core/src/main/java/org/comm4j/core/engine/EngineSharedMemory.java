@@ -72,7 +72,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     EngineCommunicator group = node();
     long bytes = type.bytes(count);
     if (group.size() == 1) {
-      return new EngineRegion(this, type, count, true, null, null);
+      return new HostRegion(type, count, true, null, null);
     }
     Windows windows = engine.windows();
     if (windows == null) {
@@ -111,7 +111,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
               ? windows.memory().window(group.worldRank(0)).asSlice(all[0][2], bytes)
               : part.segment().asSlice(0, bytes);
       int tag = FIRST_TAG + regions++ % TAGS;
-      return new EngineRegion(this, type, count, leader, memory, new EngineRegion.Home(tag, part));
+      return new HostRegion(type, count, leader, memory, new Home(tag, part));
     } catch (Throwable thrown) {
       giveBack(windows, part); // nobody reads it before a fence, which can't be any more
       throw thrown;
@@ -147,19 +147,36 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  void fence() {
-    node().barrierInternal(FENCE);
+  /// Where a region that is shared lives.
+  private final class Home implements HostRegion.Owner {
+    private final int tag; // of the messages that say it was closed
+    private final Windows.@Nullable Part part; // on the leader, of its window
+
+    Home(int tag, Windows.@Nullable Part part) {
+      this.tag = tag;
+      this.part = part;
+    }
+
+    @Override
+    public void fence() {
+      node().barrierInternal(FENCE);
+    }
+
+    @Override
+    public void closed() {
+      Windows windows = engine.windows();
+      if (part == null || windows == null) {
+        node().sendInternal(0, tag);
+      } else {
+        giveBackLater(windows, part, tag);
+      }
+    }
   }
 
-  /// This rank has closed a region.
-  void closed(EngineRegion.Home home) {
+  /// Gives a part of this rank's window back once all its readers have said that they have closed
+  /// it.
+  private void giveBackLater(Windows windows, Windows.Part part, int tag) {
     EngineCommunicator group = node();
-    Windows windows = engine.windows();
-    Windows.Part part = home.part();
-    if (part == null || windows == null) {
-      group.sendInternal(0, home.tag());
-      return;
-    }
     List<Integer> readers =
         IntStream.range(1, group.size()).boxed().collect(toCollection(ArrayList::new));
     engine.lock();
@@ -167,7 +184,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       engine.giveBack(() -> {
         part.extent().close();
         readers.removeIf(
-            rank -> group.takeInternal(rank, home.tag()) || engine.isGone(group.worldRank(rank)));
+            rank -> group.takeInternal(rank, tag) || engine.isGone(group.worldRank(rank)));
         if (readers.isEmpty()) {
           windows.giveBack(part);
         }

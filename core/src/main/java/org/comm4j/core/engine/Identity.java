@@ -7,10 +7,11 @@ import org.comm4j.api.Partition;
 import org.jspecify.annotations.Nullable;
 
 /// Collectives of a group of one: the result is the input, bit for bit. Allocates nothing.
-final class Identity {
+public final class Identity {
   private Identity() {}
 
-  static void run(Collective call) {
+  /// Runs a call of the only rank of a group.
+  public static void run(Collective call) {
     switch (call) {
       case Collective.AllReduce c -> copy(c.input(), c.output());
       case Collective.Reduce c -> copy(c.input(), c.output());

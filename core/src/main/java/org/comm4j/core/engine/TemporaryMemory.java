@@ -5,16 +5,19 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 
 /// Temporary memory of calls, re-used: a fresh page costs more than what is done with it. Blocks
-/// are powers of two; what is kept for later is bounded. Guarded by the engine's lock.
-final class TemporaryMemory {
+/// are powers of two; what is kept for later is bounded. Guarded by whoever uses it.
+public final class TemporaryMemory {
   private static final int SMALLEST_SHIFT = 12;
   private static final long MOST_KEPT_BYTES = 64L << 20; // two 32 MiB calls one behind the other
 
   private final ArrayDeque<?>[] free = new ArrayDeque<?>[64];
   private long keptBytes;
 
+  /// Has none at first.
+  public TemporaryMemory() {}
+
   /// A block of at least so many bytes, of unknown content.
-  MemorySegment take(long bytes) {
+  public MemorySegment take(long bytes) {
     if (bytes == 0) {
       return Buffers.NOTHING;
     }
@@ -27,7 +30,8 @@ final class TemporaryMemory {
     return Arena.ofAuto().allocate(1L << shift, 64);
   }
 
-  void giveBack(MemorySegment block) {
+  /// Takes a block back that [#take] gave.
+  public void giveBack(MemorySegment block) {
     if (block.byteSize() > 0 && keptBytes + block.byteSize() <= MOST_KEPT_BYTES) {
       keptBytes += block.byteSize();
       blocks(shift(block.byteSize())).addLast(block);

@@ -10,35 +10,40 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.SharedRegion;
 import org.jspecify.annotations.Nullable;
 
-/// A region and its life. On a group of one its memory is plain.
-final class EngineRegion implements SharedRegion {
-  private final EngineSharedMemory owner;
+/// A region and its life, whoever has the memory. On a group of one it is plain.
+public final class HostRegion implements SharedRegion {
   private final DataType type;
   private final long count;
   private final boolean leader;
   private final MemorySegment memory;
-  private final @Nullable Home home;
+  private final @Nullable Owner owner;
   private Phase phase = Phase.ALLOCATED;
 
-  /// Where a region that is shared lives.
-  ///
-  /// @param tag of the messages that say it was closed
-  /// @param part on the leader, of its window
-  record Home(int tag, Windows.@Nullable Part part) {}
+  /// Whose memory a region is.
+  public interface Owner {
+    /// Ends the population; a collective of the ranks that share the region.
+    void fence();
 
-  EngineRegion(
-      EngineSharedMemory owner,
+    /// This rank needs the region no more. Called once.
+    void closed();
+  }
+
+  /// A region that is allocated.
+  ///
+  /// @param leader whether this rank writes it
+  /// @param memory of `count` elements; null for plain memory of its own
+  /// @param owner null on a group of one
+  public HostRegion(
       DataType type,
       long count,
       boolean leader,
       @Nullable MemorySegment memory,
-      @Nullable Home home) {
-    this.owner = owner;
+      @Nullable Owner owner) {
     this.type = type;
     this.count = count;
     this.leader = leader;
     this.memory = memory == null ? Arena.ofAuto().allocate(type.bytes(count), 64) : memory;
-    this.home = home;
+    this.owner = owner;
   }
 
   @Override
@@ -74,7 +79,7 @@ final class EngineRegion implements SharedRegion {
     if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
       throw wrong("fence", "once, before the close");
     }
-    if (home != null) {
+    if (owner != null) {
       owner.fence();
     }
     phase = Phase.FENCED;
@@ -94,9 +99,9 @@ final class EngineRegion implements SharedRegion {
       return;
     }
     phase = Phase.CLOSED;
-    if (home != null) {
+    if (owner != null) {
       try {
-        owner.closed(home);
+        owner.closed();
       } catch (CommException | IllegalStateException _) {
         // the communicator is broken or closed: the leader has the memory back when this rank
         // leaves
