@@ -1,5 +1,9 @@
 package org.comm4j.api;
 
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.comm4j.api.spi.RankKind;
@@ -13,6 +17,8 @@ import org.comm4j.api.spi.RankKind;
 /// @param reaches what it reaches, in a few words
 /// @param version its version
 /// @param capabilities what its communicators can do when all is well
+/// @param details what else it tells of itself on this host, in its own order, for example which
+///   library it uses
 /// @param reason why it can't be used; empty if it can
 /// @param remedy what to do about it; empty if it can be used
 public record BackendInfo(
@@ -23,6 +29,7 @@ public record BackendInfo(
     String reaches,
     String version,
     Set<Capability> capabilities,
+    Map<String, String> details,
     Optional<String> reason,
     Optional<String> remedy) {
 
@@ -37,9 +44,11 @@ public record BackendInfo(
     BROKEN
   }
 
-  /// Copies the capabilities.
+  /// Copies capabilities and details.
   public BackendInfo {
     capabilities = Set.copyOf(capabilities);
+    details.forEach((key, text) -> Objects.requireNonNull(text, key));
+    details = Collections.unmodifiableMap(new LinkedHashMap<>(details));
   }
 
   /// {@return whether it can be used on this host}

@@ -1,6 +1,8 @@
 package org.comm4j.api;
 
 import java.util.List;
+import java.util.Optional;
+import org.comm4j.api.spi.RankLauncher;
 
 /// The backends on the class path.
 ///
@@ -46,6 +48,25 @@ public final class Backends {
     List<Discovery.Found> found = Discovery.find(config);
     Discovery.checkOptions(found, config);
     return Choice.of(found, config).selection();
+  }
+
+  /// Finds the program that must start the ranks of the backend that is asked for by name, as
+  /// `mpirun` those of `mpi`.
+  ///
+  /// @param ranks how many it is to start on this host, at least 1
+  /// @param config what is asked for
+  /// @return nothing where ranks are started one by one, or where no backend is asked for by name
+  /// @throws IllegalArgumentException if an option is of no backend that is here, or its value is
+  ///   none
+  /// @throws BackendUnavailableException if the backend can't be used here, or there must be such a
+  ///   program and there is none
+  public static Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+    if (!Choice.isExplicit(config)) {
+      return Optional.empty();
+    }
+    List<Discovery.Found> found = Discovery.find(config);
+    Discovery.checkOptions(found, config);
+    return Choice.provider(Choice.ready(found, config.backend())).launcher(ranks, config);
   }
 
   /// Which backend is used and why.

@@ -163,6 +163,11 @@ final class Choice {
     return candidates.stream().map(Found::name).toList();
   }
 
+  /// {@return what this rank can use, best first}
+  List<BackendProvider> providers() {
+    return candidates.stream().map(Choice::provider).toList();
+  }
+
   /// Settles on one backend with all ranks of a session. It follows from what the ranks said when
   /// they joined, so all come to the same result, or all throw.
   ///

@@ -128,6 +128,7 @@ final class Discovery {
             given(provider.reaches()),
             given(provider.version()),
             Set.copyOf(provider.capabilities()),
+            given(provider.details(config)),
             Optional.ofNullable(missing).map(it -> given(it.reason())),
             Optional.ofNullable(missing).map(it -> given(it.remedy())));
     return new Found(info, provider, source, Set.copyOf(provider.options()));
@@ -167,7 +168,16 @@ final class Discovery {
   private static BackendInfo brokenInfo(
       String name, Optional<RankKind> kind, String reason, String remedy) {
     return new BackendInfo(
-        name, Status.BROKEN, kind, 0, "", "", Set.of(), Optional.of(reason), Optional.of(remedy));
+        name,
+        Status.BROKEN,
+        kind,
+        0,
+        "",
+        "",
+        Set.of(),
+        Map.of(),
+        Optional.of(reason),
+        Optional.of(remedy));
   }
 
   /// Turns all that share a name into broken ones, for none has a better right to it, and sorts.

@@ -1,8 +1,10 @@
 package org.comm4j.api;
 
 import java.util.List;
+import java.util.Optional;
 import org.comm4j.api.Discovery.Found;
 import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
@@ -40,7 +42,7 @@ record Opening(
       tellOthers(launch, e);
       throw e;
     }
-    Session session = factory().join(launch, mine.names());
+    Session session = factory().join(withPlace(launch, mine), mine.names());
     boolean opened = false;
     try {
       Choice choice = mine.agree(session);
@@ -55,6 +57,21 @@ record Opening(
         session.close();
       }
     }
+  }
+
+  /// Where the launcher names no place to meet, a backend may know one.
+  private static CommConfig withPlace(CommConfig launch, Choice mine) {
+    boolean isKnown = launch.masterAddress().isPresent() || launch.session().isPresent();
+    if (isKnown || launch.worldSize().orElse(1) == 1) {
+      return launch;
+    }
+    for (BackendProvider backend : mine.providers()) {
+      Optional<CommConfig> place = backend.meet(launch);
+      if (place.isPresent()) {
+        return place.get();
+      }
+    }
+    return launch;
   }
 
   /// A rank that can use no backend joins all the same, so that the others hear of it at once

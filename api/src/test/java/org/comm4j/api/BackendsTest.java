@@ -29,6 +29,7 @@ class BackendsTest {
       """
       package strangers;
 
+      import java.util.Map;
       import java.util.Set;
       import org.comm4j.api.Capability;
       import org.comm4j.api.CommConfig;
@@ -45,6 +46,9 @@ class BackendsTest {
         @Override public String reaches() { return "everybody"; }
         @Override public Set<Capability> capabilities() { return Set.of(Capability.SPLIT); }
         @Override public Set<String> options() { return Set.of(); }
+        @Override public Map<String, String> details(CommConfig config) {
+          return Map.of("library", "libgood 7");
+        }
         @Override public Availability availability(CommConfig config) {
           return Availability.ready();
         }
@@ -75,6 +79,7 @@ class BackendsTest {
                 "everybody",
                 "7.1",
                 java.util.Set.of(Capability.SPLIT),
+                java.util.Map.of("library", "libgood 7"),
                 java.util.Optional.empty(),
                 java.util.Optional.empty()));
     assertThat(listed()).extracting(BackendInfo::name).first().isEqualTo("good");
@@ -109,6 +114,8 @@ class BackendsTest {
         "return \"everybody\"|return null|good|null",
         "return Set.of(Capability.SPLIT)|return null|good|Null",
         "return Set.of()|return java.util.Collections.singleton(null)|good|Null",
+        "return Map.of(\"library\", \"libgood 7\")|return null|good|null",
+        "return Map.of(\"library\", \"libgood 7\")|return java.util.Collections.singletonMap(\"lib\", null)|good|lib",
         "return Availability.ready()|return null|good|null",
         "return Availability.ready()|return Availability.unavailable(null, null)|good|null",
         "return Availability.ready()|throw new NoClassDefFoundError(\"x/Y\")|good|x/Y"

@@ -10,6 +10,7 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -17,6 +18,7 @@ import java.util.stream.Stream;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
 import org.comm4j.api.spi.SessionFactory;
 import org.comm4j.api.spi.ThreadRanks;
@@ -270,6 +272,30 @@ class CommunicatorsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Backends.select(config))
         .withMessageContaining("did you mean COMM_TIMEOUT?");
+  }
+
+  // --- a launcher of the backend's ---
+
+  @Test
+  void launcher_askedForByName_isTheBackends() {
+    CommConfig config = CommConfig.builder().backend("fake-net").build();
+    assertThat(Backends.launcher(3, config).orElseThrow().command())
+        .containsExactly("start", "-n", "3");
+    assertThat(Backends.launcher(3, config.toBuilder().backend("fake-threads").build())).isEmpty();
+    assertThat(Backends.launcher(3, config.toBuilder().backend("auto").build())).isEmpty();
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> Backends.launcher(3, config.toBuilder().backend("fake-nett").build()))
+        .withMessageContaining("did you mean 'fake-net'?");
+  }
+
+  @Test
+  void rankLauncher_wrong_isRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> new RankLauncher(List.of(), Map.of(), "RANK"))
+        .withMessageContaining("expected: a program");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> new RankLauncher(List.of("start"), Map.of(), "a rank"))
+        .withMessageContaining("rankVariable: 'a rank'");
   }
 
   // --- ranks that are threads ---

@@ -1,5 +1,8 @@
 package org.comm4j.api;
 
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.comm4j.api.Discovery.Found;
 import org.comm4j.api.spi.Availability;
@@ -7,6 +10,7 @@ import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
 
 /// Backends that move nothing: [Threads] and [Processes] are on the class path of these tests.
@@ -18,10 +22,16 @@ class FakeBackend implements BackendProvider {
     }
   }
 
-  /// `fake-net`: ranks are processes.
+  /// `fake-net`: ranks are processes, which `start` starts.
   public static final class Processes extends FakeBackend {
     public Processes() {
       super("fake-net", RankKind.PROCESSES, 40);
+    }
+
+    @Override
+    public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+      var command = List.of("start", "-n", Integer.toString(ranks));
+      return Optional.of(new RankLauncher(command, Map.of(), "FAKE_RANK"));
     }
   }
 
@@ -44,13 +54,14 @@ class FakeBackend implements BackendProvider {
         new BackendInfo(
             name,
             missing == null ? BackendInfo.Status.READY : BackendInfo.Status.UNAVAILABLE,
-            java.util.Optional.of(kind),
+            Optional.of(kind),
             priority,
             reaches(),
             version(),
             capabilities(),
-            java.util.Optional.ofNullable(missing).map(Availability.Unavailable::reason),
-            java.util.Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
+            java.util.Map.of(),
+            Optional.ofNullable(missing).map(Availability.Unavailable::reason),
+            Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
     return new Found(info, this, name + "'s jar", options());
   }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -92,6 +93,25 @@ class LaunchersTest {
     assertThat(config.worldSize()).hasValue(4);
     assertThat(config.localRank()).hasValue(1);
     assertThat(config.localWorldSize()).hasValue(2);
+  }
+
+  /// As under `comm-cli run --backend mpi`.
+  @Test
+  void openMpiAndPmi_meetingPlaceOfOurs_rankIsTheLaunchers() {
+    String ours =
+        "COMM_BACKEND=mpi COMM_MASTER_ADDR=127.0.0.1 COMM_MASTER_PORT=4711 COMM_SESSION=run-1"
+            + " COMM_SESSION_HOSTED=launcher";
+    for (Map<String, String> launch : List.of(OPEN_MPI, HYDRA)) {
+      CommConfig config = read(with(launch, ours));
+
+      assertThat(config.rank()).isEqualTo(read(launch).rank()).isPresent();
+      assertThat(config.worldSize()).hasValue(4);
+      assertThat(config.localRank()).isEqualTo(read(launch).localRank());
+      assertThat(config.masterAddress()).contains("127.0.0.1");
+      assertThat(config.masterPort()).hasValue(4711);
+      assertThat(config.session()).contains("run-1");
+      assertThat(config.options()).containsEntry("COMM_SESSION_HOSTED", "launcher");
+    }
   }
 
   @Test

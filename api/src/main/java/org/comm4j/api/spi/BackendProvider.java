@@ -1,5 +1,7 @@
 package org.comm4j.api.spi;
 
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
@@ -7,8 +9,8 @@ import org.comm4j.api.CommConfig;
 /// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
 /// without parameters that does nothing. Thread-safe.
 ///
-/// Everything but [#open], [#launch] and [#checkOptions] is for listings: it never throws, loads no
-/// native code, opens no socket and writes no file.
+/// Everything but [#meet], [#open], [#launch], [#launcher] and [#checkOptions] is for listings: it
+/// never throws, loads no native code, opens no socket and writes no file.
 public interface BackendProvider {
   /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
   /// digits and dashes, starting with a letter} Unique on the class path.
@@ -48,6 +50,25 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   Availability availability(CommConfig config);
 
+  /// {@return what else listings show of it on this host: texts by short names, in the order in
+  /// which to show them, for example which library it uses}
+  ///
+  /// @param config the configuration of this process
+  default Map<String, String> details(CommConfig config) {
+    return Map.of();
+  }
+
+  /// Finds a place for the ranks of a launch to meet, where their launcher has named none and the
+  /// backend can talk to them without a session. All ranks call it at once, before they join; it
+  /// may load native code.
+  ///
+  /// @param launch of several processes, without an address and without a session's name
+  /// @return the same with a place; empty where the backend knows none
+  /// @throws org.comm4j.api.CommException if it should and can't
+  default Optional<CommConfig> meet(CommConfig launch) {
+    return Optional.empty();
+  }
+
   /// Whether it reaches all ranks of a session; asked after they have joined, before [#open]. A
   /// backend for one host refuses several. Decided from [Session#member] alone, so that every rank
   /// gets the same answer; looks only, as the listing methods.
@@ -56,6 +77,17 @@ public interface BackendProvider {
   /// @return that it does, or why not and what to do about it
   default Availability connects(Session session) {
     return Availability.ready();
+  }
+
+  /// Finds the program that must start this backend's ranks, where they can't be started one by
+  /// one. Only asked where the backend was asked for by name; may start programs to look at them.
+  ///
+  /// @param ranks how many it is to start on this host, at least 1
+  /// @param config the configuration of the process that starts them, which is no rank
+  /// @return that program, or nothing where ranks are started one by one, as most are
+  /// @throws org.comm4j.api.BackendUnavailableException if there must be one and there is none
+  default Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+    return Optional.empty();
   }
 
   /// Opens this rank's communicator of all ranks of a session. All ranks call it at once.
