@@ -43,7 +43,8 @@ final class AvailableBackends implements Callable<Integer> {
             "version",
             "capabilities",
             "reason",
-            "remedy");
+            "remedy",
+            "details");
     for (BackendInfo backend : Backends.availableBackends(Environment.config())) {
       listing.row(
           backend.name(),
@@ -54,7 +55,8 @@ final class AvailableBackends implements Callable<Integer> {
           backend.version(),
           backend.capabilities().stream().sorted().map(AvailableBackends::lower).toList(),
           backend.reason().orElse(null),
-          backend.remedy().orElse(null));
+          backend.remedy().orElse(null),
+          backend.details());
     }
     if (format == Listing.Format.TABLE && !verbose) {
       listing.without("capabilities");

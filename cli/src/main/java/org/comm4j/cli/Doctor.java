@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Backends;
@@ -212,7 +213,10 @@ final class Doctor implements Callable<Integer> {
       String value = backend.status().name().toLowerCase(Locale.ROOT);
       String note =
           backend.reason().orElse(backend.reaches())
-              + backend.remedy().map(remedy -> "; " + remedy).orElse("");
+              + backend.remedy().map(remedy -> "; " + remedy).orElse("")
+              + backend.details().entrySet().stream()
+                  .map(detail -> "; " + detail.getKey() + ": " + detail.getValue())
+                  .collect(Collectors.joining());
       boolean asked = backend.name().equals(config.backend());
       boolean wrong = backend.status() == BackendInfo.Status.BROKEN || asked;
       findings.add(

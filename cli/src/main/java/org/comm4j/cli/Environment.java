@@ -23,6 +23,9 @@ final class Environment {
           "MASTER_PORT",
           "JOB_COMPLETION_INDEX");
 
+  /// How Open MPI is configured; of a launch only where there is one.
+  private static final Set<String> OPEN_MPI_SETTINGS = Set.of("OMPI_MCA_", "OMPI_ALLOW_");
+
   private static final Set<String> FOREIGN_PREFIXES =
       Set.of("OMPI_", "PMIX_", "PMI_", "HYDI_", "MPI_LOCAL", "SLURM_", "TORCHELASTIC_");
 
@@ -72,8 +75,13 @@ final class Environment {
   /// An environment without what it says of a launch.
   static Map<String, String> withoutLaunch(Map<String, String> environment) {
     Map<String, String> own = new HashMap<>(environment);
-    own.keySet().removeIf(Environment::isOfLaunch);
+    boolean launched = environment.containsKey("OMPI_COMM_WORLD_RANK");
+    own.keySet().removeIf(name -> isOfLaunch(name) && (launched || !isSetting(name)));
     return own;
+  }
+
+  private static boolean isSetting(String name) {
+    return OPEN_MPI_SETTINGS.stream().anyMatch(name::startsWith);
   }
 
   private static boolean isOfLaunch(String name) {

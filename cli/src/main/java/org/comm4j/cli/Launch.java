@@ -7,6 +7,7 @@ import java.util.Optional;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.RankLauncher;
 
 /// Starts ranks on this host and waits for them.
 ///
@@ -56,11 +57,16 @@ record Launch(
   int run(PrintStream out, PrintStream err) throws InterruptedException {
     CommConfig config = config();
     boolean ofThreads = isOfThreads(config);
+    Optional<RankLauncher> launcher = Backends.launcher(ranks, config);
+    boolean oneByOne = !ofThreads && launcher.isEmpty();
     Backends.Selection selection =
-        Backends.select(ofThreads ? config : config.toBuilder().rank(0).worldSize(ranks).build());
+        Backends.select(oneByOne ? config.toBuilder().rank(0).worldSize(ranks).build() : config);
     if (announces) {
       String why = ofThreads ? "asked for; its ranks are threads of this JVM" : selection.why();
       err.println("comm-cli: backend " + selection.backend() + " (" + why + ")");
+    }
+    if (launcher.isPresent()) {
+      return new LauncherLaunch(this, launcher.get(), out, err).run();
     }
     return ofThreads
         ? new ThreadLaunch(this, out, err).run()
@@ -89,7 +95,6 @@ record Launch(
   Map<String, String> environment() {
     Map<String, String> variables = variables();
     variables.putIfAbsent("COMM_BACKEND", CommConfig.AUTO);
-    variables.put("COMM_WORLD_SIZE", Integer.toString(ranks));
     if (labels && Terminal.isInteractive()) {
       variables.put(Terminal.VARIABLE, "1");
     }

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Rows with named columns, printed as a table, as JSON (an array of objects) or as CSV.
 ///
-/// A value is a string, a number, a boolean, null, or a list of them.
+/// A value is a string, a number, a boolean, null, a list of them, or a map of texts.
 final class Listing {
   /// How to print.
   enum Format {
@@ -108,6 +108,10 @@ final class Listing {
       case JsonNull _ -> "";
       case Collection<?> list ->
           list.stream().map(String::valueOf).collect(Collectors.joining(" "));
+      case Map<?, ?> texts ->
+          texts.entrySet().stream()
+              .map(text -> text.getKey() + ": " + text.getValue())
+              .collect(Collectors.joining("; "));
       default -> value.toString();
     };
   }

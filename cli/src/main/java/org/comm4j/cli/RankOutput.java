@@ -1,6 +1,8 @@
 package org.comm4j.cli;
 
 import java.io.BufferedReader;
+import java.io.File;
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
@@ -19,13 +21,28 @@ final class RankOutput {
 
   private RankOutput() {}
 
+  /// Where output comes from; opening it may take until somebody writes.
+  private interface Source {
+    InputStream open() throws IOException;
+  }
+
   /// Starts copying, on a thread of its own that ends with the stream.
   static Thread copy(InputStream from, PrintStream to, String label) {
+    return start(() -> from, to, label);
+  }
+
+  /// Starts copying what is written to a named pipe, until all who write have closed it.
+  static Thread copy(File pipe, PrintStream to, String label) {
+    return start(() -> new FileInputStream(pipe), to, label);
+  }
+
+  private static Thread start(Source from, PrintStream to, String label) {
     return Thread.ofPlatform().daemon().name("output " + label).start(() -> pump(from, to, label));
   }
 
-  private static void pump(InputStream from, PrintStream to, String label) {
-    try (var reader = new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
+  private static void pump(Source from, PrintStream to, String label) {
+    try (var reader =
+        new BufferedReader(new InputStreamReader(from.open(), StandardCharsets.UTF_8))) {
       StringBuilder line = new StringBuilder();
       for (int c = reader.read(); c >= 0; c = reader.read()) {
         if (c == '\n' || c == '\r') {

@@ -37,7 +37,10 @@ import picocli.CommandLine.Spec;
       "",
       "Where the backend's ranks are threads (local) all ranks are threads of one JVM. Each has its own"
           + " copy of the program's classes. Shared are properties, System.exit, which ends all"
-          + " ranks, native libraries, and standard output, whose lines are labelled all the same."
+          + " ranks, native libraries, and standard output, whose lines are labelled all the same.",
+      "",
+      "Where the backend has a launcher of its own (mpi: the mpirun of its library) that starts the"
+          + " ranks, and ends all of them when one fails."
     })
 final class Run implements Callable<Integer> {
   /// What happens to the others when a rank fails.
@@ -165,7 +168,7 @@ final class Run implements Callable<Integer> {
               + ": this Java has no compiler (expected: a JDK, not a JRE; set JAVA_HOME to one)");
     }
     List<Path> path = new ArrayList<>(extraClassPath());
-    path.addAll(ProcessLaunch.ownClassPath());
+    path.addAll(RankCommand.ownClassPath());
     StringWriter messages = new StringWriter();
     List<String> options =
         List.of(

@@ -4,9 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -44,6 +47,26 @@ class DoctorTest {
     assertThat(Commands.run(new AvailableBackends(), "--verbose").out()).contains("point-to-point");
     assertThat(Commands.run(new AvailableBackends(), "--format", "json").out())
         .contains("\"capabilities\"", "point-to-point");
+  }
+
+  @Test
+  void listing_mapOfTexts_isAnObjectOrOneCell() {
+    Map<String, String> details = new LinkedHashMap<>();
+    details.put("library", "libx 1.2");
+    details.put("file", "/a, b");
+    assertThat(printed(Listing.Format.TABLE, details))
+        .isEqualTo("details\nlibrary: libx 1.2; file: /a, b\n");
+    assertThat(printed(Listing.Format.CSV, details))
+        .isEqualTo("details\n\"library: libx 1.2; file: /a, b\"\n");
+    assertThat(printed(Listing.Format.JSON, details))
+        .contains("\"details\": {", "\"library\": \"libx 1.2\",", "\"file\": \"/a, b\"");
+    assertThat(printed(Listing.Format.CSV, Map.of())).isEqualTo("details\n\n");
+  }
+
+  private static String printed(Listing.Format format, Map<String, String> details) {
+    var out = new StringWriter();
+    new Listing("details").row(details).print(format, new PrintWriter(out));
+    return out.toString();
   }
 
   @Test

@@ -1,0 +1,102 @@
+package org.comm4j.cli;
+
+import java.net.InetAddress;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ThreadLocalRandom;
+import org.comm4j.api.spi.Session.Member;
+import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.core.session.SessionServer;
+
+/// The session of ranks that are processes of this host. `comm-cli` hosts it, so that no rank is
+/// special.
+final class HostedSession implements AutoCloseable {
+  /// A rank that ended without a goodbye.
+  ///
+  /// @param leftBefore which had said goodbye by then
+  record Loss(int rank, List<Integer> leftBefore) {
+    Loss {
+      leftBefore = List.copyOf(leftBefore);
+    }
+  }
+
+  private final String job;
+  private final SessionServer server;
+  private final CompletableFuture<Loss> firstLoss = new CompletableFuture<>();
+  private volatile List<ProcessHandle> members = List.of();
+
+  private HostedSession(int ranks) {
+    byte[] random = new byte[8];
+    ThreadLocalRandom.current().nextBytes(random);
+    job = "run-" + HexFormat.of().formatHex(random);
+    server =
+        SessionServer.start(
+            InetAddress.getLoopbackAddress(),
+            0,
+            job,
+            ranks,
+            new SessionServer.Listener() {
+              private final List<Integer> left = new ArrayList<>();
+
+              @Override
+              public void formed(String sessionId, List<Member> all) {
+                members =
+                    all.stream().flatMap(each -> ProcessHandle.of(each.pid()).stream()).toList();
+              }
+
+              @Override
+              public void failed(int rank, String evidence) {
+                firstLoss.complete(new Loss(rank, left));
+              }
+
+              @Override
+              public void left(int rank) {
+                left.add(rank);
+              }
+            });
+  }
+
+  static HostedSession start(int ranks) {
+    return new HostedSession(ranks);
+  }
+
+  /// Tells ranks where they meet.
+  void addTo(Map<String, String> environment) {
+    environment.put("COMM_MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
+    environment.put("COMM_MASTER_PORT", Integer.toString(server.port()));
+    environment.put("COMM_SESSION", job);
+    environment.put(DefaultSessionFactory.HOSTED, "launcher");
+  }
+
+  /// Tells the others that a rank's process has ended.
+  ///
+  /// @param how for example `ended with exit code 1`
+  void ended(int rank, String how) {
+    server.ended(rank, how);
+  }
+
+  /// The first rank that ended without a goodbye, as soon as one has: the others fail because of
+  /// it, whatever its own exit code is.
+  CompletableFuture<Loss> firstLoss() {
+    return firstLoss;
+  }
+
+  /// The same, if one has.
+  Optional<Loss> loss() {
+    return firstLoss.isDone() ? Optional.of(firstLoss.join()) : Optional.empty();
+  }
+
+  /// The processes that formed the group last; none before all have joined.
+  List<ProcessHandle> members() {
+    return members;
+  }
+
+  @Override
+  public void close() {
+    server.close();
+  }
+}

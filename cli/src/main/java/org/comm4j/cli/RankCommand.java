@@ -1,0 +1,55 @@
+package org.comm4j.cli;
+
+import java.io.File;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// The command of a rank that is a process.
+final class RankCommand {
+  private static final List<String> JVM_FLAGS =
+      List.of("--enable-native-access=ALL-UNNAMED", "--add-modules=jdk.incubator.vector");
+
+  private RankCommand() {}
+
+  /// The command that runs a program.
+  ///
+  /// @param environment of the rank, to which is added what the program can't be given otherwise
+  static List<String> of(Program program, Map<String, String> environment) {
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    List<String> command = new ArrayList<>();
+    switch (program) {
+      case Program.MainClass main -> {
+        command.add(java);
+        command.addAll(JVM_FLAGS);
+        command.add("-cp");
+        command.add(
+            Stream.concat(main.classPath().stream(), ownClassPath().stream())
+                .map(Path::toString)
+                .collect(Collectors.joining(File.pathSeparator)));
+        command.add(main.name());
+        command.addAll(main.arguments());
+      }
+      case Program.Jar jar -> {
+        environment.merge(
+            "JDK_JAVA_OPTIONS", String.join(" ", JVM_FLAGS), (given, ours) -> given + " " + ours);
+        command.addAll(List.of(java, "-jar", jar.file().toString()));
+        command.addAll(jar.arguments());
+      }
+      case Program.Command given -> command.addAll(given.command());
+    }
+    return command;
+  }
+
+  /// The class path that this JVM runs on.
+  static List<Path> ownClassPath() {
+    return Stream.of(ManagementFactory.getRuntimeMXBean().getClassPath().split(File.pathSeparator))
+        .filter(entry -> !entry.isEmpty())
+        .map(Path::of)
+        .toList();
+  }
+}

@@ -1,0 +1,122 @@
+package org.comm4j.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Named pipes that the ranks of a launcher write to, two for each, so that every rank's output
+/// stays whole and apart from the others', and comes as soon as it is written.
+///
+/// What launchers offer for that does not: Open MPI 4's `--tag-output` drops output (what its tags
+/// push out of a block of 8 KiB), Hydra's `-prepend-rank` puts ranks into the middle of lines.
+final class RankPipes implements AutoCloseable {
+  private static final long END_MS = 1_000;
+
+  private final Path folder;
+  private final int ranks;
+  private final List<Thread> readers = new ArrayList<>();
+
+  private RankPipes(Path folder, int ranks) {
+    this.folder = folder;
+    this.ranks = ranks;
+  }
+
+  static RankPipes make(int ranks) throws InterruptedException {
+    try {
+      Path folder = Files.createTempDirectory("comm-cli-");
+      var pipes = new RankPipes(folder, ranks);
+      var command = new ArrayList<>(List.of("mkfifo", "-m", "600"));
+      pipes.files().stream().map(File::toString).forEach(command::add);
+      var make = new ProcessBuilder(command).redirectErrorStream(true).start();
+      String message = new String(make.getInputStream().readAllBytes(), UTF_8);
+      if (make.waitFor() != 0) {
+        pipes.delete();
+        throw new IOException(message.strip());
+      }
+      return pipes;
+    } catch (IOException e) {
+      throw new UncheckedIOException("no pipes for the output of ranks: " + e.getMessage(), e);
+    }
+  }
+
+  private File file(int rank, String stream) {
+    return folder.resolve(rank + "." + stream).toFile();
+  }
+
+  private List<File> files() {
+    List<File> files = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      files.add(file(rank, "out"));
+      files.add(file(rank, "err"));
+    }
+    return files;
+  }
+
+  /// A command that writes to the pipes of its rank; where that is not known, or has no pipes here,
+  /// to where the launcher lets it. Only rank 0 reads the standard input: no two can share a
+  /// terminal. Descriptor 7 keeps the launcher's own stream open, since Open MPI forwards no input
+  /// to whoever has closed its output.
+  ///
+  /// @param rankVariable where the rank is
+  List<String> command(String rankVariable, List<String> command) {
+    String script =
+        """
+        rank=${%s-}; to=$1/$rank; shift
+        [ "$rank" = 0 ] || exec </dev/null
+        [ -p "$to.out" ] || exec "$@"
+        exec "$@" 7>&2 >"$to.out" 2>"$to.err"
+        """
+            .formatted(rankVariable);
+    List<String> whole =
+        new ArrayList<>(List.of("sh", "-c", script, "comm-cli", folder.toString()));
+    whole.addAll(command);
+    return whole;
+  }
+
+  /// Starts copying.
+  ///
+  /// @param labels whether each line says which rank wrote it
+  void copy(PrintStream out, PrintStream err, boolean labels) {
+    for (int rank = 0; rank < ranks; rank++) {
+      String label = labels ? "[" + rank + "] " : "";
+      readers.add(RankOutput.copy(file(rank, "out"), out, label));
+      readers.add(RankOutput.copy(file(rank, "err"), err, label));
+    }
+  }
+
+  /// Waits until everything is copied that the ranks wrote, which have ended, and deletes the
+  /// pipes.
+  @Override
+  public void close() {
+    try {
+      for (File file : files()) {
+        if (file.exists()) {
+          new RandomAccessFile(file, "rw").close(); // wakes whoever waits for a writer
+        }
+      }
+      for (Thread reader : readers) {
+        reader.join(END_MS); // a grandchild may keep the pipe open
+      }
+    } catch (IOException _) {
+      // its reader is a daemon
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+    } finally {
+      delete();
+    }
+  }
+
+  /// Deletes the pipes; who has opened one is not concerned.
+  void delete() {
+    files().forEach(File::delete);
+    var _ = folder.toFile().delete();
+  }
+}

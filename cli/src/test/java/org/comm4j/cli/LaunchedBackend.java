@@ -1,0 +1,111 @@
+package org.comm4j.cli;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.Set;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.RankLauncher;
+import org.comm4j.api.spi.Session;
+
+/// `launched`: `shm`, but a script starts its ranks. Only on `COMM_PLUGIN_PATH`.
+public final class LaunchedBackend implements BackendProvider {
+  /// Starts ranks as Hydra does, by its environment; when one fails, or on SIGTERM, it ends the
+  /// others. It says something on both streams.
+  private static final String SCRIPT =
+      """
+      size=$1; shift
+      echo "the launcher starts $size ranks"
+      pids=()
+      for ((rank = 0; rank < size; rank++)); do
+        PMI_RANK=$rank PMI_SIZE=$size MPI_LOCALRANKID=$rank MPI_LOCALNRANKS=$size "$@" &
+        pids+=($!)
+      done
+      trap 'kill "${pids[@]}"; exit 143' TERM
+      while ((${#pids[@]})); do
+        for index in "${!pids[@]}"; do
+          kill -0 "${pids[index]}" 2>/dev/null && continue
+          wait "${pids[index]}"; code=$?
+          unset "pids[index]"
+          if ((code != 0)); then
+            echo "the launcher ends its ranks" >&2
+            [[ $SCRIPT_IGNORES_FAILURES ]] || kill "${pids[@]}" 2>/dev/null
+            wait
+            exit $code
+          fi
+        done
+        sleep 0.05
+      done
+      """;
+
+  /// For [ServiceLoader].
+  public LaunchedBackend() {}
+
+  private static BackendProvider shm() {
+    return ServiceLoader.load(BackendProvider.class).stream()
+        .map(ServiceLoader.Provider::get)
+        .filter(each -> each.name().equals("shm"))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  @Override
+  public String name() {
+    return "launched";
+  }
+
+  @Override
+  public String version() {
+    return "1";
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.PROCESSES;
+  }
+
+  @Override
+  public int priority() {
+    return 1;
+  }
+
+  @Override
+  public String reaches() {
+    return "processes of one host";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return shm().capabilities();
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    return Availability.ready();
+  }
+
+  @Override
+  public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+    return Optional.of(
+        new RankLauncher(
+            List.of("bash", "-c", SCRIPT, "script", Integer.toString(ranks)),
+            Map.of("COMM_LAUNCHED_BY", "the script"),
+            "PMI_RANK"));
+  }
+
+  @Override
+  public Set<String> options() {
+    return Set.of("BY");
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    return shm().open(session, config);
+  }
+}

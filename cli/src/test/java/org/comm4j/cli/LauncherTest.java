@@ -1,0 +1,238 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// `comm-cli` with a backend whose ranks a program of its own starts.
+@Timeout(120)
+@EnabledOnOs(OS.LINUX)
+class LauncherTest {
+  private static final Duration SOON = Duration.ofSeconds(10);
+
+  @TempDir Path folder;
+  private Map<String, String> environment = Map.of();
+
+  @BeforeEach
+  void addBackend() throws IOException {
+    Path services = Files.createDirectories(folder.resolve("plugin/META-INF/services"));
+    Files.writeString(
+        services.resolve("org.comm4j.api.spi.BackendProvider"), LaunchedBackend.class.getName());
+    Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    environment =
+        Map.of(
+            "COMM_PLUGIN_PATH",
+            folder.resolve("plugin").toString(),
+            "JAVA_TOOL_OPTIONS",
+            "-Djava.io.tmpdir=" + temporary);
+  }
+
+  @Test
+  void run_program_hasItsRanksAndLabels() throws Exception {
+    var done =
+        source(
+            3,
+            """
+            System.err.print("half ");
+            System.err.println("and half");
+            for (int i = 0; i < 2000; i++) IO.print("line " + i + "\\n");
+            IO.println(comm.backend() + " sum " + comm.allReduce(1L, org.comm4j.api.ReduceOp.SUM));
+            IO.println(System.getenv("COMM_LAUNCHED_BY") + ", " + System.in.read());
+            """);
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    for (int rank = 0; rank < 3; rank++) {
+      String label = "[" + rank + "] ";
+      assertThat(done.out().lines().filter(line -> line.startsWith(label + "line "))).hasSize(2000);
+      assertThat(done.out().lines()).contains(label + "shm sum 3", label + "the script, -1");
+      assertThat(done.err().lines()).contains(label + "half and half");
+    }
+    assertThat(done.out().lines()).contains("the launcher starts 3 ranks").hasSize(3 * 2002 + 1);
+    assertThat(done.err()).contains("comm-cli: backend launched ('launched' was asked for by name");
+    assertThat(done.err()).doesNotContain("] WARNING", "Picked up JDK_JAVA_OPTIONS");
+    assertNothingIsLeft();
+  }
+
+  @Test
+  void topology_hasNoLabels() throws Exception {
+    var done = run("topology", "-n", "2", "--backend", "launched");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines()).contains("2 ranks on backend shm, as many on each host");
+  }
+
+  @Test
+  void run_auto_startsRanksOneByOne() throws Exception {
+    var done = run("run", "-n", "2", "--", "sh", "-c", "echo $COMM_RANK of $COMM_WORLD_SIZE");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines()).containsExactlyInAnyOrder("[0] 0 of 2", "[1] 1 of 2");
+  }
+
+  @Test
+  void run_command_getsTheEnvironment() throws Exception {
+    var done =
+        run(
+            "run",
+            "-n",
+            "2",
+            "--backend",
+            "launched",
+            "--",
+            "sh",
+            "-c",
+            "echo $COMM_BACKEND-$PMI_RANK-$COMM_RANK-$COMM_SESSION_HOSTED \"$@\"",
+            "x",
+            "a  b");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines())
+        .containsOnlyOnce("[0] launched-0--launcher a  b", "[1] launched-1--launcher a  b");
+  }
+
+  @Test
+  void run_rankKilled_isNamedAndNothingIsLeft() throws Exception {
+    try (var launch = Launches.start(environment, dying())) {
+      List<ProcessHandle> ranks = ranks(launch);
+      ranks.get(1).destroyForcibly();
+      long killedNs = System.nanoTime();
+      var done = launch.await();
+      assertThat(Duration.ofNanos(System.nanoTime() - killedNs)).isLessThan(SOON);
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err())
+          .contains(
+              "the launcher ends its ranks",
+              "comm-cli: bash ended with exit code 137; rank 1 was lost first");
+      assertThat(ranks).noneMatch(ProcessHandle::isAlive);
+      assertNothingIsLeft();
+    }
+  }
+
+  /// A launcher that lets the others go on is ended after the grace time.
+  @Test
+  void run_launcherIgnoresFailure_isEndedAfterTheGraceTime() throws Exception {
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("SCRIPT_IGNORES_FAILURES", "1");
+    String[] command =
+        Stream.of(
+                Stream.of("run", "-n", "2", "--backend", "launched", "--grace", "0.2", "--"),
+                Launches.java(SleepingRank.class).stream())
+            .flatMap(each -> each)
+            .toArray(String[]::new);
+    try (var launch = Launches.start(more, command)) {
+      List<ProcessHandle> ranks = ranks(launch);
+      ranks.getFirst().destroyForcibly();
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err()).contains("; rank 0 was lost first");
+      assertThat(ranks).noneMatch(ProcessHandle::isAlive);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"comm-cli", "launcher"})
+  void run_ended_noRankIsLeft(String victim) throws Exception {
+    try (var launch = Launches.start(environment, dying())) {
+      List<ProcessHandle> ranks = ranks(launch);
+      ProcessHandle launcher = ranks.getFirst().parent().orElseThrow();
+      if (victim.equals("comm-cli")) {
+        launcher.parent().orElseThrow().destroy();
+      } else {
+        launcher.destroyForcibly();
+      }
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isNotZero();
+      for (ProcessHandle rank : ranks) {
+        rank.onExit().orTimeout(SOON.toSeconds(), java.util.concurrent.TimeUnit.SECONDS).join();
+      }
+      assertThat(launcher.isAlive()).isFalse();
+      assertNothingIsLeft();
+    }
+  }
+
+  @Test
+  void run_onFailureContinue_isRefused() throws Exception {
+    var done =
+        run("run", "-n", "2", "--backend", "launched", "--on-failure", "continue", "--", "true");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+    assertThat(done.err()).contains("--on-failure: continue (expected: stop, since bash starts");
+  }
+
+  private Commands.Done run(String... arguments) throws IOException, InterruptedException {
+    try (var launch = Launches.start(environment, arguments)) {
+      return launch.await();
+    }
+  }
+
+  private Commands.Done source(int size, String body) throws Exception {
+    Path source = folder.resolve("Body.java");
+    Files.writeString(
+        source,
+        """
+        void main() throws Exception {
+          try (var comm = org.comm4j.api.Communicators.open()) {
+            %s
+          }
+        }
+        """
+            .formatted(body));
+    return run("run", "-n", Integer.toString(size), "--backend", "launched", source.toString());
+  }
+
+  private static String[] dying() {
+    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "launched"));
+    command.add("--");
+    command.addAll(Launches.java(DyingRanks.class));
+    return command.toArray(String[]::new);
+  }
+
+  /// Both ranks, once they have said their pids.
+  private static List<ProcessHandle> ranks(Launches launch) throws InterruptedException {
+    List<ProcessHandle> ranks = new ArrayList<>();
+    for (int rank = 0; rank < 2; rank++) {
+      String start = "[%d] rank %d has pid ".formatted(rank, rank);
+      String line = launch.line(each -> each.startsWith(start));
+      String pid = line.substring(start.length()).split(" ", 2)[0];
+      ranks.add(ProcessHandle.of(Long.parseLong(pid)).orElseThrow());
+    }
+    return ranks;
+  }
+
+  private void assertNothingIsLeft() throws IOException {
+    try (var left = Files.list(folder.resolve("tmp"))) {
+      assertThat(left.filter(each -> each.getFileName().toString().startsWith("comm-cli-")))
+          .isEmpty();
+    }
+  }
+
+  /// Joins and sleeps.
+  static final class SleepingRank {
+    private SleepingRank() {}
+
+    /// Joins and sleeps.
+    ///
+    /// @param arguments none
+    /// @throws InterruptedException never
+    public static void main(String[] arguments) throws InterruptedException {
+      try (var communicator = org.comm4j.api.Communicators.open()) {
+        communicator.barrier();
+        System.out.println(
+            "rank %d has pid %d here"
+                .formatted(communicator.rank(), ProcessHandle.current().pid()));
+        Thread.sleep(Duration.ofMinutes(1));
+      }
+    }
+  }
+}
