@@ -29,6 +29,7 @@ final class House {
       List.of(
           "org.comm4j.api",
           "org.comm4j.backend.local",
+          "org.comm4j.backend.mpi",
           "org.comm4j.cli",
           "org.comm4j.core",
           "org.comm4j.guice",

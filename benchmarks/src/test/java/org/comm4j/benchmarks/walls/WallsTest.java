@@ -33,6 +33,7 @@ class WallsTest {
           "org.comm4j.api", List.of(),
           "org.comm4j.core", List.of("org.comm4j.api"),
           "org.comm4j.backend.local", List.of("org.comm4j.api", "org.comm4j.core"),
+          "org.comm4j.backend.mpi", List.of("org.comm4j.api", "org.comm4j.core"),
           "org.comm4j.tck", List.of("org.comm4j.api", "org.comm4j.core"),
           "org.comm4j.guice", List.of("org.comm4j.api"),
           "org.comm4j.cli",
@@ -75,6 +76,8 @@ class WallsTest {
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
           "org.comm4j.backend.local.StreamingCopy",
+          // Asks for PATH.
+          "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.
           "org.comm4j.tck.CallPlan",
           "org.comm4j.tck.CommunicatorContract",
@@ -83,7 +86,7 @@ class WallsTest {
           // What a launch hands on to its ranks, NO_COLOR, and where this Java is.
           "org.comm4j.cli.Environment",
           "org.comm4j.cli.Terminal",
-          "org.comm4j.cli.ProcessLaunch");
+          "org.comm4j.cli.RankCommand");
 
   static final List<String> MODULE_NAMES = House.NAMES;
 

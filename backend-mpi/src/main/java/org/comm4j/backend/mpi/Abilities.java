@@ -1,0 +1,57 @@
+package org.comm4j.backend.mpi;
+
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.comm4j.api.Capabilities;
+import org.comm4j.api.Capability;
+
+/// What communicators of this backend can do, and which rules they can't keep.
+final class Abilities {
+  static final String NO_SHRINK =
+      "shrink: an MPI job ends when one of its processes dies, and this library's fault tolerance"
+          + " has passed no test here; catch the failure, end the job and start it again";
+
+  /// Whatever the settings are.
+  static final Set<Capability> USUAL =
+      Set.of(
+          Capability.SPLIT,
+          Capability.POINT_TO_POINT,
+          Capability.USER_DEFINED_OPERATORS,
+          Capability.ORDERED_REDUCTION,
+          Capability.SHARED_MEMORY,
+          Capability.HOST_MEMORY);
+
+  private static final String BLOCKING =
+      "calls wait in the library's blocking functions (COMM_MPI_WAIT=native); a watchdog ends the"
+          + " job at the deadline";
+  private static final String UNCHECKED =
+      "the library's calls carry no fingerprint; COMM_CHECK=full adds an agreement to each";
+  private static final String LAUNCHER = "the launcher ends all processes of the job when one dies";
+
+  private Abilities() {}
+
+  static Capabilities of(MpiJob job) {
+    EnumSet<Capability> supported = EnumSet.copyOf(USUAL);
+    Map<String, String> deviations = new TreeMap<>();
+    deviations.put("F5", LAUNCHER);
+    deviations.put("F8", LAUNCHER);
+    deviations.put(
+        "P13", "the library decides how much memory messages take that nobody receives yet");
+    if (job.waitsInLibrary()) {
+      for (String rule : Set.of("F4", "F6", "F9", "F12", "L3", "L4", "P7", "T14")) {
+        deviations.put(rule, BLOCKING);
+      }
+    }
+    if (job.isFullyChecked()) {
+      supported.add(Capability.MISMATCH_DETECTION);
+    } else {
+      for (String rule : Set.of("M1", "M2", "M3", "M4", "M5", "M6", "M7")) {
+        deviations.put(rule, UNCHECKED);
+      }
+      deviations.putIfAbsent("F4", "who is late is known for sure with COMM_CHECK=full alone");
+    }
+    return new Capabilities(supported, deviations);
+  }
+}

@@ -1,0 +1,63 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.core.engine.CallSignature;
+
+/// The stage before each collective with `COMM_CHECK=full`: every rank says what it calls, and who
+/// finds a difference throws.
+final class Agreement implements Stage {
+  private static final int LONGS = 4;
+
+  private final MpiGroup group;
+  private final CallSignature signature;
+  private final long number;
+  private final MemorySegment mine;
+  private final MemorySegment all;
+
+  /// @param memory where the ranks' words go
+  Agreement(MpiGroup group, CallMemory memory, CallSignature signature, long number) {
+    this.group = group;
+    this.signature = signature;
+    this.number = number;
+    this.mine = memory.take(Long.BYTES * LONGS);
+    this.all = memory.take((long) Long.BYTES * LONGS * group.size());
+    long[] words = {number, signature.what(), signature.count(), signature.detail()};
+    MemorySegment.copy(words, 0, mine, JAVA_LONG, 0, LONGS);
+  }
+
+  @Override
+  public void start(Requests requests) {
+    long unit = Amount.unit(Long.BYTES);
+    Errors.check(
+        MpiCollectives.startAllGather(
+            mine, LONGS, unit, all, LONGS, unit, group.collectives(), requests.next()),
+        "MPI_Iallgather");
+  }
+
+  @Override
+  public void run(Requests requests) {
+    long unit = Amount.unit(Long.BYTES);
+    Errors.check(
+        MpiCollectives.allGather(mine, LONGS, unit, all, LONGS, unit, group.collectives()),
+        "MPI_Allgather");
+  }
+
+  @Override
+  public void end(Requests requests) {
+    for (int peer = 0; peer < group.size(); peer++) {
+      long sequence = word(peer, 0);
+      var theirs = new CallSignature(word(peer, 1), word(peer, 2), word(peer, 3));
+      if (sequence != number || !theirs.equals(signature)) {
+        throw new MismatchedCallException(
+            signature.difference(group.rank(), peer, sequence, theirs.what(), theirs.count()));
+      }
+    }
+  }
+
+  private long word(int peer, int i) {
+    return all.getAtIndex(JAVA_LONG, (long) LONGS * peer + i);
+  }
+}

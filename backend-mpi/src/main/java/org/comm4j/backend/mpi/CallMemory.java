@@ -1,0 +1,134 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.comm4j.core.engine.TemporaryMemory;
+
+/// The memory of one call as the library sees it: the user's own where it is native, aligned and
+/// any thread may touch it, else a copy in temporary memory. Guarded by the call's group.
+final class CallMemory {
+  private static final Thread SOME_OTHER_THREAD = new Thread();
+
+  /// Of calls that have failed while the library may still write to it: it is kept for ever.
+  private static final Queue<Object> LOST = new ConcurrentLinkedQueue<>();
+
+  private final TemporaryMemory temporary;
+  private final boolean blocking;
+  private final List<MemorySegment> blocks = new ArrayList<>(2);
+  private final List<MemorySegment> used = new ArrayList<>(2);
+  private final List<Runnable> copies = new ArrayList<>(1);
+
+  /// @param blocking whether the library's functions return only when they are done
+  CallMemory(TemporaryMemory temporary, boolean blocking) {
+    this.temporary = temporary;
+    this.blocking = blocking;
+  }
+
+  /// Whether the library can use this memory as it is.
+  boolean isDirect(MemorySegment segment, int elementBytes) {
+    return segment.isNative()
+        && segment.address() % Math.min(elementBytes, Long.BYTES) == 0
+        && (blocking || segment.isAccessibleBy(SOME_OTHER_THREAD));
+  }
+
+  /// What a call reads.
+  MemorySegment input(MemorySegment segment, int elementBytes) {
+    used.add(segment);
+    if (isDirect(segment, elementBytes)) {
+      return segment;
+    }
+    MemorySegment copy = take(segment.byteSize());
+    copy(segment, 0, copy, 0, segment.byteSize());
+    return copy;
+  }
+
+  /// What a call writes, every byte of it.
+  MemorySegment output(MemorySegment segment, int elementBytes) {
+    used.add(segment);
+    if (isDirect(segment, elementBytes)) {
+      return segment;
+    }
+    MemorySegment copy = take(segment.byteSize());
+    copyAtEnd(copy, 0, segment, 0, segment.byteSize());
+    return copy;
+  }
+
+  /// The user's memory that a call touches without this class's help.
+  void uses(MemorySegment segment) {
+    used.add(segment);
+  }
+
+  /// Memory of unknown content, at least so many bytes; for 0 bytes none at all.
+  MemorySegment take(long bytes) {
+    if (bytes == 0) {
+      return MemorySegment.NULL;
+    }
+    MemorySegment block;
+    synchronized (temporary) { // communicators have it in common
+      block = temporary.take(bytes);
+    }
+    blocks.add(block);
+    return block;
+  }
+
+  /// Copies when the call has ended well.
+  void copyAtEnd(MemorySegment from, long fromByte, MemorySegment to, long toByte, long bytes) {
+    copies.add(() -> copy(from, fromByte, to, toByte, bytes));
+  }
+
+  static void copy(MemorySegment from, long fromByte, MemorySegment to, long toByte, long bytes) {
+    if (bytes > 0) {
+      MemorySegment.copy(from, fromByte, to, toByte, bytes);
+    }
+  }
+
+  /// Whether only the thread that made the call may touch its memory.
+  boolean isConfined() {
+    for (MemorySegment each : used) {
+      if (!each.isAccessibleBy(SOME_OTHER_THREAD)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether the call uses a part of this memory.
+  boolean touches(MemorySegment memory) {
+    return used.stream().anyMatch(each -> each.asOverlappingSlice(memory).isPresent());
+  }
+
+  /// Writes what is to be copied at the end.
+  void finish() {
+    copies.forEach(Runnable::run);
+  }
+
+  /// Gives the temporary memory back.
+  void release() {
+    if (!blocks.isEmpty()) {
+      synchronized (temporary) {
+        blocks.forEach(temporary::giveBack);
+      }
+    }
+    blocks.clear();
+    used.clear();
+    copies.clear();
+  }
+
+  /// Keeps requests that nobody waits for.
+  static void keep(Requests requests) {
+    LOST.add(requests);
+  }
+
+  /// Keeps the memory for as long as the process lives: requests that use it have not ended.
+  void lose(Requests requests) {
+    keep(requests);
+    LOST.addAll(blocks);
+    LOST.addAll(used);
+    blocks.clear();
+    used.clear();
+    copies.clear();
+  }
+}

@@ -1,0 +1,21 @@
+package org.comm4j.backend.mpi;
+
+import java.util.List;
+import org.comm4j.api.Collective;
+import org.jspecify.annotations.Nullable;
+
+/// A collective in flight.
+final class CollectiveCall extends MpiCall {
+  private final @Nullable String userOperator;
+
+  CollectiveCall(
+      MpiGroup group, Collective call, long number, CallMemory memory, List<Stage> stages) {
+    super(group, call.label(), number, memory, stages);
+    this.userOperator = Reductions.userDefined(call);
+  }
+
+  @Override
+  String thrower() {
+    return userOperator == null ? super.thrower() : "user-defined operator '" + userOperator + "'";
+  }
+}

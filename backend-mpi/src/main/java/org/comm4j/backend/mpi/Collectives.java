@@ -1,0 +1,441 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Partition;
+import org.jspecify.annotations.Nullable;
+
+/// Makes the stages of collectives: which function of the library moves what.
+final class Collectives {
+  private final MpiGroup group;
+  private final Reductions reductions;
+  private final long comm;
+  private final int largest;
+  private final int rank;
+  private final int size;
+
+  Collectives(MpiGroup group) {
+    this.group = group;
+    this.reductions = new Reductions(group);
+    this.comm = group.collectives();
+    this.largest = group.job().largestCount();
+    this.rank = group.rank();
+    this.size = group.size();
+  }
+
+  /// The stages of a call of a group of more than one.
+  ///
+  /// @param number of the call, the same on all ranks
+  List<Stage> stages(Collective call, long number, CallMemory memory) {
+    return switch (call) {
+      case Collective.Reducing c -> reductions.stages(c, number, memory);
+      case Collective.Barrier _ ->
+          List.of(
+              Stage.of(
+                  "Barrier",
+                  request -> MpiCollectives.startBarrier(comm, request),
+                  () -> MpiCollectives.barrier(comm)));
+      case Collective.Broadcast c -> List.of(broadcast(c, memory));
+      case Collective.AllGather c -> List.of(allGather(c, memory));
+      case Collective.AllGatherV c -> allGatherV(c, number, memory);
+      case Collective.Gather c -> List.of(gather(c, memory));
+      case Collective.GatherV c -> gatherV(c, number, memory);
+      case Collective.Scatter c -> List.of(scatter(c, memory));
+      case Collective.ScatterV c -> scatterV(c, number, memory);
+      case Collective.AllToAll c -> List.of(allToAll(c, memory));
+      case Collective.AllToAllV c -> allToAllV(c, number, memory);
+    };
+  }
+
+  private Stage broadcast(Collective.Broadcast c, CallMemory memory) {
+    HostData data = Messages.host(c.data());
+    int bytes = data.type().bytes();
+    MemorySegment buffer =
+        rank == c.root()
+            ? memory.input(data.segment(), bytes)
+            : memory.output(data.segment(), bytes);
+    Amount amount = Amount.of(data.count(), data.type(), largest);
+    return Stage.of(
+        "Bcast",
+        request ->
+            MpiCollectives.startBroadcast(
+                buffer, amount.count(), amount.type(), c.root(), comm, request),
+        () -> MpiCollectives.broadcast(buffer, amount.count(), amount.type(), c.root(), comm),
+        amount);
+  }
+
+  private Stage allGather(Collective.AllGather c, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    HostData out = Messages.host(c.output());
+    Both buffers = both(in, out, memory);
+    Amount amount = Amount.of(in.count(), in.type(), largest);
+    return Stage.of(
+        "Allgather",
+        request ->
+            MpiCollectives.startAllGather(
+                buffers.input(),
+                amount.count(),
+                amount.type(),
+                buffers.output(),
+                amount.count(),
+                amount.type(),
+                comm,
+                request),
+        () ->
+            MpiCollectives.allGather(
+                buffers.input(),
+                amount.count(),
+                amount.type(),
+                buffers.output(),
+                amount.count(),
+                amount.type(),
+                comm),
+        amount);
+  }
+
+  /// The memory of an input and an output.
+  private record Both(MemorySegment input, MemorySegment output) {}
+
+  /// Where the input is a part of the output the library is told so, or has a copy of it.
+  private static Both both(HostData in, HostData out, CallMemory memory) {
+    int bytes = in.type().bytes();
+    MemorySegment output = memory.output(out.segment(), bytes);
+    boolean inPlace = out.overlaps(in) && memory.isDirect(out.segment(), bytes);
+    return new Both(inPlace ? inPlace() : memory.input(in.segment(), bytes), output);
+  }
+
+  static MemorySegment inPlace() {
+    return MemorySegment.ofAddress(Functions.constants().inPlace);
+  }
+
+  private List<Stage> allGatherV(Collective.AllGatherV c, long number, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    HostData out = Messages.host(c.output());
+    DataType type = in.type();
+    Partition parts = c.parts();
+    boolean counted = Parts.total(parts) <= largest; // the same on all ranks
+    boolean direct =
+        memory.isDirect(out.segment(), type.bytes()) && (!counted || parts.extent() <= largest);
+    memory.uses(out.segment());
+    Parts target = Parts.output(parts, out.segment(), type, direct, memory);
+    MemorySegment input =
+        direct && out.overlaps(in) ? inPlace() : memory.input(in.segment(), type.bytes());
+    if (!counted) {
+      MemorySegment own = direct && out.overlaps(in) ? in.segment() : input;
+      Exchange exchange = new Exchange(group, c.label(), number, type);
+      for (int peer = 0; peer < size; peer++) {
+        exchange.send(peer, own, 0, in.count());
+        exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
+      }
+      return List.of(exchange, Stage.ours(() -> target.copyOwn(in.segment(), 0, rank)));
+    }
+    long unit = Amount.unit(type.bytes());
+    MemorySegment counts = target.counts();
+    MemorySegment places = target.places();
+    return List.of(
+        Stage.of(
+            "Allgatherv",
+            request ->
+                MpiCollectives.startAllGatherV(
+                    input,
+                    (int) in.count(),
+                    unit,
+                    target.memory(),
+                    counts,
+                    places,
+                    unit,
+                    comm,
+                    request),
+            () ->
+                MpiCollectives.allGatherV(
+                    input, (int) in.count(), unit, target.memory(), counts, places, unit, comm)));
+  }
+
+  private Stage gather(Collective.Gather c, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    boolean isRoot = rank == c.root();
+    Both buffers =
+        isRoot
+            ? both(in, Messages.host(present(c.output())), memory)
+            : new Both(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
+    Amount amount = Amount.of(in.count(), in.type(), largest);
+    return Stage.of(
+        "Gather",
+        request ->
+            MpiCollectives.startGather(
+                buffers.input(),
+                amount.count(),
+                amount.type(),
+                buffers.output(),
+                amount.count(),
+                amount.type(),
+                c.root(),
+                comm,
+                request),
+        () ->
+            MpiCollectives.gather(
+                buffers.input(),
+                amount.count(),
+                amount.type(),
+                buffers.output(),
+                amount.count(),
+                amount.type(),
+                c.root(),
+                comm),
+        amount);
+  }
+
+  private static CommData present(@Nullable CommData data) {
+    if (data == null) {
+      throw new IllegalStateException("the API has let a root without its data pass");
+    }
+    return data;
+  }
+
+  private static Partition present(@Nullable Partition parts) {
+    if (parts == null) {
+      throw new IllegalStateException("the API has let a root without its parts pass");
+    }
+    return parts;
+  }
+
+  /// By messages: only the root knows how much there is, so only it could choose a form.
+  private List<Stage> gatherV(Collective.GatherV c, long number, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    DataType type = in.type();
+    Exchange exchange = new Exchange(group, c.label(), number, type);
+    if (rank != c.root()) {
+      exchange.send(c.root(), memory.input(in.segment(), type.bytes()), 0, in.count());
+      return List.of(exchange);
+    }
+    HostData out = Messages.host(present(c.output()));
+    Partition parts = present(c.parts());
+    boolean direct = memory.isDirect(out.segment(), type.bytes());
+    memory.uses(out.segment());
+    Parts target = Parts.output(parts, out.segment(), type, direct, memory);
+    for (int peer = 0; peer < size; peer++) {
+      exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
+    }
+    return List.of(
+        own(c, in.count(), parts.count(rank), () -> target.copyOwn(in.segment(), 0, rank)),
+        exchange);
+  }
+
+  private Stage scatter(Collective.Scatter c, CallMemory memory) {
+    HostData out = Messages.host(c.output());
+    int bytes = out.type().bytes();
+    boolean isRoot = rank == c.root();
+    MemorySegment input = MemorySegment.NULL;
+    MemorySegment output;
+    if (isRoot) {
+      HostData in = Messages.host(present(c.input()));
+      input = memory.input(in.segment(), bytes);
+      boolean inPlace = in.overlaps(out);
+      output = inPlace ? inPlace() : memory.output(out.segment(), bytes);
+    } else {
+      output = memory.output(out.segment(), bytes);
+    }
+    MemorySegment source = input;
+    Amount amount = Amount.of(out.count(), out.type(), largest);
+    return Stage.of(
+        "Scatter",
+        request ->
+            MpiCollectives.startScatter(
+                source,
+                amount.count(),
+                amount.type(),
+                output,
+                amount.count(),
+                amount.type(),
+                c.root(),
+                comm,
+                request),
+        () ->
+            MpiCollectives.scatter(
+                source,
+                amount.count(),
+                amount.type(),
+                output,
+                amount.count(),
+                amount.type(),
+                c.root(),
+                comm),
+        amount);
+  }
+
+  /// By messages, as [#gatherV].
+  private List<Stage> scatterV(Collective.ScatterV c, long number, CallMemory memory) {
+    HostData out = Messages.host(c.output());
+    DataType type = out.type();
+    Exchange exchange = new Exchange(group, c.label(), number, type);
+    if (rank != c.root()) {
+      exchange.receive(c.root(), memory.output(out.segment(), type.bytes()), 0, out.count());
+      return List.of(exchange);
+    }
+    HostData in = Messages.host(present(c.input()));
+    Partition parts = present(c.parts());
+    MemorySegment source = memory.input(in.segment(), type.bytes());
+    for (int peer = 0; peer < size; peer++) {
+      exchange.send(peer, source, type.bytes(parts.displacement(peer)), parts.count(peer));
+    }
+    return List.of(
+        own(
+            c,
+            parts.count(rank),
+            out.count(),
+            () -> copyPart(in, parts.displacement(rank), out, out.count())),
+        exchange);
+  }
+
+  /// What a rank sends to itself.
+  private Stage own(Collective call, long sent, long expected, Runnable copy) {
+    return Stage.ours(() -> {
+      if (sent != expected) {
+        throw new MismatchedCallException(
+            "rank %d sends itself %d elements but expects %d in its %s"
+                .formatted(rank, sent, expected, call.label()));
+      }
+      copy.run();
+    });
+  }
+
+  private static void copyPart(HostData from, long fromIndex, HostData to, long count) {
+    DataType type = from.type();
+    if (count > 0 && !from.slice(fromIndex, count).isSameMemory(to)) {
+      CallMemory.copy(from.segment(), type.bytes(fromIndex), to.segment(), 0, type.bytes(count));
+    }
+  }
+
+  private Stage allToAll(Collective.AllToAll c, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    HostData out = Messages.host(c.output());
+    int bytes = in.type().bytes();
+    MemorySegment input = memory.input(in.segment(), bytes);
+    MemorySegment output = memory.output(out.segment(), bytes);
+    Amount amount = Amount.of(in.count() / size, in.type(), largest);
+    return Stage.of(
+        "Alltoall",
+        request ->
+            MpiCollectives.startAllToAll(
+                input,
+                amount.count(),
+                amount.type(),
+                output,
+                amount.count(),
+                amount.type(),
+                comm,
+                request),
+        () ->
+            MpiCollectives.allToAll(
+                input, amount.count(), amount.type(), output, amount.count(), amount.type(), comm),
+        amount);
+  }
+
+  /// By messages: each rank knows its own counts alone, so ranks could not choose one form for what
+  /// an int can't count.
+  private List<Stage> allToAllV(Collective.AllToAllV c, long number, CallMemory memory) {
+    HostData in = Messages.host(c.input());
+    HostData out = Messages.host(c.output());
+    DataType type = in.type();
+    MemorySegment source = memory.input(in.segment(), type.bytes());
+    boolean direct = memory.isDirect(out.segment(), type.bytes());
+    memory.uses(out.segment());
+    Parts target = Parts.output(c.receiveParts(), out.segment(), type, direct, memory);
+    Exchange exchange = new Exchange(group, c.label(), number, type);
+    for (int peer = 0; peer < size; peer++) {
+      exchange.receive(peer, target.memory(), target.offset(peer), c.receiveParts().count(peer));
+      exchange.send(
+          peer, source, type.bytes(c.sendParts().displacement(peer)), c.sendParts().count(peer));
+    }
+    return List.of(
+        own(
+            c,
+            c.sendParts().count(rank),
+            c.receiveParts().count(rank),
+            () -> target.copyOwn(in.segment(), type.bytes(c.sendParts().displacement(rank)), rank)),
+        exchange);
+  }
+
+  /// Where parts are in a buffer of the library's: at their places, or one behind the other.
+  ///
+  /// @param memory the buffer
+  /// @param elementPlaces of the parts in it, by rank
+  record Parts(Partition parts, DataType type, MemorySegment memory, long[] elementPlaces) {
+
+    /// How many elements all parts have together.
+    static long total(Partition parts) {
+      long total = 0;
+      for (int rank = 0; rank < parts.ranks(); rank++) {
+        total += parts.count(rank);
+      }
+      return total;
+    }
+
+    /// An output: the user's, or a copy of its parts that is copied to their places at the end.
+    static Parts output(
+        Partition parts, MemorySegment user, DataType type, boolean direct, CallMemory memory) {
+      long[] places = new long[parts.ranks()];
+      if (direct) {
+        for (int rank = 0; rank < places.length; rank++) {
+          places[rank] = parts.count(rank) == 0 ? 0 : parts.displacement(rank);
+        }
+        return new Parts(parts, type, user, places);
+      }
+      MemorySegment copy = memory.take(type.bytes(total(parts)));
+      long place = 0;
+      for (int rank = 0; rank < places.length; rank++) {
+        places[rank] = place;
+        memory.copyAtEnd(
+            copy,
+            type.bytes(place),
+            user,
+            type.bytes(parts.displacement(rank)),
+            type.bytes(parts.count(rank)));
+        place += parts.count(rank);
+      }
+      return new Parts(parts, type, copy, places);
+    }
+
+    /// Where a rank's part is, in bytes.
+    long offset(int rank) {
+      return type.bytes(elementPlaces[rank]);
+    }
+
+    /// Copies this rank's own part, which nobody sends.
+    void copyOwn(MemorySegment from, long fromByte, int rank) {
+      long bytes = type.bytes(parts.count(rank));
+      if (bytes == 0) {
+        return;
+      }
+      MemorySegment to = memory.asSlice(offset(rank), bytes);
+      boolean isThere = from.isNative() && from.address() + fromByte == to.address();
+      if (!isThere) {
+        CallMemory.copy(from, fromByte, to, 0, bytes);
+      }
+    }
+
+    MemorySegment counts() {
+      MemorySegment counts = Arena.ofAuto().allocate(JAVA_INT, Math.max(1, parts.ranks()));
+      for (int rank = 0; rank < parts.ranks(); rank++) {
+        counts.setAtIndex(JAVA_INT, rank, (int) parts.count(rank));
+      }
+      return counts;
+    }
+
+    MemorySegment places() {
+      MemorySegment places = Arena.ofAuto().allocate(JAVA_INT, Math.max(1, parts.ranks()));
+      for (int rank = 0; rank < parts.ranks(); rank++) {
+        places.setAtIndex(JAVA_INT, rank, (int) elementPlaces[rank]);
+      }
+      return places;
+    }
+  }
+}

@@ -1,0 +1,80 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// The library's communicators.
+final class Comms {
+  private static final int GROUP_TAG = 0x7fff;
+
+  private Comms() {}
+
+  private interface Maker {
+    int make(MemorySegment handle);
+  }
+
+  private static long make(String function, Maker maker) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment made = arena.allocate(JAVA_LONG);
+      Errors.check(maker.make(made), function);
+      long comm = Handles.get(made);
+      Constants constants = Functions.constants();
+      if (comm != constants.commNull) {
+        Errors.check(
+            Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
+      }
+      return comm;
+    }
+  }
+
+  /// Of the same ranks. The library's blocking form would not let other ranks of this host run.
+  static long duplicate(long comm) {
+    Requests request = new Requests(1);
+    return make(
+        "MPI_Comm_idup",
+        made -> {
+          int code = Mpi.commIdup(comm, made, request.next());
+          while (code == Constants.SUCCESS && !request.test()) {
+            Thread.yield();
+          }
+          return code;
+        });
+  }
+
+  static long split(long comm, int color, int key) {
+    return make("MPI_Comm_split", made -> Mpi.commSplit(comm, color, key, made));
+  }
+
+  /// Of some ranks of another one; a collective of these alone.
+  static long ofRanks(long comm, List<Integer> ranks) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment numbers =
+          arena.allocateFrom(JAVA_INT, ranks.stream().mapToInt(Integer::intValue).toArray());
+      MemorySegment everybody = arena.allocate(JAVA_LONG);
+      MemorySegment chosen = arena.allocate(JAVA_LONG);
+      Errors.check(Mpi.commGroup(comm, everybody), "MPI_Comm_group");
+      Errors.check(
+          Mpi.groupIncl(Handles.get(everybody), ranks.size(), numbers, chosen), "MPI_Group_incl");
+      long made =
+          make(
+              "MPI_Comm_create_group",
+              handle -> Mpi.commCreateGroup(comm, Handles.get(chosen), GROUP_TAG, handle));
+      Errors.check(Mpi.groupFree(chosen), "MPI_Group_free");
+      Errors.check(Mpi.groupFree(everybody), "MPI_Group_free");
+      return made;
+    }
+  }
+
+  /// Frees one. MPI lets a library wait for the others here; no library that we know does.
+  static void free(long comm) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment handle = arena.allocate(JAVA_LONG);
+      Handles.set(handle, 0, comm);
+      int ignored = Mpi.commFree(handle);
+    }
+  }
+}

@@ -1,0 +1,130 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.List;
+import org.comm4j.api.BackendUnavailableException;
+import org.jspecify.annotations.Nullable;
+
+/// The one MPI library of this process and how its functions are found. A process uses one library
+/// for as long as it lives: it can be initialised only once.
+final class Functions {
+  /// What is loaded.
+  ///
+  /// @param constants those of its interface
+  private record Loaded(MpiLibrary library, SymbolLookup symbols, Constants constants) {}
+
+  private static volatile @Nullable Loaded loaded;
+
+  private Functions() {}
+
+  /// Loads a library; does nothing where it is loaded already.
+  ///
+  /// @throws BackendUnavailableException if it can't be loaded, or another one is
+  static synchronized void load(MpiLibrary library) {
+    Loaded known = loaded;
+    if (known != null && !known.library().file().equals(library.file())) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "this process uses %s (%s) already and can't use %s (%s) too"
+              .formatted(
+                  known.library().version(),
+                  known.library().file(),
+                  library.version(),
+                  library.file()),
+          "give a process one COMM_MPI_LIBRARY for as long as it lives");
+    }
+    if (known == null) {
+      SymbolLookup symbols = symbols(library);
+      loaded = new Loaded(library, symbols, Constants.of(library.abi(), symbols));
+    }
+  }
+
+  private static SymbolLookup symbols(MpiLibrary library) {
+    try {
+      return SymbolLookup.libraryLookup(library.file(), Arena.global());
+    } catch (IllegalArgumentException e) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "%s (%s) can't be loaded: %s"
+              .formatted(library.file(), library.version(), e.getMessage()),
+          "see what it lacks with ldd " + library.file());
+    }
+  }
+
+  private static Loaded get() {
+    Loaded known = loaded;
+    if (known == null) {
+      throw new IllegalStateException("no MPI library is loaded");
+    }
+    return known;
+  }
+
+  static MpiLibrary library() {
+    return get().library();
+  }
+
+  static Constants constants() {
+    return get().constants();
+  }
+
+  /// A function of the library.
+  ///
+  /// @param signature of its parameters: `p` a pointer, `i` an int, `l` a 64-bit integer, `H` a
+  ///   handle, which is a `long` here; it returns an int
+  static MethodHandle find(String name, String signature) {
+    return get()
+        .symbols()
+        .find(name)
+        .map(symbol -> bind(symbol, signature))
+        .orElseThrow(() ->
+            new BackendUnavailableException(
+                "mpi",
+                "%s (%s) has no %s".formatted(library().file(), library().version(), name),
+                "install a library of MPI 3.1 or later"));
+  }
+
+  private static MethodHandle bind(java.lang.foreign.MemorySegment symbol, String signature) {
+    boolean narrow = constants().handleBytes == Integer.BYTES;
+    List<MemoryLayout> layouts =
+        signature.chars().mapToObj(each -> layout((char) each, narrow)).toList();
+    FunctionDescriptor descriptor =
+        FunctionDescriptor.of(JAVA_INT, layouts.toArray(MemoryLayout[]::new));
+    MethodHandle function = Linker.nativeLinker().downcallHandle(symbol, descriptor);
+    MethodType wide = function.type();
+    for (int i = 0; i < signature.length(); i++) {
+      if (signature.charAt(i) == 'H') {
+        wide = wide.changeParameterType(i, long.class);
+      }
+    }
+    return MethodHandles.explicitCastArguments(function, wide);
+  }
+
+  private static MemoryLayout layout(char kind, boolean narrow) {
+    return switch (kind) {
+      case 'p' -> ADDRESS;
+      case 'i' -> JAVA_INT;
+      case 'l' -> JAVA_LONG;
+      default -> narrow ? JAVA_INT : JAVA_LONG;
+    };
+  }
+
+  /// What a call can't throw.
+  static RuntimeException failed(Throwable e) {
+    return switch (e) {
+      case RuntimeException unchecked -> unchecked;
+      case Error error -> throw error;
+      default -> new IllegalStateException(e);
+    };
+  }
+}

@@ -1,0 +1,156 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.locks.LockSupport;
+import org.comm4j.api.BackendUnavailableException;
+
+/// The library's life in this process. It is initialised once, by the first communicator, and
+/// finalised once, when the JVM ends: it can't be initialised again. Nothing is finalised that
+/// others have initialised, nor after a failure, where it would wait for ranks that are gone.
+final class Library {
+  private static final long CLOSING_NS = 500_000_000;
+  private static final long LOST_MILLIS = 3_000;
+  private static final Retired RETIRED = new Retired();
+
+  private static boolean initialised;
+  private static boolean lost;
+  private static boolean occupied;
+  private static int jobs;
+  private static int threadLevel;
+
+  private Library() {}
+
+  /// Loads and initialises it, unless that has happened.
+  ///
+  /// @throws BackendUnavailableException if it was finalised already, or can't be initialised
+  static synchronized void initialise(MpiLibrary library) {
+    if (!initialised) {
+      Signals.keepUcxAway();
+      Functions.load(library);
+      try (Signals _ = Signals.save()) {
+        initialise();
+      }
+      initialised = true;
+    }
+    if (is(Mpi::finalized, "MPI_Finalized")) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "%s was finalised in this process already and can't be initialised again"
+              .formatted(library.version()),
+          "let comm4j finalise it, which happens when the JVM ends");
+    }
+  }
+
+  private static void initialise() {
+    if (is(Mpi::finalized, "MPI_Finalized")) {
+      return;
+    }
+    boolean byOthers = is(Mpi::initialized, "MPI_Initialized");
+    Constants constants = Functions.constants();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment provided = arena.allocate(JAVA_INT);
+      if (byOthers) {
+        Errors.check(Mpi.queryThread(provided), "MPI_Query_thread");
+      } else {
+        int code =
+            Mpi.initThread(
+                MemorySegment.NULL, MemorySegment.NULL, constants.threadMultiple, provided);
+        if (code != Constants.SUCCESS) {
+          throw new BackendUnavailableException(
+              "mpi",
+              "MPI_Init_thread of %s returned %d".formatted(Functions.library().version(), code),
+              "see what the library and its launcher have printed");
+        }
+      }
+      threadLevel = provided.get(JAVA_INT, 0);
+    }
+    long comm = constants.commWorld;
+    Errors.check(Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
+    if (threadLevel != constants.threadMultiple) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "%s gives thread level %s (expected: MPI_THREAD_MULTIPLE)"
+              .formatted(Functions.library().version(), threadLevelName()),
+          byOthers
+              ? "initialise MPI with MPI_Init_thread and MPI_THREAD_MULTIPLE, or let comm4j do it"
+              : "use a library that was built with support for threads");
+    }
+    if (!byOthers) {
+      Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
+    }
+  }
+
+  /// How the library lets threads call it, in MPI's words.
+  static synchronized String threadLevelName() {
+    Constants constants = Functions.constants();
+    if (threadLevel == constants.threadMultiple) {
+      return "MPI_THREAD_MULTIPLE";
+    }
+    if (threadLevel == constants.threadSerialized) {
+      return "MPI_THREAD_SERIALIZED";
+    }
+    return threadLevel == constants.threadFunneled ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE";
+  }
+
+  private interface Question {
+    int ask(MemorySegment flag);
+  }
+
+  private static boolean is(Question question, String function) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment flag = arena.allocate(JAVA_INT);
+      Errors.check(question.ask(flag), function);
+      return flag.get(JAVA_INT, 0) != 0;
+    }
+  }
+
+  /// Communicators that are closed here but not yet freed.
+  static Retired retired() {
+    return RETIRED;
+  }
+
+  /// A launch opens its first communicator.
+  static synchronized void jobStarted() {
+    jobs++;
+  }
+
+  /// A launch's last communicator is closed.
+  static synchronized void jobEnded() {
+    jobs--;
+  }
+
+  /// A thread is in the library and may never come back: it must not be finalised under it.
+  static synchronized void isOccupied() {
+    occupied = true;
+  }
+
+  /// Requests are left that may never end.
+  static synchronized void hasLost() {
+    lost = true;
+  }
+
+  private static synchronized void finish() {
+    if (jobs > 0 || occupied || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
+      return; // what is open would be in its way
+    }
+    Thread finishing =
+        Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
+    try {
+      // it waits for ranks that go on, however long; but with something lost it may wait for ever
+      finishing.join(lost ? LOST_MILLIS : 0);
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void finishNow() {
+    long endNs = System.nanoTime() + CLOSING_NS;
+    while (!RETIRED.free() && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    int ignored = Mpi.finish();
+  }
+}

@@ -1,0 +1,152 @@
+package org.comm4j.backend.mpi;
+
+import java.util.BitSet;
+import java.util.List;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
+import org.jspecify.annotations.Nullable;
+
+/// A message to or from another rank.
+class MessageCall extends MpiCall {
+  /// What a library may send before its receive is there; what is longer may stay the sender's
+  /// until then. Libraries have 4 to 64 KiB; looking costs as much as a small message.
+  private static final int MOST_EAGER_BYTES = 4096;
+
+  private final PointToPoint operation;
+  private final int destination; // -1 where nothing is sent
+  private final @Nullable Expected expected;
+
+  /// What is to be received: the first request of the call.
+  ///
+  /// @param source a rank or ANY_SOURCE
+  /// @param tag ours, or ANY_TAG
+  /// @param type of the elements
+  /// @param count how many there is room for
+  record Expected(int source, int tag, DataType type, long count) {}
+
+  /// @param destination who gets what is sent; -1 where nothing is
+  /// @param expected null where nothing is received
+  MessageCall(
+      MpiGroup group,
+      PointToPoint operation,
+      CallMemory memory,
+      List<Stage> stages,
+      int destination,
+      @Nullable Expected expected) {
+    super(group, operation.label(), 0, memory, stages);
+    this.operation = operation;
+    this.destination = destination;
+    this.expected = expected;
+  }
+
+  @Override
+  boolean isCollective() {
+    return false;
+  }
+
+  @Override
+  boolean concernsPeers() {
+    return destination >= 0;
+  }
+
+  @Override
+  void missing(BitSet ranks) {
+    if (destination >= 0) {
+      ranks.set(destination);
+    }
+    if (expected != null && expected.source() == Communicator.ANY_SOURCE) {
+      ranks.set(0, group.size());
+      ranks.clear(group.rank());
+    } else if (expected != null) {
+      ranks.set(expected.source());
+    }
+  }
+
+  /// Who gets what is sent; -1 where nothing is.
+  int destination() {
+    return destination;
+  }
+
+  /// Whether a message from any one rank would do.
+  boolean isForAnyone() {
+    return expected != null && expected.source() == Communicator.ANY_SOURCE && destination < 0;
+  }
+
+  @Override
+  @Nullable Received receive(@Nullable Requests ended) {
+    if (expected == null || ended == null) {
+      return null;
+    }
+    int tag = ended.tag(0);
+    long bytes = ended.bytes(0);
+    DataType type = Tags.type(tag);
+    if (type != expected.type()) {
+      throw mismatch(ended.source(0), type, bytes);
+    }
+    if (bytes > MOST_EAGER_BYTES) {
+      group.checkSender(ended.source(0), label());
+    }
+    return new Received(ended.source(0), Tags.tag(tag), bytes / type.bytes());
+  }
+
+  private MismatchedCallException mismatch(int source, DataType type, long bytes) {
+    return new MismatchedCallException(
+        "rank %d sent %s × %d but rank %d expects at most %s in its %s"
+            .formatted(
+                source,
+                type,
+                bytes / type.bytes(),
+                group.rank(),
+                expected == null ? "nothing" : expected.type() + " × " + expected.count(),
+                label()));
+  }
+
+  @Override
+  MismatchedCallException truncated(TruncatedException found) {
+    DataType type = Tags.type(found.tag());
+    return new MismatchedCallException(
+        "rank %d sent more than rank %d expects in its %s: %s (expected: at most %s)"
+            .formatted(
+                found.source(),
+                group.rank(),
+                label(),
+                type,
+                expected == null ? "nothing" : expected.type() + " × " + expected.count()));
+  }
+
+  /// A message of another type that this receive would match, if one waits.
+  @Nullable MismatchedCallException contradiction() {
+    if (expected == null || expected.tag() == Communicator.ANY_TAG) {
+      return null;
+    }
+    for (DataType type : DataType.values()) {
+      if (type != expected.type()) {
+        Probe found =
+            Probe.of(
+                group.messages(), Tags.source(expected.source()), Tags.of(expected.tag(), type));
+        if (found != null) {
+          return mismatch(found.source(), type, found.bytes());
+        }
+      }
+    }
+    return null;
+  }
+
+  @Override
+  boolean takeBack(Requests running) {
+    return operation instanceof PointToPoint.Receive && running.cancel();
+  }
+
+  @Override
+  public boolean cancel() {
+    group.lock();
+    try {
+      return !hasEnded() && endTakenBack();
+    } finally {
+      group.unlock();
+    }
+  }
+}

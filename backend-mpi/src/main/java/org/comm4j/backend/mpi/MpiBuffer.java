@@ -1,0 +1,117 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.TransportFailedException;
+
+/// Memory of the library's (`MPI_Alloc_mem`), which it may have prepared for its network.
+final class MpiBuffer implements CommBuffer {
+  private static final long FIRST_PAGE_BYTES = 4096; // nothing is ever there
+
+  private final MpiJob job;
+  private final Arena arena;
+  private final MemorySegment segment;
+  private final CommData data;
+  private boolean closed;
+
+  private MpiBuffer(MpiJob job, Arena arena, MemorySegment segment, DataType type) {
+    this.job = job;
+    this.arena = arena;
+    this.segment = segment;
+    this.data = CommData.of(type, segment);
+  }
+
+  static MpiBuffer allocate(MpiJob job, DataType type, long count) {
+    long bytes = type.bytes(count);
+    MemorySegment address;
+    try (Arena temporary = Arena.ofConfined()) {
+      MemorySegment result = temporary.allocate(ADDRESS);
+      int code = Mpi.allocMem(Math.max(bytes, 1), Functions.constants().infoNull, result);
+      address = result.get(ADDRESS, 0);
+      // MPICH 4.0 adds the length of a header to what malloc gives, also when that is nothing
+      if (code != Constants.SUCCESS || address.address() < FIRST_PAGE_BYTES) {
+        throw new TransportFailedException(
+            "allocate: %d bytes do not fit in the memory that the MPI library can get (MPI_Alloc_mem returned %d); close buffers, or raise what limits it"
+                .formatted(bytes, code),
+            null);
+      }
+    }
+    Arena arena = Arena.ofShared();
+    MemorySegment segment = address.reinterpret(bytes, arena, MpiBuffer::free);
+    segment.fill((byte) 0);
+    return new MpiBuffer(job, arena, segment, type);
+  }
+
+  private static void free(MemorySegment memory) {
+    int ignored = Mpi.freeMem(memory);
+  }
+
+  @Override
+  public CommData data() {
+    synchronized (this) {
+      if (closed) {
+        throw new IllegalStateException("buffer " + data + " is closed");
+      }
+      return data;
+    }
+  }
+
+  @Override
+  public void close() {
+    MpiCall user = closeUnlessUsed();
+    if (user != null) {
+      throw new IllegalStateException(
+          "buffer %s is used by %s, which is in flight (expected: await or sync first)"
+              .formatted(data, user.label()));
+    }
+  }
+
+  boolean isClosed() {
+    synchronized (this) {
+      return closed;
+    }
+  }
+
+  /// Ends it with its communicator: the user has no access any more. Memory that a call of another
+  /// communicator uses stays as it is.
+  void end() {
+    synchronized (this) {
+      if (!closed && userOf(job) == null) {
+        arena.close();
+      }
+      closed = true;
+    }
+  }
+
+  private @org.jspecify.annotations.Nullable MpiCall closeUnlessUsed() {
+    synchronized (this) {
+      if (closed) {
+        return null;
+      }
+      MpiCall user = userOf(job);
+      if (user == null) {
+        closed = true;
+        arena.close();
+      }
+      return user;
+    }
+  }
+
+  private @org.jspecify.annotations.Nullable MpiCall userOf(MpiJob job) {
+    if (segment.byteSize() == 0) {
+      return null;
+    }
+    for (MpiGroup group : job.groups()) {
+      MpiCall user = group.userOf(segment);
+      if (user != null) {
+        return user;
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,370 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CancellationException;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Received;
+import org.comm4j.api.spi.Pending;
+import org.jspecify.annotations.Nullable;
+
+/// A call in flight: its stages, one after the other. Guarded by its group's lock, but for what
+/// waiters look at.
+class MpiCall implements Pending {
+  private static final long LONG_AGO_NS = 1_000_000; // between two slices of a wait
+
+  final MpiGroup group;
+  private final String label;
+  private final long number;
+  private final CallMemory memory;
+  private final long startNs;
+  private final @Nullable Thread boundTo; // the only thread that may touch the memory
+  private final List<Runnable> actions = new ArrayList<>(0);
+  private List<Stage> stages;
+  private @Nullable Requests requests;
+  private int current;
+  private boolean running; // the current stage is started
+  private volatile boolean isElsewhere; // on the worker's thread, in the library
+  private @Nullable RuntimeException failure; // before done
+  private volatile @Nullable Received received;
+  private volatile boolean done;
+  private long warnNs;
+  private long idleSinceNs; // these two are of the thread that waits
+  private long waitedUntilNs;
+  private boolean registered;
+
+  /// @param label for messages
+  /// @param number of a collective, the same on all ranks
+  /// @param memory what the stages use
+  MpiCall(MpiGroup group, String label, long number, CallMemory memory, List<Stage> stages) {
+    this.group = group;
+    this.label = label;
+    this.number = number;
+    this.memory = memory;
+    this.stages = stages;
+    this.boundTo = memory.isConfined() ? Thread.currentThread() : null;
+    this.startNs = System.nanoTime();
+    this.warnNs = startNs + MpiGroup.STALL_WARNING_NS;
+    this.waitedUntilNs = startNs - LONG_AGO_NS;
+  }
+
+  /// Whether only the thread that made it may touch its memory.
+  final boolean isBound() {
+    return boundTo != null;
+  }
+
+  /// Whether ranks must start it in the same order as all calls of its kind.
+  boolean isCollective() {
+    return true;
+  }
+
+  /// Whether all its stages are started, so that the next collective may begin.
+  boolean isPosted() {
+    return done || current >= stages.size() || (running && current == stages.size() - 1);
+  }
+
+  /// Ranks without which it can't end, as far as this rank knows.
+  void missing(BitSet ranks) {
+    ranks.set(0, group.size());
+    ranks.clear(group.rank());
+  }
+
+  /// Whether peers have a part in it, so that they would wait if this rank left now.
+  boolean concernsPeers() {
+    return true;
+  }
+
+  /// What the message that has come is like, if the call was for one.
+  @Nullable Received receive(@Nullable Requests ended) {
+    return null;
+  }
+
+  final String label() {
+    return label;
+  }
+
+  final long number() {
+    return number;
+  }
+
+  /// Who is to blame where something was thrown that is no report.
+  String thrower() {
+    return "the library";
+  }
+
+  final CallMemory memory() {
+    return memory;
+  }
+
+  final long elapsedNs() {
+    return System.nanoTime() - startNs;
+  }
+
+  /// Whether it is time for another stall warning.
+  final boolean isStalled() {
+    long now = System.nanoTime();
+    if (now - warnNs < 0) {
+      return false;
+    }
+    warnNs = now + MpiGroup.STALL_WARNING_NS;
+    return true;
+  }
+
+  /// Whether it is to say that it waits, once.
+  final boolean register() {
+    boolean first = !registered;
+    registered = true;
+    return first;
+  }
+
+  /// Does what can be done now.
+  ///
+  /// @return whether something moved
+  boolean advance() {
+    boolean moved = false;
+    if (boundTo != null && boundTo != Thread.currentThread()) {
+      return false;
+    }
+    while (!done && !isElsewhere) {
+      if (current == stages.size()) {
+        complete();
+        return true;
+      }
+      if (!running) {
+        if (isCollective() && !group.isNext(this)) {
+          return moved;
+        }
+        start();
+        moved = true;
+      }
+      if (!requests().test()) {
+        return moved;
+      }
+      endStage();
+      moved = true;
+    }
+    return moved;
+  }
+
+  private void start() {
+    Stage stage = stages.get(current);
+    Requests own = requests();
+    own.clear();
+    running = true;
+    stage.start(own);
+    if (isCollective() && isPosted()) {
+      group.posted(this);
+    }
+  }
+
+  private void endStage() {
+    running = false;
+    stages.get(current).end(requests());
+    current++;
+  }
+
+  /// Gets what [#runBlocking] needs; the caller holds the lock.
+  final void prepare() {
+    var _ = requests();
+  }
+
+  /// Says that the worker runs it; the caller holds the lock.
+  final void prepareForWorker() {
+    prepare();
+    isElsewhere = true;
+  }
+
+  /// Runs it on the worker's thread: how it ends is for those who await it.
+  final void runBlockingForOthers() {
+    group.job().watchdog().start();
+    group.workerPost().enter(label);
+    try {
+      runBlocking();
+    } catch (RuntimeException _) {
+      // the call has it
+    } finally {
+      group.workerPost().leave();
+    }
+  }
+
+  /// Runs all stages with the library's blocking functions, without the lock; nobody else moves it
+  /// along.
+  final void runBlocking() {
+    Requests own = Objects.requireNonNull(requests);
+    try {
+      for (Stage stage : List.copyOf(stages)) {
+        own.clear();
+        stage.run(own);
+        if (done) {
+          return; // it was ended meanwhile, and stays so
+        }
+        stage.end(own);
+      }
+    } catch (Throwable thrown) {
+      group.lock();
+      try {
+        isElsewhere = false;
+        group.breakBy(this, thrown);
+        RuntimeException reason = group.failure();
+        reason = reason == null ? group.closed(label) : reason;
+        fail(reason);
+        throw reason;
+      } finally {
+        group.unlock();
+      }
+    }
+    group.lock();
+    try {
+      if (!done) {
+        complete();
+      }
+    } finally {
+      group.unlock();
+    }
+  }
+
+  private Requests requests() {
+    Requests own = requests;
+    if (own == null) {
+      int most = 1;
+      for (Stage stage : stages) {
+        most = Math.max(most, stage.requests());
+      }
+      own = group.takeRequests(most);
+      requests = own;
+    }
+    return own;
+  }
+
+  private void complete() {
+    Requests own = requests;
+    received = receive(own);
+    memory.finish();
+    end(null);
+  }
+
+  /// Ends it without a result.
+  final void fail(RuntimeException reason) {
+    if (!done) {
+      end(reason);
+    }
+  }
+
+  private void end(@Nullable RuntimeException reason) {
+    Requests own = requests;
+    boolean isRunning = reason != null && (running || isElsewhere);
+    if (own != null && isRunning && (isElsewhere || !own.areEnded()) && !takeBack(own)) {
+      group.lose(memory, own);
+    } else {
+      memory.release();
+      if (own != null) {
+        group.giveBack(own);
+      }
+    }
+    requests = null;
+    stages = List.of();
+    current = 0;
+    failure = reason;
+    done = true;
+    group.ended(this);
+    actions.forEach(group::later);
+    actions.clear();
+  }
+
+  /// Ends a call that nothing has matched because the user wants it no more; the caller holds the
+  /// lock.
+  ///
+  /// @return false if it was too late
+  final boolean endTakenBack() {
+    Requests own = requests;
+    if (own != null && running && !takeBack(own)) {
+      return false;
+    }
+    end(new CancellationException(label + " was taken back"));
+    return true;
+  }
+
+  /// Takes the requests back, if that can be done.
+  boolean takeBack(Requests running) {
+    return false;
+  }
+
+  /// What is wrong with a message that did not fit.
+  MismatchedCallException truncated(TruncatedException found) {
+    return new MismatchedCallException(
+        "rank %d sent more than rank %d's %s expects (expected: the same counts on all ranks)"
+            .formatted(found.source(), group.rank(), label));
+  }
+
+  final boolean touches(MemorySegment segment) {
+    return memory.touches(segment);
+  }
+
+  final boolean hasEnded() {
+    return done;
+  }
+
+  /// Since when nothing has moved: waits are cut into slices.
+  final long idleSince(long nowNs) {
+    return nowNs - waitedUntilNs < LONG_AGO_NS ? idleSinceNs : nowNs;
+  }
+
+  final void waitedIdle(long sinceNs, long untilNs) {
+    idleSinceNs = sinceNs;
+    waitedUntilNs = untilNs;
+  }
+
+  // --- for the API ---
+
+  @Override
+  public boolean isDone() {
+    if (!done) {
+      group.tryAdvance();
+    }
+    return done;
+  }
+
+  @Override
+  public boolean await(long nanos) {
+    if (!done && !group.await(this, nanos)) {
+      return false;
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    return true;
+  }
+
+  @Override
+  public @Nullable Received received() {
+    return received;
+  }
+
+  @Override
+  public boolean cancel() {
+    return false;
+  }
+
+  @Override
+  public void onEnd(Runnable action) {
+    group.lock();
+    try {
+      if (!done) {
+        actions.add(action);
+        group.progress();
+        return;
+      }
+    } finally {
+      group.unlock();
+    }
+    action.run();
+  }
+
+  @Override
+  public String toString() {
+    return label;
+  }
+}

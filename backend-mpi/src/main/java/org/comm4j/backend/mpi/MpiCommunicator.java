@@ -1,0 +1,400 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import org.comm4j.api.Capabilities;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.Topology;
+import org.comm4j.api.UnsupportedException;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.engine.Identity;
+import org.comm4j.core.engine.Topologies;
+import org.jspecify.annotations.Nullable;
+
+/// One rank's end of a communicator of the MPI library.
+final class MpiCommunicator implements BackendCommunicator {
+  private final MpiJob job;
+  private final MpiGroup group;
+  private final Collectives collectives;
+  private final Messages messages;
+  private final List<MpiBuffer> buffers = new ArrayList<>();
+  private @Nullable MpiSharedMemory sharedMemory;
+
+  MpiCommunicator(MpiGroup group) {
+    this.job = group.job();
+    this.group = group;
+    this.collectives = new Collectives(group);
+    this.messages = new Messages(group);
+  }
+
+  @Override
+  public int rank() {
+    return group.rank();
+  }
+
+  @Override
+  public int size() {
+    return group.size();
+  }
+
+  @Override
+  public String name() {
+    return group.name();
+  }
+
+  @Override
+  public String backend() {
+    return MpiProvider.NAME;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return Abilities.of(job);
+  }
+
+  @Override
+  public Topology topology() {
+    MpiLibrary library = Functions.library();
+    return Topologies.of(
+        job.session(),
+        group.members(),
+        job.config().launcher(),
+        Map.of("mpi", library.version(), "mpi thread level", Library.threadLevelName()));
+  }
+
+  // --- operations ---
+
+  @Override
+  public Pending submit(Operation operation) {
+    if (operation instanceof Collective collective && size() == 1) {
+      return alone(collective);
+    }
+    MpiCall call;
+    boolean isHere;
+    group.lock();
+    try {
+      group.checkUsable(operation.label());
+      call = call(operation, false);
+      isHere = job.waitsInLibrary() && operation instanceof Collective && call.isBound();
+      if (isHere) {
+        call.prepare();
+      } else if (job.waitsInLibrary() && operation instanceof Collective) {
+        group.startOnWorker(call);
+      } else {
+        group.start(call);
+      }
+    } catch (MismatchedCallException mismatch) {
+      group.breakWith(mismatch, true);
+      throw mismatch;
+    } finally {
+      group.unlock();
+    }
+    if (isHere) { // a virtual thread's own memory, which the worker may not touch
+      awaitWorker();
+      call.runBlocking();
+    }
+    return call;
+  }
+
+  private Pending alone(Collective collective) {
+    group.checkUsable(collective.label());
+    Identity.run(collective);
+    MpiCall call = new MpiCall(group, collective.label(), 0, memory(false), List.of());
+    group.lock();
+    try {
+      group.start(call);
+    } finally {
+      group.unlock();
+    }
+    return call;
+  }
+
+  private CallMemory memory(boolean blocking) {
+    return new CallMemory(job.temporary(), blocking);
+  }
+
+  /// Makes a call; the caller holds the lock.
+  private MpiCall call(Operation operation, boolean blocking) {
+    CallMemory memory = memory(blocking);
+    return switch (operation) {
+      case Collective collective -> {
+        long number = group.nextSequence();
+        List<Stage> stages = collectives.stages(collective, number, memory);
+        yield new CollectiveCall(
+            group, collective, number, memory, checked(collective, number, memory, stages));
+      }
+      case PointToPoint message -> messages.call(message, memory);
+    };
+  }
+
+  /// With what a full check, and an operator that may throw, need before and after.
+  private List<Stage> checked(Collective call, long number, CallMemory memory, List<Stage> stages) {
+    boolean mayThrow = Reductions.userDefined(call) != null;
+    if (!job.isFullyChecked() && !mayThrow) {
+      return stages;
+    }
+    List<Stage> all = new ArrayList<>(stages.size() + 2);
+    if (job.isFullyChecked()) {
+      CallSignature signature = CallSignature.of(call, rank(), size(), CallSignature.Purpose.USER);
+      all.add(new Agreement(group, memory, signature, number));
+      all.addAll(PartsAgreement.stages(group, call, memory));
+    }
+    all.addAll(stages);
+    if (mayThrow) { // nobody has a result where another rank has none
+      all.addAll(collectives.stages(new Collective.Barrier(), number, memory));
+    }
+    return all;
+  }
+
+  @Override
+  public @Nullable Received run(Operation operation) {
+    if (operation instanceof Collective collective && size() == 1) {
+      group.checkUsable(operation.label());
+      Identity.run(collective);
+      return null;
+    }
+    if (!job.waitsInLibrary()
+        || Thread.currentThread().isVirtual()
+        || operation instanceof PointToPoint.Probe) {
+      Pending pending = submit(operation);
+      pending.await(Long.MAX_VALUE);
+      return pending.received();
+    }
+    return runBlocking(operation);
+  }
+
+  private @Nullable Received runBlocking(Operation operation) {
+    MpiCall call;
+    if (operation instanceof Collective) {
+      awaitWorker();
+    }
+    group.lock();
+    try {
+      group.checkUsable(operation.label());
+      call = call(operation, true);
+      call.prepare();
+    } catch (MismatchedCallException mismatch) {
+      group.breakWith(mismatch, true);
+      throw mismatch;
+    } finally {
+      group.unlock();
+    }
+    job.watchdog().start();
+    group.post().enter(operation.label());
+    try {
+      call.runBlocking();
+    } finally {
+      group.post().leave();
+    }
+    return call.received();
+  }
+
+  /// Lets collectives that were started before have their turn first: all ranks must call the
+  /// library in one order.
+  private void awaitWorker() {
+    MpiCall before = group.lastOnWorker();
+    if (before != null) {
+      before.await(Long.MAX_VALUE);
+    }
+  }
+
+  @Override
+  public void sync() {
+    group.lock();
+    List<MpiCall> calls;
+    try {
+      calls = group.calls();
+    } finally {
+      group.unlock();
+    }
+    calls.forEach(call -> call.await(Long.MAX_VALUE));
+    group.checkUsable("sync");
+  }
+
+  // --- groups ---
+
+  /// Gathers words of all ranks for a purpose of the library's own.
+  long[][] gather(CallSignature.Purpose purpose, long... mine) {
+    long[][] rows = new long[size()][mine.length];
+    if (size() == 1) {
+      rows[0] = mine;
+      return rows;
+    }
+    MemorySegment all = Arena.ofAuto().allocate(JAVA_LONG, (long) mine.length * size());
+    MemorySegment own = Arena.ofAuto().allocateFrom(JAVA_LONG, mine);
+    var call =
+        new Collective.AllGather(
+            org.comm4j.api.CommData.of(DataType.INT64, own),
+            org.comm4j.api.CommData.of(DataType.INT64, all));
+    awaitWorker();
+    MpiCall waiting;
+    group.lock();
+    try {
+      group.checkUsable(purpose.name().toLowerCase(java.util.Locale.ROOT));
+      CallMemory memory = memory(false);
+      long number = group.nextSequence();
+      List<Stage> stages = new ArrayList<>(2);
+      if (job.isFullyChecked()) {
+        CallSignature signature = CallSignature.of(call, rank(), size(), purpose);
+        stages.add(new Agreement(group, memory, signature, number));
+      }
+      stages.addAll(collectives.stages(call, number, memory));
+      waiting = new CollectiveCall(group, call, number, memory, stages);
+      group.start(waiting);
+    } finally {
+      group.unlock();
+    }
+    waiting.await(Long.MAX_VALUE);
+    for (int rank = 0; rank < size(); rank++) {
+      MemorySegment.copy(
+          all, JAVA_LONG, (long) Long.BYTES * mine.length * rank, rows[rank], 0, mine.length);
+    }
+    return rows;
+  }
+
+  @Override
+  public Optional<BackendCommunicator> split(int color, int key) {
+    return Optional.ofNullable(split(CallSignature.Purpose.SPLIT, "split", color, key));
+  }
+
+  @Override
+  public BackendCommunicator duplicate() {
+    return Objects.requireNonNull(split(CallSignature.Purpose.DUPLICATE, "copy", 0, 0));
+  }
+
+  @Override
+  public MpiCommunicator splitLocal() {
+    String here = hostOf(rank());
+    int leader =
+        IntStream.range(0, size()).filter(rank -> hostOf(rank).equals(here)).findFirst().orElse(0);
+    return Objects.requireNonNull(split(CallSignature.Purpose.SPLIT, "host", leader, 0));
+  }
+
+  private String hostOf(int rank) {
+    return job.session().member(group.members()[rank]).host().id();
+  }
+
+  private @Nullable MpiCommunicator split(
+      CallSignature.Purpose purpose, String label, int color, int key) {
+    Library.retired().free();
+    long[][] all = gather(purpose, job.propose(), color, key);
+    List<Integer> members =
+        IntStream.range(0, size())
+            .filter(rank -> all[rank][1] == color)
+            .boxed()
+            .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][2]).thenComparing(r -> r))
+            .toList();
+    long id = IntStream.range(0, size()).mapToLong(rank -> all[rank][0]).max().orElseThrow();
+    long number = job.agreed(id);
+    boolean isNone = color == Communicator.NO_COLOR;
+    Constants constants = Functions.constants();
+    // the place among the members instead of the key: equal keys keep their order in every library
+    long made =
+        isCopy(members)
+            ? Comms.duplicate(group.collectives())
+            : Comms.split(
+                group.collectives(),
+                isNone ? constants.undefined : color,
+                isNone ? 0 : members.indexOf(rank()));
+    if (isNone) {
+      return null;
+    }
+    int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
+    String name = name() + "/" + label + "-" + number;
+    return new MpiCommunicator(new MpiGroup(job, name, id, world, made, Comms.duplicate(made)));
+  }
+
+  /// Whether these are all ranks in their order; if so on one rank, then on all.
+  private boolean isCopy(List<Integer> members) {
+    return members.equals(IntStream.range(0, size()).boxed().toList());
+  }
+
+  @Override
+  public Shrink shrink() {
+    throw new UnsupportedException(Abilities.NO_SHRINK);
+  }
+
+  // --- memory ---
+
+  @Override
+  public CommBuffer allocate(DataType type, long count) {
+    group.checkUsable("allocate");
+    MpiBuffer buffer = MpiBuffer.allocate(job, type, count);
+    buffers.removeIf(MpiBuffer::isClosed);
+    buffers.add(buffer);
+    return buffer;
+  }
+
+  @Override
+  public SharedMemoryProvider sharedMemory() {
+    MpiSharedMemory provider = sharedMemory;
+    if (provider == null) {
+      provider = new MpiSharedMemory(this);
+      sharedMemory = provider;
+    }
+    return provider;
+  }
+
+  // --- the end ---
+
+  @Override
+  public void abort(CommException failure) {
+    group.lock();
+    try {
+      group.breakWith(failure, true);
+    } finally {
+      group.unlock();
+    }
+  }
+
+  @Override
+  public void abortProcess(int code) {
+    job.abortProcess(code);
+  }
+
+  @Override
+  public @Nullable CommException failure() {
+    return group.failure();
+  }
+
+  MpiGroup group() {
+    return group;
+  }
+
+  @Override
+  public void close() {
+    if (group.isClosed()) {
+      return;
+    }
+    boolean canFree = group.close();
+    MpiSharedMemory provider = sharedMemory;
+    if (provider != null) {
+      provider.close();
+    }
+    buffers.forEach(MpiBuffer::end);
+    if (canFree) {
+      Library.retired().add(group);
+    }
+    job.remove(group);
+  }
+}

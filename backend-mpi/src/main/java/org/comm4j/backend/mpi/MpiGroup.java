@@ -1,0 +1,608 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
+import org.comm4j.api.EvictedException;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.AbortNotice;
+import org.jspecify.annotations.Nullable;
+
+/// What the calls of one communicator share: the library's communicators, who is in it, the calls
+/// in flight, and why it is broken. Whoever waits moves every call of the job along.
+///
+/// The library has two communicators for one of ours, so that no message of a user meets one of a
+/// collective.
+final class MpiGroup {
+  static final long STALL_WARNING_NS = 30_000_000_000L;
+
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
+  private static final long SPIN_NS = 20_000;
+  private static final long YIELD_NS =
+      100_000_000; // then it no longer asks the library all the time
+  private static final long REST_NS = 1_000_000;
+  private static final long LOOK_NS = 10_000_000; // between two looks at deadlines
+  private static final long REGISTER_NS = 500_000_000; // who waits longer says so
+  private static final long LEFT_NS =
+      200_000_000; // what a rank sent before it left has come by then
+
+  private final MpiJob job;
+  private final String name;
+  private final long scope;
+  private final int[] members;
+  private final int rank;
+  private final long collectives;
+  private final long messages;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final ArrayDeque<MpiCall> toPost = new ArrayDeque<>();
+  private final List<MpiCall> calls = new ArrayList<>();
+  private final List<Requests> spare = new ArrayList<>();
+  private final BitSet left = new BitSet();
+  private final Watchdog.Post post = new Watchdog.Post();
+  private final Watchdog.Post workerPost = new Watchdog.Post();
+  private final Worker worker;
+  private volatile @Nullable MpiCall lastOnWorker;
+  private Session.News news = Session.News.NONE;
+  private long sequence;
+  private long lookNs = System.nanoTime();
+  private boolean hasLost;
+  private volatile int inFlight;
+  private volatile boolean closed;
+  private volatile @Nullable CommException failure;
+
+  /// @param scope by which its ranks know it in the session
+  /// @param members world ranks
+  /// @param collectives the library's communicator for collectives
+  /// @param messages its communicator of the same ranks for messages
+  MpiGroup(MpiJob job, String name, long scope, int[] members, long collectives, long messages) {
+    this.job = job;
+    this.name = name;
+    this.scope = scope;
+    this.members = members;
+    this.collectives = collectives;
+    this.messages = messages;
+    this.rank = rankOf(job.session().rank());
+    this.worker = new Worker(name);
+    job.add(this);
+  }
+
+  MpiJob job() {
+    return job;
+  }
+
+  Watchdog.Post post() {
+    return post;
+  }
+
+  Watchdog.Post workerPost() {
+    return workerPost;
+  }
+
+  CommConfig config() {
+    return job.config();
+  }
+
+  String name() {
+    return name;
+  }
+
+  long scope() {
+    return scope;
+  }
+
+  int[] members() {
+    return members;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return members.length;
+  }
+
+  long collectives() {
+    return collectives;
+  }
+
+  long messages() {
+    return messages;
+  }
+
+  private int rankOf(int worldRank) {
+    for (int i = 0; i < members.length; i++) {
+      if (members[i] == worldRank) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  // --- the lock ---
+
+  void lock() {
+    lock.lock();
+  }
+
+  void unlock() {
+    lock.unlock();
+  }
+
+  // --- calls; the caller holds the lock ---
+
+  /// The number of the next collective, the same on all ranks.
+  long nextSequence() {
+    return sequence++;
+  }
+
+  /// Puts a collective in flight that the worker runs.
+  void startOnWorker(MpiCall call) {
+    call.prepareForWorker();
+    lastOnWorker = call;
+    calls.add(call);
+    inFlight = calls.size();
+    worker.execute(
+        call,
+        () -> {
+          if (!call.hasEnded()) {
+            call.runBlockingForOthers();
+          }
+        });
+  }
+
+  /// The last call that was given to the worker; null if none was, or it has ended.
+  @Nullable MpiCall lastOnWorker() {
+    MpiCall last = lastOnWorker;
+    return last == null || last.hasEnded() ? null : last;
+  }
+
+  /// Puts a call in flight and lets it begin.
+  void start(MpiCall call) {
+    calls.add(call);
+    inFlight = calls.size();
+    if (call.isCollective()) {
+      toPost.add(call);
+    }
+    try {
+      call.advance();
+    } catch (Throwable thrown) {
+      breakBy(call, thrown);
+    }
+  }
+
+  /// Whether it is a collective's turn to start its next stage.
+  boolean isNext(MpiCall call) {
+    return toPost.peek() == call;
+  }
+
+  /// A collective has started its last stage.
+  void posted(MpiCall call) {
+    toPost.remove(call);
+  }
+
+  /// A call in flight that uses a part of this memory, or null.
+  @Nullable MpiCall userOf(MemorySegment memory) {
+    lock.lock();
+    try {
+      return calls.stream().filter(call -> call.touches(memory)).findFirst().orElse(null);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void ended(MpiCall call) {
+    calls.remove(call);
+    inFlight = calls.size();
+    toPost.remove(call);
+  }
+
+  List<MpiCall> calls() {
+    return List.copyOf(calls);
+  }
+
+  Requests takeRequests(int most) {
+    for (int i = spare.size() - 1; i >= 0; i--) {
+      if (spare.get(i).most() >= most) {
+        return spare.remove(i);
+      }
+    }
+    return new Requests(most);
+  }
+
+  void giveBack(Requests requests) {
+    if (spare.size() < 8) {
+      spare.add(requests);
+    }
+  }
+
+  /// Requests will never end, as far as we know.
+  void lose(CallMemory memory, Requests requests) {
+    hasLost = true;
+    job.hasLost();
+    memory.lose(requests);
+  }
+
+  /// Moves every call along once.
+  private boolean advance() {
+    boolean moved = takeNews();
+    for (int i = 0; i < calls.size(); i++) {
+      MpiCall call = calls.get(i);
+      try {
+        moved |= call.advance();
+      } catch (Throwable thrown) {
+        breakBy(call, thrown);
+        return true;
+      }
+      if (i < calls.size() && calls.get(i) != call) {
+        i--; // it has ended and left the list
+      }
+    }
+    if (!moved) {
+      look();
+    }
+    return moved;
+  }
+
+  /// Moves everything along if no other thread is at it.
+  ///
+  /// @return whether something moved
+  boolean tryAdvance() {
+    if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
+      return false;
+    }
+    try {
+      return advance();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  // --- waiting ---
+
+  /// Waits until a call has ended.
+  ///
+  /// @return false if the time is over first
+  boolean await(MpiCall call, long nanos) {
+    long startNs = System.nanoTime();
+    long movedNs = call.idleSince(startNs);
+    while (true) {
+      boolean moved = tryAdvance();
+      if (call.hasEnded()) {
+        return true;
+      }
+      long now = System.nanoTime();
+      if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
+        call.waitedIdle(movedNs, now);
+        return false;
+      }
+      if (moved || job.advanceOthers(this)) {
+        movedNs = now;
+      } else {
+        pause(call, now - movedNs, nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs));
+      }
+    }
+  }
+
+  private void pause(MpiCall call, long idleNs, long leftNs) {
+    if (Thread.currentThread().isInterrupted()) {
+      interrupt(call);
+    } else if (Thread.currentThread().isVirtual()) {
+      LockSupport.parkNanos(Math.min(leftNs, 50_000));
+    } else if (idleNs < SPIN_NS && !job.isOversubscribed()) {
+      Thread.onSpinWait();
+    } else if (idleNs < YIELD_NS) {
+      Thread.yield();
+    } else {
+      LockSupport.parkNanos(Math.min(leftNs, REST_NS));
+    }
+  }
+
+  private void interrupt(MpiCall call) {
+    lock.lock();
+    try {
+      breakWith(
+          new InterruptedCallException(
+              "rank %d was interrupted in %s of '%s'".formatted(rank, call.label(), name)),
+          true);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /// What is looked at only now and then, when nothing moves.
+  private void look() {
+    long now = System.nanoTime();
+    if (now - lookNs < 0) {
+      return;
+    }
+    lookNs = now + LOOK_NS;
+    for (MpiCall call : calls()) {
+      if (failure == null && !call.hasEnded()) {
+        look(call);
+      }
+    }
+  }
+
+  private void look(MpiCall call) {
+    long waitedNs = call.elapsedNs();
+    if (waitedNs > Math.min(REGISTER_NS, timeoutNs() / 4)
+        && call.isCollective()
+        && call.register()) {
+      job.session().put(waitingKey(rank, call), new byte[0]);
+    }
+    if (waitedNs > LEFT_NS && !left.isEmpty()) {
+      checkLeft(call);
+    }
+    if (failure == null && call instanceof MessageCall message) {
+      MismatchedCallException contradiction = message.contradiction();
+      if (contradiction != null) {
+        breakWith(contradiction, true);
+      }
+    }
+    if (failure == null && waitedNs >= timeoutNs()) {
+      List<Integer> missing = late(call);
+      breakWith(
+          new CollectiveTimeoutException(
+              missing,
+              "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+                  .formatted(rank, waitedNs / 1e9, call.label(), name, missing)),
+          true);
+    } else if (failure == null && call.isStalled()) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "rank {0} has waited {1} s in {2} of ''{3}'' for rank(s) {4}",
+          rank,
+          waitedNs / 1_000_000_000,
+          call.label(),
+          name,
+          late(call));
+    }
+  }
+
+  private long timeoutNs() {
+    return job.timeoutNs();
+  }
+
+  /// Of the ranks that a call may wait for, those that do not wait themselves.
+  private List<Integer> late(MpiCall call) {
+    BitSet ranks = new BitSet();
+    call.missing(ranks);
+    List<Integer> late = new ArrayList<>();
+    for (int peer : ranks.stream().toArray()) {
+      if (!call.isCollective() || !isWaiting(peer, call)) {
+        late.add(peer);
+      }
+    }
+    return late;
+  }
+
+  private boolean isWaiting(int peer, MpiCall call) {
+    try {
+      job.session().get(waitingKey(peer, call), Duration.ZERO);
+      return true;
+    } catch (CommException _) {
+      return false;
+    }
+  }
+
+  private String waitingKey(int who, MpiCall call) {
+    return "mpi/%x/%d/%d".formatted(scope, call.number(), who);
+  }
+
+  /// Breaks the communicator if a call waits for a rank that has left.
+  private void checkLeft(MpiCall call) {
+    BitSet lost = new BitSet();
+    call.missing(lost);
+    boolean anyWouldDo = call instanceof MessageCall message && message.isForAnyone();
+    int wanted = lost.cardinality();
+    lost.and(left);
+    if (lost.isEmpty() || (anyWouldDo && lost.cardinality() < wanted)) {
+      return;
+    }
+    List<Integer> gone = lost.stream().boxed().toList();
+    breakWith(
+        new PeerFailedException(
+            gone,
+            gone.stream().map(peer -> members[peer]).toList(),
+            Session.Failure.LEFT + " while " + call.label() + " needs it",
+            null),
+        true);
+  }
+
+  // --- failure ---
+
+  /// Why it is broken, or null; takes in news.
+  @Nullable CommException failure() {
+    if (failure == null && job.session().news() != news && lock.tryLock()) {
+      try {
+        takeNews();
+      } finally {
+        lock.unlock();
+      }
+    }
+    return failure;
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /// Throws if nothing may be called any more.
+  void checkUsable(String label) {
+    CommException reason = failure();
+    if (reason != null) {
+      throw reason;
+    }
+    if (closed) {
+      throw closed(label);
+    }
+  }
+
+  ClosedException closed(String label) {
+    return new ClosedException(label + " on communicator '" + name + "', which is closed");
+  }
+
+  /// Breaks the communicator because a call failed on this rank.
+  void breakBy(MpiCall call, Throwable thrown) {
+    breakWith(
+        switch (thrown) {
+          case CommException known -> known;
+          case TruncatedException truncated -> call.truncated(truncated);
+          default ->
+              new AbortedException(
+                  rank,
+                  "%s threw %s in %s".formatted(call.thrower(), thrown, call.label()),
+                  thrown);
+        },
+        true);
+  }
+
+  /// Breaks the communicator: every call in flight fails. The first reason stays.
+  ///
+  /// @param tell whether the other ranks don't know it yet
+  void breakWith(CommException reason, boolean tell) {
+    if (failure != null || closed) {
+      return;
+    }
+    failure = reason;
+    try {
+      if (tell) {
+        job.session().abort(scope, AbortNotice.of(reason).encode());
+      }
+    } finally {
+      calls().forEach(call -> call.fail(reason));
+    }
+  }
+
+  private boolean takeNews() {
+    Session.News now = job.session().news();
+    if (now == news) {
+      return false;
+    }
+    news = now;
+    take(now);
+    return true;
+  }
+
+  private void take(Session.News now) {
+    List<Integer> failed = new ArrayList<>();
+    List<Integer> failedWorld = new ArrayList<>();
+    Session.@Nullable Failure first = null;
+    for (Session.Failure gone : now.failures()) {
+      int peer = rankOf(gone.rank());
+      if (peer >= 0 && gone.left()) {
+        left.set(peer);
+      } else if (peer >= 0) {
+        first = first == null ? gone : first;
+        failed.add(peer);
+        failedWorld.add(gone.rank());
+      }
+    }
+    if (now.evicted() != null) {
+      breakWith(new EvictedException(now.evicted()), false);
+    } else if (first != null) {
+      breakWith(
+          new PeerFailedException(failed, failedWorld, first.evidence(), first.cause()), false);
+    }
+    for (Session.Abort abort : now.aborts()) {
+      int by = rankOf(abort.rank());
+      if (abort.scope() == scope && by >= 0 && by != rank) {
+        breakWith(AbortNotice.decode(abort.reason()).exception(by, members), false);
+      }
+    }
+  }
+
+  // --- progress without anybody waiting ---
+
+  /// Sees to it that calls end though nobody waits.
+  void progress() {
+    job.progress(this);
+  }
+
+  void later(Runnable action) {
+    job.later(action);
+  }
+
+  /// Whether nothing is in flight; a hint without the lock.
+  boolean isIdle() {
+    return inFlight == 0;
+  }
+
+  // --- the end ---
+
+  /// Tells those to whom this rank was sending that what they get may have changed since: the
+  /// library can deliver it after the close. In the library's order the notice comes before
+  /// whatever this rank sends them later; the session's may come after it.
+  private void tellReceivers() {
+    for (MpiCall call : calls) {
+      if (call instanceof MessageCall message && message.destination() >= 0) {
+        Requests notice = new Requests(1);
+        int ignored =
+            Mpi.isend(
+                MemorySegment.NULL,
+                0,
+                Functions.constants().byteType,
+                message.destination(),
+                Tags.CLOSED,
+                collectives,
+                notice.next());
+        CallMemory.keep(notice);
+      }
+    }
+  }
+
+  /// Throws if a rank has closed the communicator while it sent what has come from it.
+  void checkSender(int source, String label) {
+    if (Probe.of(collectives, source, Tags.CLOSED) != null) {
+      throw new AbortedException(
+          source,
+          "rank %d closed '%s' during the send for this %s".formatted(source, name, label),
+          null);
+    }
+  }
+
+  /// Ends the communicator on this rank.
+  ///
+  /// @return whether the library's communicators can be freed: nothing is in flight in them
+  boolean close() {
+    lock.lock();
+    try {
+      if (closed) {
+        return false;
+      }
+      for (MpiCall call : calls()) {
+        if (failure == null && call.concernsPeers()) {
+          String message = "rank %d closed '%s' during %s".formatted(rank, name, call.label());
+          job.session()
+              .abort(scope, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
+          tellReceivers();
+          break;
+        }
+      }
+      closed = true;
+      if (post.isInside()) {
+        Library.isOccupied();
+      }
+      worker.close();
+      var reason = new ClosedException("communicator '" + name + "' was closed");
+      calls().forEach(call -> call.fail(reason));
+      return !hasLost && failure == null;
+    } finally {
+      lock.unlock();
+    }
+  }
+}

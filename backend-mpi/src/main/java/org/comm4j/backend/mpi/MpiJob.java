@@ -1,0 +1,267 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.TemporaryMemory;
+import org.jspecify.annotations.Nullable;
+
+/// One launch's use of the library: from the opening of the first communicator to the close of the
+/// last. The library itself ([Library]) outlives it, since it can be initialised only once.
+final class MpiJob {
+  private static final long PROGRESS_NS = 50_000;
+
+  private final Session session;
+  private final CommConfig config;
+  private final boolean waitsInLibrary;
+  private final boolean oversubscribed;
+  private final long timeoutNs;
+  private final int largestCount;
+  private final TemporaryMemory temporary = new TemporaryMemory();
+  private final List<MpiGroup> groups = new CopyOnWriteArrayList<>();
+  private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
+  private final Watchdog watchdog;
+  private long proposed;
+  private @Nullable Thread progress;
+  private boolean keepsBits = true;
+
+  MpiJob(Session session, CommConfig config) {
+    this.session = session;
+    this.config = config;
+    String here = session.member(session.rank()).host().id();
+    int ranksHere =
+        (int)
+            IntStream.range(0, session.size())
+                .filter(rank -> session.member(rank).host().id().equals(here))
+                .count();
+    this.waitsInLibrary = Wait.of(config).isInLibrary(ranksHere);
+    this.oversubscribed = ranksHere > Runtime.getRuntime().availableProcessors();
+    this.timeoutNs = saturatedNanos(config);
+    this.largestCount = LargestCount.of(config);
+    this.watchdog = new Watchdog(this);
+  }
+
+  private static long saturatedNanos(CommConfig config) {
+    try {
+      return config.timeout().toNanos();
+    } catch (ArithmeticException _) {
+      return Long.MAX_VALUE;
+    }
+  }
+
+  Session session() {
+    return session;
+  }
+
+  CommConfig config() {
+    return config;
+  }
+
+  /// Whether blocking calls wait in the library's blocking functions.
+  boolean waitsInLibrary() {
+    return waitsInLibrary;
+  }
+
+  boolean isOversubscribed() {
+    return oversubscribed;
+  }
+
+  boolean isFullyChecked() {
+    return config.check() == CommConfig.CheckLevel.FULL;
+  }
+
+  long timeoutNs() {
+    return timeoutNs;
+  }
+
+  /// What the library is told to count at most.
+  int largestCount() {
+    return largestCount;
+  }
+
+  TemporaryMemory temporary() {
+    return temporary;
+  }
+
+  Watchdog watchdog() {
+    return watchdog;
+  }
+
+  /// Whether the library's reductions give all ranks the same bits, as far as was found.
+  boolean keepsBits() {
+    return keepsBits;
+  }
+
+  void keepsBits(boolean found) {
+    keepsBits = found;
+  }
+
+  /// Proposes a number for a communicator: its ranks agree on the greatest of their proposals, of
+  /// which no two are the same.
+  synchronized long propose() {
+    return ++proposed * session.size() + session.rank();
+  }
+
+  /// The part of such a number that grows, for names.
+  synchronized long agreed(long id) {
+    long number = id / session.size();
+    proposed = Math.max(proposed, number);
+    return number;
+  }
+
+  // --- communicators ---
+
+  void add(MpiGroup group) {
+    groups.add(group);
+  }
+
+  List<MpiGroup> groups() {
+    return groups;
+  }
+
+  /// Forgets a communicator; with the last one the job is over.
+  void remove(MpiGroup group) {
+    groups.remove(group);
+    if (groups.isEmpty()) {
+      watchdog.close();
+      Library.jobEnded();
+    }
+  }
+
+  /// Moves the calls of all communicators but one along.
+  ///
+  /// @return whether something moved
+  boolean advanceOthers(MpiGroup waiting) {
+    boolean moved = false;
+    for (MpiGroup group : groups) {
+      moved |= group != waiting && !group.isIdle() && group.tryAdvance();
+    }
+    return moved;
+  }
+
+  /// Requests are running that nobody can end.
+  void hasLost() {
+    Library.hasLost();
+  }
+
+  // --- progress without anybody waiting ---
+
+  /// Runs an action soon, on the progress thread.
+  void later(Runnable action) {
+    later.add(action);
+    startProgress();
+  }
+
+  /// Has calls moved along until none of this communicator is in flight.
+  void progress(MpiGroup group) {
+    startProgress();
+  }
+
+  private synchronized void startProgress() {
+    if (progress == null) {
+      progress =
+          Thread.ofPlatform()
+              .daemon()
+              .name("comm4j-progress-" + session.rank())
+              .start(this::runProgress);
+    } else {
+      LockSupport.unpark(progress);
+    }
+  }
+
+  private void runProgress() {
+    do {
+      Runnable action = later.poll();
+      if (action != null) {
+        action.run();
+        continue;
+      }
+      boolean moved = false;
+      for (MpiGroup group : groups) {
+        moved |= !group.isIdle() && group.tryAdvance();
+      }
+      if (!moved) {
+        LockSupport.parkNanos(PROGRESS_NS);
+      }
+    } while (!endProgress());
+  }
+
+  private synchronized boolean endProgress() {
+    if (later.isEmpty() && groups.stream().allMatch(MpiGroup::isIdle)) {
+      progress = null;
+      return true;
+    }
+    return false;
+  }
+
+  // --- the end of everything ---
+
+  /// Ends the processes of all ranks. Does not return.
+  void abortProcess(int code) {
+    int ignored = Mpi.abort(Functions.constants().commWorld, code);
+    Runtime.getRuntime().halt(code);
+  }
+
+  // --- opening ---
+
+  /// Initialises the library and holds what it says of this process against the launch.
+  ///
+  /// @throws BackendUnavailableException if they differ
+  static void initialise(MpiLibrary library, CommConfig config) {
+    Library.initialise(library);
+    int rank = ask(Mpi::commRank, "MPI_Comm_rank");
+    int size = ask(Mpi::commSize, "MPI_Comm_size");
+    int launchRank = config.rank().orElse(0);
+    int launchSize = config.worldSize().orElse(1);
+    if (rank != launchRank || size != launchSize) {
+      throw new BackendUnavailableException(
+          MpiProvider.NAME,
+          "%s (%s) says this process is rank %d of %d, but its launch%s says rank %d of %d"
+              .formatted(
+                  library.version(),
+                  library.file(),
+                  rank,
+                  size,
+                  config.launcher().isEmpty() ? "" : " (" + config.launcher() + ")",
+                  launchRank,
+                  launchSize),
+          "start the ranks with the launcher that belongs to the library (comm-cli run --backend mpi does), or"
+              + " name the launcher's library with COMM_MPI_LIBRARY");
+    }
+  }
+
+  private interface Question {
+    int ask(long comm, MemorySegment answer);
+  }
+
+  private static int ask(Question question, String function) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment answer = arena.allocate(JAVA_INT);
+      Errors.check(question.ask(Functions.constants().commWorld, answer), function);
+      return answer.get(JAVA_INT, 0);
+    }
+  }
+
+  /// The largest tag of the library.
+  static int largestTag(long comm) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(ADDRESS);
+      MemorySegment flag = arena.allocate(JAVA_INT);
+      Errors.check(
+          Mpi.commGetAttr(comm, Functions.constants().tagUb, value, flag), "MPI_Comm_get_attr");
+      return flag.get(JAVA_INT, 0) == 0
+          ? 32767
+          : value.get(ADDRESS, 0).reinterpret(Integer.BYTES).get(JAVA_INT, 0);
+    }
+  }
+}

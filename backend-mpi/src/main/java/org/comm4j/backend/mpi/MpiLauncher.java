@@ -1,0 +1,263 @@
+package org.comm4j.backend.mpi;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.RankLauncher;
+
+/// Finds the launcher that belongs to an MPI library: under another one's each process takes itself
+/// for rank 0 of 1.
+///
+/// `COMM_MPI_LAUNCHER` decides where it is set. Else it is looked for in the `bin` beside and above
+/// the library, then in `PATH`; what a program answers to `--version` tells whose launcher it is,
+/// for its name may lead anywhere (`mpirun` of Debian is a link that an administrator sets).
+final class MpiLauncher {
+  static final String OPTION = "COMM_MPI_LAUNCHER";
+  static final String ARGUMENTS_OPTION = "COMM_MPI_LAUNCHER_ARGS";
+
+  private static final long VERSION_SECONDS = 10;
+
+  /// Whose launcher one is, and what follows from that.
+  ///
+  /// @param version found in what it says of itself
+  /// @param names it may have
+  /// @param arguments that it gets; a JVM has many threads, so its processes are not bound to a
+  ///   core
+  /// @param remedy how to get one
+  private record Kind(
+      String text,
+      Pattern version,
+      List<String> names,
+      List<String> arguments,
+      Map<String, String> environment,
+      String rankVariable,
+      String remedy) {
+    static final Kind OPEN_MPI =
+        new Kind(
+            "Open MPI",
+            Pattern.compile("Open MPI|OpenRTE"),
+            List.of("mpirun.openmpi", "mpirun", "mpiexec"),
+            List.of("--oversubscribe", "--bind-to", "none"),
+            // without them it refuses root, which containers have; they concern nobody else
+            Map.of("OMPI_ALLOW_RUN_AS_ROOT", "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+            "OMPI_COMM_WORLD_RANK",
+            "install openmpi-bin (apt) or openmpi (dnf)");
+
+    static final Kind MPICH =
+        new Kind(
+            "MPICH",
+            Pattern.compile("HYDRA|MPICH|Intel\\(R\\) MPI|MVAPICH"),
+            List.of("mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "mpirun", "mpiexec"),
+            List.of("-bind-to", "none"),
+            Map.of(),
+            "PMI_RANK",
+            "install mpich (apt, dnf)");
+
+    /// Those that can start processes of a library, the likeliest first.
+    static List<Kind> of(MpiLibrary library) {
+      return switch (library.maker()) {
+        case OPEN_MPI -> List.of(OPEN_MPI);
+        case MPICH -> List.of(MPICH);
+        case UNKNOWN -> List.of(MPICH, OPEN_MPI);
+      };
+    }
+
+    static Optional<Kind> ofVersion(String said) {
+      return Stream.of(OPEN_MPI, MPICH)
+          .filter(kind -> kind.version.matcher(said).find())
+          .findFirst();
+    }
+  }
+
+  /// A program that was found.
+  ///
+  /// @param kind empty if it does not say, as `srun` or a script
+  private record Launcher(Path file, Optional<Kind> kind) {
+    @Override
+    public String toString() {
+      return file + kind.map(whose -> " is of " + whose.text).orElse(" does not say whose it is");
+    }
+  }
+
+  private final MpiLibrary library;
+  private final CommConfig config;
+  private final List<Path> path;
+
+  /// @param path the folders of `PATH`
+  MpiLauncher(MpiLibrary library, CommConfig config, List<Path> path) {
+    this.library = library;
+    this.config = config;
+    this.path = List.copyOf(path);
+  }
+
+  /// {@return the folders of this process's `PATH`}
+  static List<Path> systemPath() {
+    String path = Optional.ofNullable(System.getenv("PATH")).orElse("");
+    return Arrays.stream(path.split(File.pathSeparator))
+        .filter(folder -> !folder.isEmpty())
+        .map(Path::of)
+        .toList();
+  }
+
+  /// How this library's launcher starts ranks, on this host.
+  ///
+  /// @throws BackendUnavailableException if there is no launcher of this library
+  RankLauncher starting(int ranks) {
+    Launcher launcher = find();
+    List<String> command = new ArrayList<>(List.of(launcher.file().toString()));
+    Map<String, String> environment = new HashMap<>();
+    launcher
+        .kind()
+        .ifPresent(kind -> {
+          command.addAll(kind.arguments);
+          environment.putAll(kind.environment);
+        });
+    command.addAll(words(config.options().getOrDefault(ARGUMENTS_OPTION, "")));
+    command.addAll(List.of("-n", Integer.toString(ranks)));
+    environment.put("COMM_MPI_LIBRARY", library.file().toString());
+    Kind whose = launcher.kind().orElseGet(() -> Kind.of(library).getFirst());
+    return new RankLauncher(command, environment, whose.rankVariable);
+  }
+
+  private static List<String> words(String text) {
+    return Arrays.stream(text.split("\\s+")).filter(word -> !word.isEmpty()).toList();
+  }
+
+  private Launcher find() {
+    String named = config.options().get(OPTION);
+    return named == null ? search() : named(named);
+  }
+
+  private Launcher named(String name) {
+    Launcher launcher =
+        (name.contains("/")
+                ? Stream.of(Path.of(name))
+                : path.stream().map(folder -> folder.resolve(name)))
+            .filter(MpiLauncher::isProgram)
+            .findFirst()
+            .map(MpiLauncher::ask)
+            .orElseThrow(() ->
+                unavailable(
+                    "%s: '%s' is no program (expected: a path, or a name in PATH)"
+                        .formatted(OPTION, name),
+                    "correct it, or unset it"));
+    List<Kind> fitting = Kind.of(library);
+    if (launcher.kind().isPresent() && !fitting.contains(launcher.kind().get())) {
+      throw unavailable(
+          "%s: '%s' starts processes of %s, and %s (%s) would not see the others"
+              .formatted(
+                  OPTION, name, launcher.kind().get().text, library.version(), library.file()),
+          "set COMM_MPI_LIBRARY to the launcher's library, or %s to the library's launcher"
+              .formatted(OPTION));
+    }
+    return launcher;
+  }
+
+  private Launcher search() {
+    List<Kind> fitting = Kind.of(library);
+    List<String> names = fitting.stream().flatMap(kind -> kind.names.stream()).distinct().toList();
+    List<Launcher> others = new ArrayList<>();
+    for (Path folder : folders()) {
+      for (String name : names) {
+        Path file = folder.resolve(name);
+        if (isProgram(file)) {
+          Launcher launcher = ask(file);
+          if (launcher.kind().filter(fitting::contains).isPresent()) {
+            return launcher;
+          }
+          others.add(launcher);
+        }
+      }
+    }
+    throw unavailable(
+        "no launcher of %s (%s) found: looked for %s above it and in PATH%s"
+            .formatted(library.version(), library.file(), String.join(", ", names), text(others)),
+        fitting.stream().map(kind -> kind.remedy).collect(Collectors.joining(" or "))
+            + ", or set %s to its mpirun, or COMM_MPI_LIBRARY to the library of a launcher that is here"
+                .formatted(OPTION));
+  }
+
+  /// The `bin` of every folder above the library, where links lead and as it is named, but not of
+  /// the root; then `PATH`.
+  private Collection<Path> folders() {
+    Set<Path> folders = new LinkedHashSet<>();
+    for (Path file : List.of(real(library.file()), library.file().toAbsolutePath())) {
+      for (Path above = file.getParent();
+          above != null && above.getParent() != null;
+          above = above.getParent()) {
+        folders.add(above.resolve("bin"));
+      }
+    }
+    folders.addAll(path);
+    return folders;
+  }
+
+  private static Path real(Path file) {
+    try {
+      return file.toRealPath();
+    } catch (IOException _) {
+      return file.toAbsolutePath();
+    }
+  }
+
+  private static boolean isProgram(Path file) {
+    return Files.isRegularFile(file) && Files.isExecutable(file);
+  }
+
+  private static Launcher ask(Path file) {
+    return new Launcher(file, Kind.ofVersion(version(file)));
+  }
+
+  /// What a program says of itself; nothing if it does not in time.
+  private static String version(Path file) {
+    Process process;
+    try {
+      process =
+          new ProcessBuilder(file.toString(), "--version")
+              .redirectErrorStream(true)
+              .redirectInput(new File("/dev/null"))
+              .start();
+    } catch (IOException _) {
+      return "";
+    }
+    try {
+      boolean ended = process.waitFor(VERSION_SECONDS, TimeUnit.SECONDS);
+      return ended ? new String(process.getInputStream().readAllBytes(), UTF_8) : "";
+    } catch (IOException _) {
+      return "";
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      return "";
+    } finally {
+      process.destroyForcibly();
+    }
+  }
+
+  private static String text(List<Launcher> others) {
+    return others.isEmpty()
+        ? ""
+        : others.stream().map(Launcher::toString).collect(Collectors.joining(", ", " (", ")"));
+  }
+
+  private static BackendUnavailableException unavailable(String reason, String remedy) {
+    return new BackendUnavailableException("mpi", reason, remedy);
+  }
+}

@@ -1,0 +1,161 @@
+package org.comm4j.backend.mpi;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.RankLauncher;
+import org.comm4j.api.spi.Session;
+
+/// `mpi`: ranks of an MPI job.
+public final class MpiProvider implements BackendProvider {
+  static final String NAME = "mpi";
+
+  /// Launchers whose processes an MPI library finds itself a job of.
+  private static final Set<String> MPI_LAUNCHERS = Set.of("openmpi", "pmi", "slurm");
+
+  private final MpiLibraries libraries;
+
+  /// Does nothing.
+  public MpiProvider() {
+    this(MpiLibraries.here());
+  }
+
+  MpiProvider(MpiLibraries libraries) {
+    this.libraries = libraries;
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public String version() {
+    return Version.ofThis();
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.PROCESSES;
+  }
+
+  @Override
+  public int priority() {
+    return 50;
+  }
+
+  @Override
+  public String reaches() {
+    return "processes of an MPI job, on any hosts";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return Abilities.USUAL;
+  }
+
+  @Override
+  public Set<String> options() {
+    return Set.of("LIBRARY", "WAIT", "LAUNCHER", "LAUNCHER_ARGS", "LARGEST_COUNT");
+  }
+
+  @Override
+  public void checkOptions(CommConfig config) {
+    var _ = Wait.of(config);
+    var _ = LargestCount.of(config);
+  }
+
+  @Override
+  public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+    MpiLibrary library = library(config);
+    return Optional.of(new MpiLauncher(library, config, MpiLauncher.systemPath()).starting(ranks));
+  }
+
+  /// The library that this process would use.
+  ///
+  /// @throws BackendUnavailableException if there is none that fits its launcher
+  private MpiLibrary library(CommConfig config) {
+    if (libraries.availability(config) instanceof Availability.Unavailable it) {
+      throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
+    }
+    return libraries.choose(config).orElseThrow();
+  }
+
+  @Override
+  public Optional<CommConfig> meet(CommConfig launch) {
+    return Optional.of(World.meet(library(launch), launch));
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    return World.open(library(config), session, config);
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    String system = System.getProperty("os.name");
+    if (!system.equals("Linux")) {
+      return Availability.unavailable(
+          "it needs Linux, this is " + system, "use another backend, for example 'local'");
+    }
+    Module module = getClass().getModule();
+    if (!module.isNativeAccessEnabled()) {
+      return Availability.unavailable(
+          "Java keeps it from calling native code",
+          "start java with --enable-native-access="
+              + (module.isNamed() ? module.getName() : "ALL-UNNAMED"));
+    }
+    if (config.worldSize().orElse(1) > 1
+        && !config.launcher().isEmpty()
+        && !MPI_LAUNCHERS.contains(config.launcher())) {
+      return Availability.unavailable(
+          "this launch was started by %s, and to an MPI library each of its processes is alone"
+              .formatted(config.launcher()),
+          "start the ranks with mpirun, mpiexec or srun, or with comm-cli run --backend mpi");
+    }
+    return libraries.availability(config);
+  }
+
+  @Override
+  public Map<String, String> details(CommConfig config) {
+    List<MpiLibrary> found = libraries.find(config);
+    Map<String, String> details = new LinkedHashMap<>();
+    if (!found.isEmpty()) {
+      MpiLibrary library = found.getFirst();
+      details.put("library", library.version());
+      details.put("file", library.file().toString());
+      details.put("standard", "MPI " + library.standard());
+      details.put("interface", lower(library.abi()));
+      details.put(
+          "features",
+          library.features().isEmpty()
+              ? "none"
+              : library.features().stream()
+                  .sorted()
+                  .map(MpiProvider::lower)
+                  .collect(Collectors.joining(" ")));
+      details.put("threads", "known once MPI runs");
+    }
+    if (found.size() > 1) {
+      details.put(
+          "others",
+          found.stream().skip(1).map(MpiLibrary::shown).collect(Collectors.joining(", ")));
+    }
+    return details;
+  }
+
+  private static String lower(Enum<?> value) {
+    return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
+  }
+}

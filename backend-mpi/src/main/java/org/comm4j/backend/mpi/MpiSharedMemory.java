@@ -1,0 +1,197 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.comm4j.api.DataType;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.NodeCommunicator;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.engine.HostRegion;
+import org.jspecify.annotations.Nullable;
+
+/// Regions that the ranks of a host share: windows of `MPI_Win_allocate_shared`, all memory on the
+/// leader.
+///
+/// The library frees a window collectively, but a region is closed by each rank for itself. So a
+/// window is freed when the host's ranks make the next region and all have closed it.
+final class MpiSharedMemory implements SharedMemoryProvider {
+  private static final long NODE_SCOPE = 1L << 62; // of a communicator's host groups
+  private static final int MOST_FREED = 64; // at once
+
+  private final MpiCommunicator parent;
+  private final List<Integer> ranksHere;
+  private final List<Window> windows = new ArrayList<>(); // in the order in which they were made
+  private @Nullable MpiCommunicator node;
+
+  MpiSharedMemory(MpiCommunicator parent) {
+    this.parent = parent;
+    MpiGroup group = parent.group();
+    String here = hostOf(group.rank());
+    this.ranksHere =
+        IntStream.range(0, group.size()).filter(rank -> hostOf(rank).equals(here)).boxed().toList();
+  }
+
+  private String hostOf(int rank) {
+    MpiGroup group = parent.group();
+    return group.job().session().member(group.members()[rank]).host().id();
+  }
+
+  @Override
+  public NodeCommunicator splitLocal() {
+    return new NodeCommunicator() {
+      @Override
+      public int rank() {
+        return ranksHere.indexOf(parent.rank());
+      }
+
+      @Override
+      public int size() {
+        return ranksHere.size();
+      }
+
+      @Override
+      public void barrier() {
+        if (size() > 1) {
+          node().gather(CallSignature.Purpose.FENCE, 0);
+        }
+      }
+    };
+  }
+
+  /// The host's ranks as a communicator; a collective of them the first time.
+  private MpiCommunicator node() {
+    MpiCommunicator group = node;
+    if (group == null) {
+      MpiGroup all = parent.group();
+      long comm = Comms.ofRanks(all.collectives(), ranksHere);
+      int[] members = ranksHere.stream().mapToInt(rank -> all.members()[rank]).toArray();
+      String name = "node/" + Long.toHexString(all.scope());
+      group =
+          new MpiCommunicator(
+              new MpiGroup(
+                  all.job(), name, all.scope() | NODE_SCOPE, members, comm, Comms.duplicate(comm)));
+      node = group;
+    }
+    return group;
+  }
+
+  @Override
+  public SharedRegion createRegion(DataType type, long count) {
+    long bytes = type.bytes(count);
+    parent.group().checkUsable("createRegion");
+    if (ranksHere.size() == 1) {
+      return new HostRegion(type, count, true, null, null);
+    }
+    long[][] all = node().gather(CallSignature.Purpose.REGION, type.id(), count, closed());
+    check(all, type, count);
+    freeAll(
+        IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b));
+    boolean leader = isLeader();
+    Window window = new Window(node().group().collectives(), leader ? bytes : 0, bytes);
+    windows.add(window);
+    return new HostRegion(type, count, leader, window.memory, window);
+  }
+
+  private void check(long[][] all, DataType type, long count) {
+    for (int rank = 0; rank < all.length; rank++) {
+      if (all[rank][0] != type.id() || all[rank][1] != count) {
+        parent.abort(
+            new MismatchedCallException(
+                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
+                    .formatted(
+                        rank,
+                        DataType.ofId((int) all[rank][0]),
+                        all[rank][1],
+                        ranksHere.indexOf(parent.rank()),
+                        type,
+                        count)));
+        throw java.util.Objects.requireNonNull(parent.failure());
+      }
+    }
+  }
+
+  /// Which of the oldest windows this rank has closed, as bits.
+  private long closed() {
+    long bits = 0;
+    for (int i = 0; i < Math.min(MOST_FREED, windows.size()); i++) {
+      bits |= windows.get(i).closed ? 1L << i : 0;
+    }
+    return bits;
+  }
+
+  private void freeAll(long closedByAll) {
+    for (int i = Math.min(MOST_FREED, windows.size()) - 1; i >= 0; i--) {
+      if ((closedByAll >>> i & 1) != 0) {
+        windows.remove(i).free();
+      }
+    }
+  }
+
+  /// What is still open stays until the JVM ends.
+  void close() {
+    MpiCommunicator group = node;
+    if (group != null) {
+      group.close();
+    }
+  }
+
+  /// Memory that the library shares between the ranks of a host.
+  private final class Window implements HostRegion.Owner {
+    private final Arena arena = Arena.ofShared();
+    private final long handle;
+    private final MemorySegment memory;
+    private volatile boolean closed;
+
+    /// @param own how much of it this rank has
+    /// @param bytes how much there is, on rank 0
+    Window(long comm, long own, long bytes) {
+      Constants constants = Functions.constants();
+      try (Arena temporary = Arena.ofConfined()) {
+        MemorySegment address = temporary.allocate(ADDRESS);
+        MemorySegment made = temporary.allocate(JAVA_LONG);
+        Errors.check(
+            Mpi.winAllocateShared(own, 1, constants.infoNull, comm, address, made),
+            "MPI_Win_allocate_shared");
+        handle = Handles.get(made);
+        Errors.check(
+            Mpi.winSharedQuery(
+                handle, 0, temporary.allocate(JAVA_LONG), temporary.allocate(JAVA_INT), address),
+            "MPI_Win_shared_query");
+        Errors.check(Mpi.winLockAll(constants.modeNocheck, handle), "MPI_Win_lock_all");
+        memory = address.get(ADDRESS, 0).reinterpret(bytes, arena, null);
+      }
+    }
+
+    @Override
+    public void fence() {
+      Errors.check(Mpi.winSync(handle), "MPI_Win_sync");
+      splitLocal().barrier();
+      Errors.check(Mpi.winSync(handle), "MPI_Win_sync");
+    }
+
+    @Override
+    public void closed() {
+      closed = true;
+      arena.close();
+    }
+
+    /// A collective of the host's ranks.
+    void free() {
+      try (Arena temporary = Arena.ofConfined()) {
+        Errors.check(Mpi.winUnlockAll(handle), "MPI_Win_unlock_all");
+        MemorySegment window = temporary.allocate(JAVA_LONG);
+        Handles.set(window, 0, handle);
+        Errors.check(Mpi.winFree(window), "MPI_Win_free");
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/// The library's requests of one stage of a call: handles, and the status of each that has ended.
+/// Used again for the next stage. Guarded by its call's group.
+final class Requests {
+  private static final int HANDLE_BYTES = Long.BYTES; // the largest there is
+
+  private static final int MOST_LOOKS = 1000; // a cancelled receive ends at one of the next
+
+  private final MemorySegment flag;
+  private final MemorySegment[] handles;
+  private final MemorySegment[] statuses;
+  private final boolean[] ended;
+  private int used;
+  private int open;
+
+  /// @param most how many there may be at once
+  Requests(int most) {
+    Constants constants = Functions.constants();
+    Arena arena = Arena.ofAuto();
+    long statusBytes = (constants.statusBytes + 7L) / 8 * 8;
+    MemorySegment memory = arena.allocate(8 + most * (HANDLE_BYTES + statusBytes), 8);
+    this.flag = memory.asSlice(0, JAVA_INT);
+    this.handles = new MemorySegment[most];
+    this.statuses = new MemorySegment[most];
+    this.ended = new boolean[most];
+    for (int i = 0; i < most; i++) {
+      handles[i] = memory.asSlice(8 + (long) i * HANDLE_BYTES, HANDLE_BYTES);
+      statuses[i] = memory.asSlice(8 + (long) most * HANDLE_BYTES + i * statusBytes, statusBytes);
+    }
+  }
+
+  int most() {
+    return handles.length;
+  }
+
+  /// Forgets those of the stage before.
+  void clear() {
+    used = 0;
+    open = 0;
+  }
+
+  /// Where the next request's handle goes; the caller starts it.
+  MemorySegment next() {
+    ended[used] = false;
+    open++;
+    return handles[used++];
+  }
+
+  /// Where a blocking receive's status goes, as that of the first request.
+  MemorySegment blockingStatus() {
+    used = 1;
+    ended[0] = true;
+    return statuses[0];
+  }
+
+  /// Whether none is running.
+  boolean areEnded() {
+    return open == 0;
+  }
+
+  /// Moves them along.
+  ///
+  /// @return whether all have ended
+  boolean test() {
+    for (int i = 0; i < used && open > 0; i++) {
+      if (!ended[i]) {
+        int code = Mpi.test(handles[i], flag, statuses[i]);
+        if (code != Constants.SUCCESS || flag.get(JAVA_INT, 0) != 0) {
+          end(i, code, "MPI_Test");
+        }
+      }
+    }
+    return open == 0;
+  }
+
+  /// Waits until all have ended.
+  void await() {
+    for (int i = 0; i < used; i++) {
+      if (!ended[i]) {
+        end(i, Mpi.await(handles[i], statuses[i]), "MPI_Wait");
+      }
+    }
+  }
+
+  private void end(int i, int code, String function) {
+    ended[i] = true; // a request that has failed is gone too
+    open--;
+    if (Errors.isTruncation(code)) {
+      throw new TruncatedException(source(i), tag(i));
+    }
+    Errors.check(code, function);
+  }
+
+  /// Takes the first one back, a receive.
+  ///
+  /// @return whether nothing had matched it
+  boolean cancel() {
+    if (ended[0] || Mpi.cancel(handles[0]) != Constants.SUCCESS) {
+      return false;
+    }
+    for (int i = 0; i < MOST_LOOKS && !ended[0]; i++) {
+      test();
+    }
+    return ended[0]
+        && Mpi.testCancelled(statuses[0], flag) == Constants.SUCCESS
+        && flag.get(JAVA_INT, 0) != 0;
+  }
+
+  /// Who sent what the i-th request has received.
+  int source(int i) {
+    return statuses[i].get(JAVA_INT, Functions.constants().statusSourceOffset);
+  }
+
+  int tag(int i) {
+    return statuses[i].get(JAVA_INT, Functions.constants().statusTagOffset);
+  }
+
+  /// How many bytes it has received.
+  long bytes(int i) {
+    return Statuses.bytes(statuses[i]);
+  }
+}

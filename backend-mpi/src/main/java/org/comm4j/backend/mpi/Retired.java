@@ -1,0 +1,39 @@
+package org.comm4j.backend.mpi;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+
+/// The library's communicators of groups that this rank has closed. A communicator is freed when
+/// all its ranks have closed it, which a barrier that nobody waits for tells: freed earlier, its
+/// number could be given to another one while a message of a slower rank is still on its way to it.
+/// Thread-safe.
+final class Retired {
+  private final List<Group> groups = new ArrayList<>();
+
+  /// @param closing the barrier: on the communicator for messages, where no collective meets it
+  private record Group(long collectives, long messages, Requests closing) {}
+
+  /// Takes a closed group, in which nothing is in flight.
+  synchronized void add(MpiGroup group) {
+    Requests closing = new Requests(1);
+    Errors.check(MpiCollectives.startBarrier(group.messages(), closing.next()), "MPI_Ibarrier");
+    groups.add(new Group(group.collectives(), group.messages(), closing));
+    free();
+  }
+
+  /// Frees what all ranks have closed.
+  ///
+  /// @return whether nothing is left
+  synchronized boolean free() {
+    for (Iterator<Group> each = groups.iterator(); each.hasNext(); ) {
+      Group group = each.next();
+      if (group.closing().test()) {
+        each.remove();
+        Comms.free(group.messages());
+        Comms.free(group.collectives());
+      }
+    }
+    return groups.isEmpty();
+  }
+}

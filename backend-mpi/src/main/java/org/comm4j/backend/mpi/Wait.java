@@ -1,0 +1,47 @@
+package org.comm4j.backend.mpi;
+
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+
+/// How a rank waits for others, `COMM_MPI_WAIT`.
+enum Wait {
+  /// [#TEST] where the ranks of a host outnumber its cores, else [#NATIVE].
+  AUTO,
+  /// In the library's blocking functions: fastest, without deadlines; a watchdog ends the job.
+  NATIVE,
+  /// Outside: non-blocking functions, tests, yields. Deadlines throw, and ranks may outnumber
+  /// cores.
+  TEST;
+
+  static final String OPTION = "COMM_MPI_WAIT";
+
+  /// {@return what is configured}
+  ///
+  /// @throws IllegalArgumentException if that is none of these
+  static Wait of(CommConfig config) {
+    String text = config.options().getOrDefault(OPTION, "auto").strip();
+    return Stream.of(values())
+        .filter(each -> each.name().equals(text.toUpperCase(Locale.ROOT)))
+        .findFirst()
+        .orElseThrow(() ->
+            new IllegalArgumentException(
+                "%s: '%s' (expected: %s); unset it where it need not be another than auto"
+                    .formatted(OPTION, text, names())));
+  }
+
+  /// Whether blocking calls wait in the library.
+  ///
+  /// @param ranksHere how many ranks of the job are on this host
+  boolean isInLibrary(int ranksHere) {
+    return this == NATIVE
+        || (this == AUTO && ranksHere <= Runtime.getRuntime().availableProcessors());
+  }
+
+  private static String names() {
+    return Stream.of(values())
+        .map(each -> each.name().toLowerCase(Locale.ROOT))
+        .collect(Collectors.joining(", "));
+  }
+}

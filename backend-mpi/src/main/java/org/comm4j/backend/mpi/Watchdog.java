@@ -1,0 +1,123 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Watches calls that are in the library's blocking functions, where nothing can be thrown: says
+/// who waits, and at the deadline ends the job. One daemon thread from the first such call to the
+/// end of the job.
+final class Watchdog {
+  private static final long TICK_NS = TimeUnit.MILLISECONDS.toNanos(500);
+
+  /// How long a call may go on after the session has told of a failure, before the job is ended.
+  private static final long GRACE_NS = TimeUnit.SECONDS.toNanos(2);
+
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
+
+  private final MpiJob job;
+  private volatile @Nullable Thread thread;
+  private volatile boolean closed;
+
+  Watchdog(MpiJob job) {
+    this.job = job;
+  }
+
+  /// What a thread of a group does in the library. Written at each call by that thread, so it is
+  /// cheap: stores with release, no fence.
+  static final class Post {
+    private static final VarHandle COUNT;
+
+    static {
+      try {
+        COUNT = MethodHandles.lookup().findVarHandle(Post.class, "count", long.class);
+      } catch (ReflectiveOperationException e) {
+        throw new ExceptionInInitializerError(e);
+      }
+    }
+
+    private long count; // odd while a call is in the library
+    private @Nullable String label;
+    private long seen; // these three are the watchdog's
+    private long seenNs;
+    private long warnedNs;
+
+    void enter(String now) {
+      label = now;
+      COUNT.setRelease(this, count + 1);
+    }
+
+    boolean isInside() {
+      return (long) COUNT.getAcquire(this) % 2 != 0;
+    }
+
+    void leave() {
+      COUNT.setRelease(this, count + 1);
+    }
+  }
+
+  /// Watches from now on.
+  void start() {
+    if (thread == null) {
+      synchronized (this) {
+        if (thread == null && !closed) {
+          thread =
+              Thread.ofPlatform()
+                  .daemon()
+                  .name("comm4j-mpi-watchdog-" + job.session().rank())
+                  .start(this::run);
+        }
+      }
+    }
+  }
+
+  void close() {
+    closed = true;
+    LockSupport.unpark(thread);
+  }
+
+  private void run() {
+    long tickNs = Math.min(TICK_NS, Math.max(1_000_000, job.timeoutNs() / 20));
+    while (!closed) {
+      LockSupport.parkNanos(tickNs);
+      for (MpiGroup group : job.groups()) {
+        look(group, group.post(), System.nanoTime());
+        look(group, group.workerPost(), System.nanoTime());
+      }
+    }
+  }
+
+  private void look(MpiGroup group, Post post, long now) {
+    long count = (long) Post.COUNT.getAcquire(post);
+    String label = post.label;
+    if (count % 2 == 0 || count != post.seen || label == null) {
+      post.seen = count;
+      post.seenNs = now;
+      post.warnedNs = now;
+      return;
+    }
+    long waitedNs = now - post.seenNs;
+    String what =
+        "rank %d has waited %.1f s in %s of '%s', in the library's blocking function"
+            .formatted(group.rank(), waitedNs / 1e9, label, group.name());
+    if (waitedNs >= job.timeoutNs()) {
+      end(
+          what
+              + " for ranks that have not come; raise COMM_TIMEOUT if they may take longer, or use"
+              + " COMM_MPI_WAIT=test, where this is an exception");
+    } else if (waitedNs >= GRACE_NS && group.failure() != null) {
+      end(what + "; it can't end: " + group.failure().getMessage());
+    } else if (now - post.warnedNs >= MpiGroup.STALL_WARNING_NS) {
+      post.warnedNs = now;
+      LOG.log(System.Logger.Level.WARNING, what);
+    }
+  }
+
+  private void end(String why) {
+    System.err.println("comm4j: " + why + "; ending the job with MPI_Abort");
+    System.err.flush();
+    job.abortProcess(1);
+  }
+}

@@ -1,0 +1,61 @@
+package org.comm4j.backend.mpi;
+
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// Runs collectives that were started, one after the other, in the library's blocking functions: to
+/// MPI a blocking collective and a non-blocking one are two operations, and here one rank may start
+/// what another one runs. One daemon thread per communicator, from the first such call on.
+final class Worker {
+  private static final AtomicInteger IN_LIBRARY = new AtomicInteger();
+
+  private final String name;
+  private @Nullable ExecutorService thread;
+
+  Worker(String name) {
+    this.name = name;
+  }
+
+  /// Whether a worker of this process is in the library, perhaps for ever.
+  static boolean isAnyBusy() {
+    return IN_LIBRARY.get() > 0;
+  }
+
+  /// Has a call run after those before it.
+  void execute(MpiCall call, Runnable run) {
+    try {
+      start()
+          .execute(() -> {
+            IN_LIBRARY.incrementAndGet();
+            try {
+              run.run();
+            } finally {
+              IN_LIBRARY.decrementAndGet();
+            }
+          });
+    } catch (RejectedExecutionException closed) {
+      throw call.group.closed(call.label());
+    }
+  }
+
+  private synchronized ExecutorService start() {
+    ExecutorService running = thread;
+    if (running == null) {
+      running =
+          Executors.newSingleThreadExecutor(
+              task -> Thread.ofPlatform().daemon().name("comm4j-mpi " + name).unstarted(task));
+      thread = running;
+    }
+    return running;
+  }
+
+  /// Takes no more calls; one that is in the library stays there until it ends.
+  synchronized void close() {
+    if (thread != null) {
+      thread.shutdown();
+    }
+  }
+}

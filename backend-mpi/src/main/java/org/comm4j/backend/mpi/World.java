@@ -1,0 +1,97 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.stream.IntStream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Session;
+
+/// Opens the communicator of all ranks of a launch.
+final class World {
+  /// Below, between and above where libraries change their algorithms.
+  private static final int[] PROBED_COUNTS = {1, 7, 257, 5_000, 100_000};
+
+  private static final int NAME_BYTES = 16;
+
+  private World() {}
+
+  static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
+    MpiJob.initialise(library, config);
+    Library.jobStarted();
+    MpiJob job = new MpiJob(session, config);
+    boolean opened = false;
+    try {
+      long world = Comms.duplicate(Functions.constants().commWorld);
+      checkTags(library, world);
+      int[] members = IntStream.range(0, session.size()).toArray();
+      MpiGroup group = new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world));
+      MpiCommunicator communicator = new MpiCommunicator(group);
+      probeBits(job, communicator);
+      opened = true;
+      return communicator;
+    } finally {
+      if (!opened) {
+        Library.jobEnded();
+        Library.hasLost();
+      }
+    }
+  }
+
+  /// Lets the ranks of a job agree on a name for their session.
+  static CommConfig meet(MpiLibrary library, CommConfig config) {
+    MpiJob.initialise(library, config);
+    byte[] random = new byte[NAME_BYTES];
+    new SecureRandom().nextBytes(random);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment name = arena.allocateFrom(ValueLayout.JAVA_BYTE, random);
+      Constants constants = Functions.constants();
+      Errors.check(
+          MpiCollectives.broadcast(name, NAME_BYTES, constants.byteType, 0, constants.commWorld),
+          "MPI_Bcast");
+      String id = HexFormat.of().formatHex(name.toArray(ValueLayout.JAVA_BYTE));
+      return config.toBuilder().session("mpi-" + id).build();
+    }
+  }
+
+  private static void checkTags(MpiLibrary library, long comm) {
+    int largest = MpiJob.largestTag(comm);
+    if (largest < Tags.LARGEST) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "%s has tags up to %d (expected: at least %d, of which 32768 are the user's)"
+              .formatted(library.version(), largest, Tags.LARGEST),
+          "use a library with larger tags: MPICH, Open MPI and their like have them");
+    }
+  }
+
+  /// Finds out whether the library's sums of floats are the same bits on all ranks. Two ranks get
+  /// the same from any algorithm, since addition commutes.
+  private static void probeBits(MpiJob job, MpiCommunicator world) {
+    if (world.size() <= 2) {
+      return;
+    }
+    long hash = 1;
+    for (int count : PROBED_COUNTS) {
+      float[] data = new float[count];
+      for (int i = 0; i < count; i++) {
+        data[i] = (float) Math.pow(-1.7, (i + 13 * world.rank()) % 41 - 20);
+      }
+      CommData view = CommData.of(data);
+      world.run(new Collective.AllReduce(view, view, ReduceOp.SUM));
+      hash = 31 * hash + Arrays.hashCode(data);
+    }
+    long[] mine = {hash};
+    long[] all = new long[world.size()];
+    world.run(new Collective.AllGather(CommData.of(mine), CommData.of(all)));
+    job.keepsBits(Arrays.stream(all).allMatch(each -> each == mine[0]));
+  }
+}
