@@ -1,0 +1,128 @@
+package org.comm4j.backend.mpi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Jobs of MPI as processes, from start to end.
+class MpiJobTest {
+  private static final Duration BOUND = Duration.ofSeconds(60);
+  private static final Duration SOON = Duration.ofSeconds(20);
+  private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(20);
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_ownLauncher_isTheWholeJob(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "open")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines())
+          .contains("rank 0 of 3 on mpi, sum 3", "rank 1 of 3 on mpi, sum 3")
+          .contains("rank 2 of 3 on mpi, sum 3");
+    }
+  }
+
+  /// Otherwise each process would be rank 0 of 1, without a word.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_launcherOfTheOther_isRefusedByBothNames(Abi abi) throws Exception {
+    MpiLibrary library = MpiTestJob.library(abi);
+    MpiLibrary other = MpiTestJob.library(abi == Abi.MPICH ? Abi.OPEN_MPI : Abi.MPICH);
+    var launcher = MpiTestJob.launcher(other, 2);
+    Map<String, String> wrong = Map.of("COMM_MPI_LIBRARY", library.file().toString());
+    try (var job = MpiTestJob.start(launcher, 2, wrong, folder, "open")) {
+      assertThat(job.await(BOUND)).as(job.output()).isNotZero();
+      assertThat(failure(job)).contains("Open MPI", "MPICH");
+    }
+  }
+
+  /// A rank that says it is one of two, but that no MPI launcher has started.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_noLauncher_saysHowToStart(Abi abi) throws Exception {
+    Map<String, String> settings =
+        Map.of(
+            "COMM_MPI_LIBRARY",
+            MpiTestJob.library(abi).file().toString(),
+            "COMM_JOIN_TIMEOUT",
+            "10s",
+            "COMM_WORLD_SIZE",
+            "2",
+            "COMM_RANK",
+            "0");
+    try (var job = MpiTestJob.start(MpiTestJob.rank(folder, "open"), 2, settings, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isNotZero();
+      assertThat(failure(job)).contains("mpirun").contains("comm-cli run");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void rank_killed_jobEndsAndNothingIsLeft(Abi abi) throws Exception {
+    int size = 3;
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), size);
+    try (var job = MpiTestJob.start(launcher, size, Map.of(), folder, "loop", folder.toString())) {
+      List<ProcessHandle> ranks =
+          IntStream.range(0, size).mapToObj(rank -> rank(job, rank)).toList();
+      assertThat(ranks.get(1).destroyForcibly()).isTrue();
+      assertThat(job.await(SOON)).as(job.output()).isNotZero();
+      for (ProcessHandle rank : ranks) {
+        rank.onExit().get(SOON.toSeconds(), TimeUnit.SECONDS);
+      }
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// A rank that communicates by now.
+  private ProcessHandle rank(MpiTestJob job, int rank) {
+    Path file = folder.resolve("pid-" + rank);
+    long endNs = System.nanoTime() + BOUND.toNanos();
+    try {
+      while (!Files.exists(file)) {
+        assertThat(System.nanoTime() - endNs).as(job.output()).isNegative();
+        assertThat(job.isAlive()).as(job.output()).isTrue();
+        LockSupport.parkNanos(POLL_NS);
+      }
+      return ProcessHandle.of(Long.parseLong(Files.readString(file))).orElseThrow();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static String failure(MpiTestJob job) throws IOException {
+    return job.output()
+        .lines()
+        .filter(line -> line.startsWith("failed: "))
+        .findFirst()
+        .orElseThrow(() -> failureOf(job));
+  }
+
+  private static AssertionError failureOf(MpiTestJob job) {
+    try {
+      return new AssertionError("no rank has failed:\n" + job.output());
+    } catch (IOException e) {
+      return new AssertionError(e);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+package org.comm4j.backend.mpi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicators;
+import org.comm4j.api.spi.Availability;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@EnabledOnOs(OS.LINUX)
+class MpiProviderTest {
+  private static final CommConfig CONFIG = CommConfig.builder().build();
+
+  @Test
+  void provider_isFound() {
+    assertThat(Backends.availableBackends(CONFIG)).extracting(BackendInfo::name).contains("mpi");
+  }
+
+  @Test
+  void details_library_tellWhichAndWhatElseThereIs(@TempDir Path root) throws IOException {
+    Path openMpi = FakeLibrary.openMpi("4.1.4").write(root.resolve("usr/lib/libmpi.so.40"));
+    Path mpich = FakeLibrary.mpich("4.2").write(root.resolve("usr/lib/libmpich.so.12"));
+    var provider = new MpiProvider(new MpiLibraries(Map.of(), root));
+
+    assertThat(provider.availability(CONFIG)).isEqualTo(Availability.ready());
+    assertThat(provider.details(CONFIG))
+        .containsExactly(
+            Map.entry("library", "Open MPI 4.1.4"),
+            Map.entry("file", openMpi.toRealPath().toString()),
+            Map.entry("standard", "MPI 3.0"),
+            Map.entry("interface", "open-mpi"),
+            Map.entry("features", "none"),
+            Map.entry("threads", "known once MPI runs"),
+            Map.entry("others", "MPICH 4.2 (%s)".formatted(mpich.toRealPath())));
+    CommConfig other = CommConfig.builder().option(MpiLibraries.OPTION, mpich.toString()).build();
+    assertThat(provider.details(other))
+        .containsEntry("library", "MPICH 4.2")
+        .containsEntry("features", "large-counts persistent-collectives")
+        .doesNotContainKey("others");
+  }
+
+  @Test
+  void details_noLibrary_areNone(@TempDir Path root) {
+    assertThat(new MpiProvider(new MpiLibraries(Map.of(), root)).details(CONFIG)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"auto, AUTO", "native, NATIVE", "Test, TEST"})
+  void wait_isRead(String text, Wait expected) {
+    assertThat(Wait.of(CommConfig.fromEnvironment(Map.of("COMM_MPI_WAIT", text))))
+        .isEqualTo(expected);
+    assertThat(Wait.of(CONFIG)).isEqualTo(Wait.AUTO);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"spin", "autos", "0"})
+  void open_badWait_isRefused(String text) {
+    var config = CommConfig.fromEnvironment(Map.of("COMM_MPI_WAIT", text));
+    assertThatThrownBy(() -> Communicators.open(config))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage(
+            "COMM_MPI_WAIT: '%s' (expected: auto, native, test); unset it where it need not be"
+                    .formatted(text)
+                + " another than auto");
+  }
+}

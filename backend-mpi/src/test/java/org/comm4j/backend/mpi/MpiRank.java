@@ -1,0 +1,78 @@
+package org.comm4j.backend.mpi;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.List;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.Communicators;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.tck.LiveReport;
+import org.comm4j.tck.LiveVerification;
+
+/// A rank of an [MpiTestJob], in a process of its own.
+///
+///     MpiRank contract <file> <seed> | open | loop <folder>
+///
+/// `contract` checks the rules of the contract; rank 0 writes the rows to the file, fields separated
+/// by tabs. `open` says who it is. `loop` writes its pid to the folder and communicates until it is
+/// ended.
+final class MpiRank {
+  private static final int WARM_UP = 100;
+
+  private MpiRank() {}
+
+  public static void main(String[] args) throws IOException {
+    CommConfig config = CommConfig.fromEnvironment(System.getenv());
+    try (Communicator communicator = Communicators.open(config)) {
+      switch (args[0]) {
+        case "contract" ->
+            contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
+        case "open" -> open(communicator);
+        case "loop" -> loop(communicator, Path.of(args[1]));
+        default -> throw new IllegalArgumentException(args[0]);
+      }
+    } catch (CommException e) {
+      System.out.println("failed: " + e);
+      throw e;
+    }
+  }
+
+  private static void contract(Communicator communicator, CommConfig config, Path file, long seed)
+      throws IOException {
+    var log = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
+    LiveReport report = LiveVerification.run(communicator, config, seed, log);
+    if (communicator.rank() == 0) {
+      List<String> rows =
+          report.rows().stream()
+              .map(row -> "%s\t%s\t%s".formatted(row.rule(), row.status(), row.detail()))
+              .toList();
+      Files.write(file, rows);
+    }
+  }
+
+  private static void open(Communicator communicator) {
+    long sum = communicator.allReduce(1L, ReduceOp.SUM);
+    System.out.println(
+        "rank %d of %d on %s, sum %d"
+            .formatted(communicator.rank(), communicator.size(), communicator.backend(), sum));
+  }
+
+  private static void loop(Communicator communicator, Path folder) throws IOException {
+    float[] data = new float[1000];
+    for (int i = 0; ; i++) {
+      communicator.allReduce(data, ReduceOp.SUM);
+      if (i == WARM_UP) {
+        Path part = folder.resolve("part-" + communicator.rank());
+        Files.writeString(part, Long.toString(ProcessHandle.current().pid()));
+        Path whole = folder.resolve("pid-" + communicator.rank());
+        Files.move(part, whole, StandardCopyOption.ATOMIC_MOVE);
+      }
+    }
+  }
+}
