@@ -3,6 +3,7 @@ package org.comm4j.api;
 import java.util.List;
 import java.util.Optional;
 import org.comm4j.api.spi.RankLauncher;
+import org.jspecify.annotations.Nullable;
 
 /// The backends on the class path.
 ///
@@ -67,6 +68,31 @@ public final class Backends {
     List<Discovery.Found> found = Discovery.find(config);
     Discovery.checkOptions(found, config);
     return Choice.provider(Choice.ready(found, config.backend())).launcher(ranks, config);
+  }
+
+  /// Says which way a collective goes on a backend that does not run core's plans.
+  ///
+  /// @param operation its label, for example `allReduce`
+  /// @param type of the elements
+  /// @param op null where nothing is reduced
+  /// @param bytes of a rank's buffer
+  /// @param ranks how many
+  /// @param config names the backend
+  /// @return a sentence without a full stop; empty where core's plans are what happens, or where no
+  ///   backend is asked for by name
+  /// @throws BackendUnavailableException if the backend can't be used here
+  public static Optional<String> explain(
+      String operation,
+      DataType type,
+      @Nullable ReduceOp op,
+      long bytes,
+      int ranks,
+      CommConfig config) {
+    if (!Choice.isExplicit(config)) {
+      return Optional.empty();
+    }
+    Discovery.Found backend = Choice.ready(Discovery.find(config), config.backend());
+    return Choice.provider(backend).explain(operation, type, op, bytes, ranks, config);
   }
 
   /// Which backend is used and why.

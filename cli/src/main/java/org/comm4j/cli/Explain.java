@@ -15,9 +15,12 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.IntFunction;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Reduction;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
@@ -45,7 +48,8 @@ import picocli.CommandLine.Spec;
     description = {
       "Say which algorithm does a collective, why, what it costs, and what each rank does.",
       "",
-      "It needs no ranks. Backends that bring their own communicator (mpi) choose for themselves."
+      "It needs no ranks. A backend that brings its own communicator (--backend mpi) says in a sentence",
+      "what it does; the plans are those of the others."
     })
 final class Explain implements Callable<Integer> {
   private static final Gson JSON =
@@ -143,6 +147,12 @@ final class Explain implements Callable<Integer> {
   @Nullable String algorithm;
 
   @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description = "For a backend that chooses for itself: which way the call goes on it.")
+  @Nullable String backend;
+
+  @Option(
       names = "--rank",
       paramLabel = "RANK",
       description = "Whose plan to show; everybody's unless given.")
@@ -168,6 +178,12 @@ final class Explain implements Callable<Integer> {
     CommandSpec own = Objects.requireNonNull(spec);
     check(own);
     long count = count(own);
+    Optional<String> way = way(count);
+    if (way.isPresent()) {
+      own.commandLine().getOut().println(way.get());
+      own.commandLine().getOut().flush();
+      return ExitCode.FINE;
+    }
     Shape shape = shape(root, count);
     Choice choice = choice(own, shape);
     List<PlannedRound> rounds = new ArrayList<>();
@@ -183,6 +199,20 @@ final class Explain implements Callable<Integer> {
       own.commandLine().getErr().println("comm-cli: " + leftOut(leftOut));
     }
     return ExitCode.FINE;
+  }
+
+  /// What a backend says that runs no plans of ours.
+  private Optional<String> way(long count) {
+    if (backend == null) {
+      return Optional.empty();
+    }
+    CommConfig config =
+        CommConfig.fromEnvironment(Environment.withoutLaunch()).toBuilder()
+            .backend(backend)
+            .reduction(ordered ? Reduction.ORDERED : Reduction.FAST)
+            .build();
+    return Backends.explain(
+        kind.label(), type, isReduction() ? op : null, type.bytes(count), ranks, config);
   }
 
   // --- what is asked ---

@@ -24,6 +24,14 @@ class ExplainTest {
   }
 
   @Test
+  void explain_backendWithPlansOfOurs_showsThem() {
+    var done =
+        Commands.run(new Explain(), "allReduce", "-n", "5", "--count", "7", "--backend", "local");
+    assertThat(done.err()).isEmpty();
+    assertThat(done.out()).contains("algorithm: ", "rank 4");
+  }
+
+  @Test
   void explain_manyRanks_isBoundedAndSaysWhatIsLeftOut() {
     var done =
         Commands.run(new Explain(), "all-reduce", "-n", "4096", "--windows", "0", "--limit", "9");

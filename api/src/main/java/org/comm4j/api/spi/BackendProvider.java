@@ -5,6 +5,9 @@ import java.util.Optional;
 import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.jspecify.annotations.Nullable;
 
 /// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
 /// without parameters that does nothing. Thread-safe.
@@ -87,6 +90,25 @@ public interface BackendProvider {
   /// @return that program, or nothing where ranks are started one by one, as most are
   /// @throws org.comm4j.api.BackendUnavailableException if there must be one and there is none
   default Optional<RankLauncher> launcher(int ranks, CommConfig config) {
+    return Optional.empty();
+  }
+
+  /// Says which way a collective goes, where that is not one of core's plans.
+  ///
+  /// @param operation its label, for example `allReduce`
+  /// @param type of the elements
+  /// @param op null where nothing is reduced
+  /// @param bytes of a rank's buffer
+  /// @param ranks how many
+  /// @param config what is asked for
+  /// @return a sentence without a full stop; empty where core's plans are what happens
+  default Optional<String> explain(
+      String operation,
+      DataType type,
+      @Nullable ReduceOp op,
+      long bytes,
+      int ranks,
+      CommConfig config) {
     return Optional.empty();
   }
 

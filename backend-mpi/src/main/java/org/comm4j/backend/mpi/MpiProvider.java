@@ -10,12 +10,15 @@ import java.util.stream.Collectors;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
+import org.jspecify.annotations.Nullable;
 
 /// `mpi`: ranks of an MPI job.
 public final class MpiProvider implements BackendProvider {
@@ -90,6 +93,17 @@ public final class MpiProvider implements BackendProvider {
       throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
     }
     return libraries.choose(config).orElseThrow();
+  }
+
+  @Override
+  public Optional<String> explain(
+      String operation,
+      DataType type,
+      @Nullable ReduceOp op,
+      long bytes,
+      int ranks,
+      CommConfig config) {
+    return Optional.of(Ways.of(operation, type, op, bytes, ranks, config));
   }
 
   @Override

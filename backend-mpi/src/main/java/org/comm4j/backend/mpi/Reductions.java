@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// kernels fold it: in `ordered` reduction, and where the library's operator would break a rule.
 final class Reductions {
   /// Data of all ranks together up to which every rank folds everything.
-  private static final long SMALL_BYTES = 64 << 10;
+  static final long SMALL_BYTES = 64 << 10;
 
   private final MpiGroup group;
   private final long comm;
@@ -67,16 +67,25 @@ final class Reductions {
 
   /// Whether the library's operator keeps our rules for this type, so that it reduces.
   static boolean isByLibrary(ReduceOp op, DataType type, MpiGroup group) {
-    boolean isExact = !isFloat(type) && !isComplex(type);
     return group.config().reduction() == Reduction.FAST
-        && op instanceof ReduceOp.Predefined predefined
-        && isSame(predefined, type)
-        && (isExact || group.size() == 2 || group.job().keepsBits());
+        && isSame(op, type)
+        && (isExact(type) || group.size() == 2 || group.job().keepsBits());
   }
 
-  /// What MPI's operators do as ours do: minima of floats know no NaN there, averages of integers
-  /// and small floats do not exist, sums of short integers saturate (Open MPI 4.1 with AVX),
-  /// products of complex numbers may follow C's rules for infinities.
+  /// Whether the order of operands never matters.
+  static boolean isExact(DataType type) {
+    return !isFloat(type) && !isComplex(type);
+  }
+
+  /// Whether the library's operator does as ours.
+  static boolean isSame(ReduceOp op, DataType type) {
+    return op instanceof ReduceOp.Predefined predefined && isSame(predefined, type);
+  }
+
+  /// What MPI's operators do as ours do. Minima of floats know no NaN there; averages of integers
+  /// and small floats do not exist; products of complex numbers may follow C's rules for
+  /// infinities. And libraries err: Open MPI 4.1 with AVX lets sums of short integers saturate,
+  /// MPICH 4.0 compares unsigned integers as signed ones.
   private static boolean isSame(ReduceOp.Predefined op, DataType type) {
     boolean isNumber = isFloat(type) || isComplex(type);
     boolean isWhole = isInteger(type);
@@ -134,7 +143,7 @@ final class Reductions {
   }
 
   /// An operator on a type, as the library knows it and as our kernels do.
-  private record Operator(ReduceOp op, DataType type) {
+  record Operator(ReduceOp op, DataType type) {
     long inLibrary() {
       ReduceOp.Predefined known = (ReduceOp.Predefined) op;
       return Functions.constants()
@@ -207,7 +216,7 @@ final class Reductions {
   /// Where a rank's raw data is.
   ///
   /// @param offset in bytes
-  private record Contribution(MemorySegment memory, long offset) {}
+  record Contribution(MemorySegment memory, long offset) {}
 
   // --- by the library ---
 

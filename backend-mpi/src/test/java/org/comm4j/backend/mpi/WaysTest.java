@@ -1,0 +1,41 @@
+package org.comm4j.backend.mpi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Reduction;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class WaysTest {
+  @ParameterizedTest
+  @CsvSource({
+    "allReduce, FLOAT32, SUM, 8, 2, FAST, the library reduces",
+    "allReduce, FLOAT32, SUM, 8, 3, FAST, found to differ between ranks",
+    "allReduce, FLOAT32, SUM, 8, 4, ORDERED, MPI_Allgather brings all data",
+    "allReduce, FLOAT32, SUM, 1000000, 4, ORDERED, COMM_REDUCTION=ordered",
+    "reduce, FLOAT32, MIN, 8, 4, FAST, other rules for MIN of FLOAT32",
+    "scan, INT8, SUM, 8, 4, FAST, other rules for SUM of INT8",
+    "reduceScatter, INT32, SUM, 8, 4, FAST, the library reduces",
+    "broadcast, INT32, , 8, 4, FAST, MPI_Bcast",
+    "allGather, INT32, , 8, 4, FAST, MPI_Allgather",
+    "allToAllV, INT32, , 8, 4, FAST, messages of the library",
+    "barrier, INT8, , 0, 4, FAST, MPI_Barrier",
+    "allReduce, INT32, SUM, 8, 1, FAST, copied",
+  })
+  void of_anyCall_saysWhichWay(
+      String operation,
+      DataType type,
+      ReduceOp.@Nullable Predefined op,
+      long bytes,
+      int ranks,
+      Reduction reduction,
+      String says) {
+    CommConfig config = CommConfig.builder().reduction(reduction).build();
+
+    assertThat(Ways.of(operation, type, op, bytes, ranks, config)).contains(says);
+  }
+}
