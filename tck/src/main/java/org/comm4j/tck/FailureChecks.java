@@ -434,7 +434,7 @@ final class FailureChecks {
   }
 
   /// Whatever fails, requests that are in flight end too.
-  @Rule({"F10", "F1", "F2"})
+  @Rule({"F10", "F1", "F2", "F6"})
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void requests_communicatorBreaks_allEnd(LiveRank r) {
     Communicator comm = r.comm();

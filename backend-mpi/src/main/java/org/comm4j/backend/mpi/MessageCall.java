@@ -25,7 +25,36 @@ class MessageCall extends MpiCall {
   /// @param tag ours, or ANY_TAG
   /// @param type of the elements
   /// @param count how many there is room for
-  record Expected(int source, int tag, DataType type, long count) {}
+  record Expected(int source, int tag, DataType type, long count) {
+    /// What has come.
+    ///
+    /// @param tagInLibrary as the library has it
+    /// @throws MismatchedCallException if it is not what was expected
+    Received received(MpiGroup group, String label, int from, int tagInLibrary, long bytes) {
+      DataType found = Tags.type(tagInLibrary);
+      if (found != type) {
+        throw mismatch(group, label, from, found, bytes);
+      }
+      if (bytes > MOST_EAGER_BYTES) {
+        group.checkSender(from, label);
+      }
+      return new Received(from, Tags.tag(tagInLibrary), bytes / type.bytes());
+    }
+
+    MismatchedCallException mismatch(
+        MpiGroup group, String label, int from, DataType found, long bytes) {
+      return new MismatchedCallException(
+          "rank %d sent %s × %d but rank %d expects at most %s × %d in its %s"
+              .formatted(from, found, bytes / found.bytes(), group.rank(), type, count, label));
+    }
+
+    /// What is wrong with a message that did not fit.
+    MismatchedCallException truncated(MpiGroup group, String label, int from, int tagInLibrary) {
+      return new MismatchedCallException(
+          "rank %d sent more than rank %d expects in its %s: %s (expected: at most %s × %d)"
+              .formatted(from, group.rank(), label, Tags.type(tagInLibrary), type, count));
+    }
+  }
 
   /// @param destination who gets what is sent; -1 where nothing is
   /// @param expected null where nothing is received
@@ -80,41 +109,14 @@ class MessageCall extends MpiCall {
     if (expected == null || ended == null) {
       return null;
     }
-    int tag = ended.tag(0);
-    long bytes = ended.bytes(0);
-    DataType type = Tags.type(tag);
-    if (type != expected.type()) {
-      throw mismatch(ended.source(0), type, bytes);
-    }
-    if (bytes > MOST_EAGER_BYTES) {
-      group.checkSender(ended.source(0), label());
-    }
-    return new Received(ended.source(0), Tags.tag(tag), bytes / type.bytes());
-  }
-
-  private MismatchedCallException mismatch(int source, DataType type, long bytes) {
-    return new MismatchedCallException(
-        "rank %d sent %s × %d but rank %d expects at most %s in its %s"
-            .formatted(
-                source,
-                type,
-                bytes / type.bytes(),
-                group.rank(),
-                expected == null ? "nothing" : expected.type() + " × " + expected.count(),
-                label()));
+    return expected.received(group, label(), ended.source(0), ended.tag(0), ended.bytes(0));
   }
 
   @Override
   MismatchedCallException truncated(TruncatedException found) {
-    DataType type = Tags.type(found.tag());
-    return new MismatchedCallException(
-        "rank %d sent more than rank %d expects in its %s: %s (expected: at most %s)"
-            .formatted(
-                found.source(),
-                group.rank(),
-                label(),
-                type,
-                expected == null ? "nothing" : expected.type() + " × " + expected.count()));
+    return expected == null
+        ? super.truncated(found)
+        : expected.truncated(group, label(), found.source(), found.tag());
   }
 
   /// A message of another type that this receive would match, if one waits.
@@ -128,7 +130,7 @@ class MessageCall extends MpiCall {
             Probe.of(
                 group.messages(), Tags.source(expected.source()), Tags.of(expected.tag(), type));
         if (found != null) {
-          return mismatch(found.source(), type, found.bytes());
+          return expected.mismatch(group, label(), found.source(), type, found.bytes());
         }
       }
     }

@@ -177,16 +177,12 @@ class MpiCall implements Pending {
     isElsewhere = true;
   }
 
-  /// Runs it on the worker's thread: how it ends is for those who await it.
+  /// Runs it on the worker's thread: how it ends is for those who await it, and so are deadlines.
   final void runBlockingForOthers() {
-    group.job().watchdog().start();
-    group.workerPost().enter(label);
     try {
       runBlocking();
     } catch (RuntimeException _) {
       // the call has it
-    } finally {
-      group.workerPost().leave();
     }
   }
 

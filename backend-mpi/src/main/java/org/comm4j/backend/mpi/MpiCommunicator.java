@@ -37,6 +37,7 @@ final class MpiCommunicator implements BackendCommunicator {
   private final MpiGroup group;
   private final Collectives collectives;
   private final Messages messages;
+  private final DirectCalls direct;
   private final List<MpiBuffer> buffers = new ArrayList<>();
   private @Nullable MpiSharedMemory sharedMemory;
 
@@ -45,6 +46,7 @@ final class MpiCommunicator implements BackendCommunicator {
     this.group = group;
     this.collectives = new Collectives(group);
     this.messages = new Messages(group);
+    this.direct = new DirectCalls(group);
   }
 
   @Override
@@ -184,29 +186,65 @@ final class MpiCommunicator implements BackendCommunicator {
   }
 
   private @Nullable Received runBlocking(Operation operation) {
-    MpiCall call;
+    String label = operation.label();
+    group.checkUsable(label);
     if (operation instanceof Collective) {
       awaitWorker();
     }
-    group.lock();
-    try {
-      group.checkUsable(operation.label());
-      call = call(operation, true);
-      call.prepare();
-    } catch (MismatchedCallException mismatch) {
-      group.breakWith(mismatch, true);
-      throw mismatch;
-    } finally {
-      group.unlock();
-    }
     job.watchdog().start();
-    group.post().enter(operation.label());
+    group.post().enter(label);
     try {
+      switch (operation) {
+        case Collective call -> {
+          if (!job.isFullyChecked() && direct.run(call)) {
+            return null;
+          }
+        }
+        case PointToPoint.Send send -> {
+          if (direct.send(send)) {
+            return null;
+          }
+        }
+        case PointToPoint.Receive receive -> {
+          Received received = direct.receive(receive);
+          if (received != null) {
+            return received;
+          }
+        }
+        default -> {}
+      }
+      MpiCall call = prepared(operation);
       call.runBlocking();
+      return call.received();
+    } catch (CommException thrown) {
+      throw broken(thrown);
     } finally {
       group.post().leave();
     }
-    return call.received();
+  }
+
+  private MpiCall prepared(Operation operation) {
+    group.lock();
+    try {
+      group.checkUsable(operation.label());
+      MpiCall call = call(operation, true);
+      call.prepare();
+      return call;
+    } finally {
+      group.unlock();
+    }
+  }
+
+  /// What a call throws that has failed: the communicator's first reason.
+  private CommException broken(CommException thrown) {
+    group.lock();
+    try {
+      group.breakWith(thrown, true);
+      CommException reason = group.failure();
+      return reason == null ? thrown : reason;
+    } finally {
+      group.unlock();
+    }
   }
 
   /// Lets collectives that were started before have their turn first: all ranks must call the

@@ -52,7 +52,6 @@ final class MpiGroup {
   private final List<Requests> spare = new ArrayList<>();
   private final BitSet left = new BitSet();
   private final Watchdog.Post post = new Watchdog.Post();
-  private final Watchdog.Post workerPost = new Watchdog.Post();
   private final Worker worker;
   private volatile @Nullable MpiCall lastOnWorker;
   private Session.News news = Session.News.NONE;
@@ -85,10 +84,6 @@ final class MpiGroup {
 
   Watchdog.Post post() {
     return post;
-  }
-
-  Watchdog.Post workerPost() {
-    return workerPost;
   }
 
   CommConfig config() {

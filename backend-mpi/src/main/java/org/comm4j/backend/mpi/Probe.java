@@ -27,10 +27,6 @@ record Probe(int source, int tag, long bytes) {
     if (flag.get(JAVA_INT, 0) == 0) {
       return null;
     }
-    Constants constants = Functions.constants();
-    return new Probe(
-        status.get(JAVA_INT, constants.statusSourceOffset),
-        status.get(JAVA_INT, constants.statusTagOffset),
-        Statuses.bytes(status));
+    return new Probe(Statuses.source(status), Statuses.tag(status), Statuses.bytes(status));
   }
 }

@@ -114,11 +114,11 @@ final class Requests {
 
   /// Who sent what the i-th request has received.
   int source(int i) {
-    return statuses[i].get(JAVA_INT, Functions.constants().statusSourceOffset);
+    return Statuses.source(statuses[i]);
   }
 
   int tag(int i) {
-    return statuses[i].get(JAVA_INT, Functions.constants().statusTagOffset);
+    return Statuses.tag(statuses[i]);
   }
 
   /// How many bytes it has received.

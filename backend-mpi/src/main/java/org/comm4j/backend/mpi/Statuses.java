@@ -1,5 +1,6 @@
 package org.comm4j.backend.mpi;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
@@ -11,6 +12,16 @@ final class Statuses {
       ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(JAVA_LONG));
 
   private Statuses() {}
+
+  /// Who sent it.
+  static int source(MemorySegment status) {
+    return status.get(JAVA_INT, Functions.constants().statusSourceOffset);
+  }
+
+  /// Its tag, as the library has it.
+  static int tag(MemorySegment status) {
+    return status.get(JAVA_INT, Functions.constants().statusTagOffset);
+  }
 
   /// How many bytes a message has.
   static long bytes(MemorySegment status) {

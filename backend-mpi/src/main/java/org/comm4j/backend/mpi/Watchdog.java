@@ -25,7 +25,7 @@ final class Watchdog {
     this.job = job;
   }
 
-  /// What a thread of a group does in the library. Written at each call by that thread, so it is
+  /// What a group's caller does in the library. Written at each call by that thread, so it is
   /// cheap: stores with release, no fence.
   static final class Post {
     private static final VarHandle COUNT;
@@ -84,7 +84,6 @@ final class Watchdog {
       LockSupport.parkNanos(tickNs);
       for (MpiGroup group : job.groups()) {
         look(group, group.post(), System.nanoTime());
-        look(group, group.workerPost(), System.nanoTime());
       }
     }
   }

@@ -1,0 +1,222 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
+import org.comm4j.api.ReduceOp;
+import org.jspecify.annotations.Nullable;
+
+/// The calls that programs make most, straight to the library's blocking functions: nothing is in
+/// flight, nothing is allocated. What is not simple goes the long way, which gives the same.
+///
+/// Used by the communicator's caller alone, of whom the API admits one at a time.
+final class DirectCalls {
+  /// What is copied here from and to arrays; more goes through temporary memory.
+  private static final int STAGED_BYTES = 64 << 10;
+
+  private final MpiGroup group;
+  private final int largest;
+  private final boolean synchronous;
+  private final MemorySegment inPlace = Collectives.inPlace();
+  private final MemorySegment status;
+  private final MemorySegment stagedInput;
+  private final MemorySegment stagedOutput;
+  private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
+  private @Nullable DataType type;
+  private boolean isByLibrary;
+  private Reductions.@Nullable Operator operator;
+  private long opInLibrary;
+  private long typeInLibrary;
+
+  DirectCalls(MpiGroup group) {
+    this.group = group;
+    this.largest = group.job().largestCount();
+    this.synchronous = group.config().synchronousSend();
+    Arena arena = Arena.ofAuto();
+    this.status = arena.allocate(Functions.constants().statusBytes, 8);
+    this.stagedInput = arena.allocate(STAGED_BYTES, 64);
+    this.stagedOutput = arena.allocate(STAGED_BYTES, 64);
+  }
+
+  /// Runs a collective.
+  ///
+  /// @return false if it has to go the long way
+  boolean run(Collective call) {
+    return switch (call) {
+      case Collective.AllReduce c -> allReduce(c);
+      case Collective.Broadcast c -> broadcast(c);
+      case Collective.AllGather c -> allGather(c);
+      case Collective.Barrier _ -> {
+        group.nextSequence();
+        Errors.check(MpiCollectives.barrier(group.collectives()), "MPI_Barrier");
+        yield true;
+      }
+      default -> false;
+    };
+  }
+
+  private boolean canUse(CommData data) {
+    return data instanceof HostData host
+        && host.count() <= largest
+        && (isDirect(host) || host.bytes() <= STAGED_BYTES);
+  }
+
+  private static boolean isDirect(HostData data) {
+    MemorySegment segment = data.segment();
+    return segment.isNative() && segment.address() % Math.min(data.type().bytes(), Long.BYTES) == 0;
+  }
+
+  /// What the library reads.
+  private MemorySegment input(HostData data) {
+    if (isDirect(data)) {
+      return data.segment();
+    }
+    MemorySegment.copy(data.segment(), 0, stagedInput, 0, data.bytes());
+    return stagedInput;
+  }
+
+  private MemorySegment output(HostData data) {
+    return isDirect(data) ? data.segment() : stagedOutput;
+  }
+
+  /// Puts what the library has written to where it belongs.
+  private void finish(HostData data) {
+    if (!isDirect(data)) {
+      MemorySegment.copy(stagedOutput, 0, data.segment(), 0, data.bytes());
+    }
+  }
+
+  private boolean allReduce(Collective.AllReduce c) {
+    if (!canUse(c.input()) || !canUse(c.output()) || !isByLibrary(c.op(), c.input().type())) {
+      return false;
+    }
+    HostData in = (HostData) c.input();
+    HostData out = (HostData) c.output();
+    group.nextSequence();
+    MemorySegment output = output(out);
+    boolean isSame = isDirect(in) && in.segment().address() == output.address();
+    int count = (int) in.count();
+    int code =
+        MpiCollectives.allReduce(
+            isSame ? inPlace : input(in),
+            output,
+            count,
+            typeInLibrary,
+            opInLibrary,
+            group.collectives());
+    Errors.check(code, "MPI_Allreduce");
+    if (operator != null) {
+      operator.finish(output, count, group.size());
+    }
+    finish(out);
+    return true;
+  }
+
+  @SuppressWarnings("ReferenceEquality") // an equal operator costs a look more
+  private boolean isByLibrary(ReduceOp wanted, DataType wantedType) {
+    if (wanted != op || wantedType != type) {
+      op = wanted;
+      type = wantedType;
+      isByLibrary = Reductions.isByLibrary(wanted, wantedType, group);
+      if (isByLibrary) {
+        operator = new Reductions.Operator(wanted, wantedType);
+        opInLibrary = operator.inLibrary();
+        typeInLibrary = operator.typeInLibrary();
+      }
+    }
+    return isByLibrary;
+  }
+
+  private boolean broadcast(Collective.Broadcast c) {
+    if (!canUse(c.data())) {
+      return false;
+    }
+    HostData data = (HostData) c.data();
+    group.nextSequence();
+    boolean isRoot = group.rank() == c.root();
+    MemorySegment buffer = isRoot ? input(data) : output(data);
+    int code =
+        MpiCollectives.broadcast(
+            buffer,
+            (int) data.count(),
+            Amount.unit(data.type().bytes()),
+            c.root(),
+            group.collectives());
+    Errors.check(code, "MPI_Bcast");
+    if (!isRoot) {
+      finish(data);
+    }
+    return true;
+  }
+
+  private boolean allGather(Collective.AllGather c) {
+    if (!canUse(c.input()) || !canUse(c.output())) {
+      return false;
+    }
+    HostData in = (HostData) c.input();
+    HostData out = (HostData) c.output();
+    group.nextSequence();
+    boolean isPart = isDirect(in) && isDirect(out) && out.overlaps(in);
+    int count = (int) in.count();
+    long unit = Amount.unit(in.type().bytes());
+    MemorySegment output = output(out);
+    int code =
+        MpiCollectives.allGather(
+            isPart ? inPlace : input(in), count, unit, output, count, unit, group.collectives());
+    Errors.check(code, "MPI_Allgather");
+    finish(out);
+    return true;
+  }
+
+  /// Runs a send.
+  ///
+  /// @return false if it has to go the long way
+  boolean send(PointToPoint.Send call) {
+    if (!canUse(call.data())) {
+      return false;
+    }
+    HostData data = (HostData) call.data();
+    MemorySegment buffer = input(data);
+    int count = (int) data.count();
+    long unit = Amount.unit(data.type().bytes());
+    int tag = Tags.of(call.tag(), data.type());
+    int code =
+        synchronous
+            ? Mpi.ssend(buffer, count, unit, call.destination(), tag, group.messages())
+            : Mpi.send(buffer, count, unit, call.destination(), tag, group.messages());
+    Errors.check(code, "MPI_Send");
+    return true;
+  }
+
+  /// Runs a receive into memory that the library can use as it is.
+  ///
+  /// @return null if it has to go the long way
+  @Nullable Received receive(PointToPoint.Receive call) {
+    if (!(call.data() instanceof HostData data) || !isDirect(data) || data.count() > largest) {
+      return null;
+    }
+    DataType dataType = data.type();
+    int code =
+        Mpi.recv(
+            data.segment(),
+            (int) data.count(),
+            Amount.unit(dataType.bytes()),
+            Tags.source(call.source()),
+            Tags.of(call.tag(), dataType),
+            group.messages(),
+            status);
+    int source = Statuses.source(status);
+    int tag = Statuses.tag(status);
+    var expected = new MessageCall.Expected(call.source(), call.tag(), dataType, data.count());
+    if (Errors.isTruncation(code)) {
+      throw expected.truncated(group, call.label(), source, tag);
+    }
+    Errors.check(code, "MPI_Recv");
+    return expected.received(group, call.label(), source, tag, Statuses.bytes(status));
+  }
+}
