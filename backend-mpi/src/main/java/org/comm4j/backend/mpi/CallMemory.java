@@ -117,6 +117,21 @@ final class CallMemory {
     copies.clear();
   }
 
+  /// Whether the library may still write to a part of this memory, for a call that was given up.
+  static boolean isLost(MemorySegment memory) {
+    long start = memory.address();
+    long end = start + memory.byteSize();
+    for (Object each : LOST) {
+      if (each instanceof MemorySegment lost
+          && lost.isNative()
+          && lost.address() < end
+          && start < lost.address() + lost.byteSize()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// Keeps requests that nobody waits for.
   static void keep(Requests requests) {
     LOST.add(requests);

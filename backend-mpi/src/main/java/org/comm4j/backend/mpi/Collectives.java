@@ -2,7 +2,6 @@ package org.comm4j.backend.mpi;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.comm4j.api.Collective;
@@ -138,8 +137,8 @@ final class Collectives {
       return List.of(exchange, Stage.ours(() -> target.copyOwn(in.segment(), 0, rank)));
     }
     long unit = Amount.unit(type.bytes());
-    MemorySegment counts = target.counts();
-    MemorySegment places = target.places();
+    MemorySegment counts = target.counts(memory);
+    MemorySegment places = target.places(memory);
     return List.of(
         Stage.of(
             "Allgatherv",
@@ -220,6 +219,7 @@ final class Collectives {
     Partition parts = present(c.parts());
     boolean direct = memory.isDirect(out.segment(), type.bytes());
     memory.uses(out.segment());
+    memory.uses(in.segment());
     Parts target = Parts.output(parts, out.segment(), type, direct, memory);
     for (int peer = 0; peer < size; peer++) {
       exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
@@ -282,6 +282,7 @@ final class Collectives {
     }
     HostData in = Messages.host(present(c.input()));
     Partition parts = present(c.parts());
+    memory.uses(out.segment());
     MemorySegment source = memory.input(in.segment(), type.bytes());
     for (int peer = 0; peer < size; peer++) {
       exchange.send(peer, source, type.bytes(parts.displacement(peer)), parts.count(peer));
@@ -422,16 +423,16 @@ final class Collectives {
       }
     }
 
-    MemorySegment counts() {
-      MemorySegment counts = Arena.ofAuto().allocate(JAVA_INT, Math.max(1, parts.ranks()));
+    MemorySegment counts(CallMemory call) {
+      MemorySegment counts = call.take((long) Integer.BYTES * parts.ranks());
       for (int rank = 0; rank < parts.ranks(); rank++) {
         counts.setAtIndex(JAVA_INT, rank, (int) parts.count(rank));
       }
       return counts;
     }
 
-    MemorySegment places() {
-      MemorySegment places = Arena.ofAuto().allocate(JAVA_INT, Math.max(1, parts.ranks()));
+    MemorySegment places(CallMemory call) {
+      MemorySegment places = call.take((long) Integer.BYTES * parts.ranks());
       for (int rank = 0; rank < parts.ranks(); rank++) {
         places.setAtIndex(JAVA_INT, rank, (int) elementPlaces[rank]);
       }

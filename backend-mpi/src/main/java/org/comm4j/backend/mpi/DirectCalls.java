@@ -29,6 +29,7 @@ final class DirectCalls {
   private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
   private @Nullable DataType type;
   private boolean isByLibrary;
+  private boolean keptBits;
   private Reductions.@Nullable Operator operator;
   private long opInLibrary;
   private long typeInLibrary;
@@ -119,7 +120,9 @@ final class DirectCalls {
 
   @SuppressWarnings("ReferenceEquality") // an equal operator costs a look more
   private boolean isByLibrary(ReduceOp wanted, DataType wantedType) {
-    if (wanted != op || wantedType != type) {
+    boolean probed = group.job().keepsBits();
+    if (wanted != op || wantedType != type || probed != keptBits) {
+      keptBits = probed;
       op = wanted;
       type = wantedType;
       isByLibrary = Reductions.isByLibrary(wanted, wantedType, group);

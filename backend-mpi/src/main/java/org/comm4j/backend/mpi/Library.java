@@ -69,6 +69,10 @@ final class Library {
     }
     long comm = constants.commWorld;
     Errors.check(Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
+    // whose handler errors without a communicator go to, from MPI 4 on
+    Errors.check(
+        Mpi.commSetErrhandler(constants.commSelf, constants.errorsReturn),
+        "MPI_Comm_set_errhandler");
     if (threadLevel != constants.threadMultiple) {
       throw new BackendUnavailableException(
           "mpi",

@@ -47,7 +47,11 @@ final class MpiBuffer implements CommBuffer {
     return new MpiBuffer(job, arena, segment, type);
   }
 
+  /// What the library may still write to stays for as long as the process lives.
   private static void free(MemorySegment memory) {
+    if (CallMemory.isLost(memory)) {
+      return;
+    }
     int ignored = Mpi.freeMem(memory);
   }
 
@@ -71,6 +75,15 @@ final class MpiBuffer implements CommBuffer {
     }
   }
 
+  /// A thread that is in the library with this memory keeps it open.
+  private static void close(Arena arena) {
+    try {
+      arena.close();
+    } catch (IllegalStateException _) {
+      // it stays for as long as the process lives
+    }
+  }
+
   boolean isClosed() {
     synchronized (this) {
       return closed;
@@ -81,10 +94,11 @@ final class MpiBuffer implements CommBuffer {
   /// communicator uses stays as it is.
   void end() {
     synchronized (this) {
-      if (!closed && userOf(job) == null) {
-        arena.close();
-      }
+      boolean isUsed = closed || userOf(job) != null;
       closed = true;
+      if (!isUsed) {
+        close(arena);
+      }
     }
   }
 

@@ -251,7 +251,7 @@ class MpiCall implements Pending {
 
   private void end(@Nullable RuntimeException reason) {
     Requests own = requests;
-    boolean isRunning = reason != null && (running || isElsewhere);
+    boolean isRunning = reason != null;
     if (own != null && isRunning && (isElsewhere || !own.areEnded()) && !takeBack(own)) {
       group.lose(memory, own);
     } else {

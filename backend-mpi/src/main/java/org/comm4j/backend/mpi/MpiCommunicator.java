@@ -345,6 +345,9 @@ final class MpiCommunicator implements BackendCommunicator {
     long id = IntStream.range(0, size()).mapToLong(rank -> all[rank][0]).max().orElseThrow();
     long number = job.agreed(id);
     boolean isNone = color == Communicator.NO_COLOR;
+    if (isNone && members.size() == size()) {
+      return null; // nobody wants one
+    }
     Constants constants = Functions.constants();
     // the place among the members instead of the key: equal keys keep their order in every library
     long made =
@@ -424,15 +427,18 @@ final class MpiCommunicator implements BackendCommunicator {
     if (group.isClosed()) {
       return;
     }
-    boolean canFree = group.close();
-    MpiSharedMemory provider = sharedMemory;
-    if (provider != null) {
-      provider.close();
+    try {
+      boolean canFree = group.close();
+      MpiSharedMemory provider = sharedMemory;
+      if (provider != null) {
+        provider.close();
+      }
+      buffers.forEach(MpiBuffer::end);
+      if (canFree) {
+        Library.retired().add(group);
+      }
+    } finally {
+      job.remove(group);
     }
-    buffers.forEach(MpiBuffer::end);
-    if (canFree) {
-      Library.retired().add(group);
-    }
-    job.remove(group);
   }
 }

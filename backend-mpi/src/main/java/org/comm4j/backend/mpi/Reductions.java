@@ -2,7 +2,6 @@ package org.comm4j.backend.mpi;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -354,7 +353,7 @@ final class Reductions {
                           source, result, count, typeCode, code, comm)),
               finish));
     }
-    MemorySegment counts = Arena.ofAuto().allocate(JAVA_INT, parts.ranks());
+    MemorySegment counts = memory.take((long) Integer.BYTES * parts.ranks());
     for (int peer = 0; peer < parts.ranks(); peer++) {
       counts.setAtIndex(JAVA_INT, peer, (int) parts.count(peer));
     }
