@@ -75,6 +75,10 @@ class WallsTest {
           "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
+          "org.comm4j.backend.mpi.ElfSymbols",
+          "org.comm4j.backend.mpi.LibraryFolders",
+          "org.comm4j.backend.mpi.MpiLibraries",
+          "org.comm4j.backend.mpi.MpiProvider",
           "org.comm4j.backend.local.StreamingCopy",
           // Asks for PATH.
           "org.comm4j.backend.mpi.MpiLauncher",
