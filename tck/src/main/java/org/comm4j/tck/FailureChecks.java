@@ -81,7 +81,7 @@ final class FailureChecks {
           comm.failure().map(Object::getClass).orElse(null),
           AbortedException.class);
     } else {
-      comm.send(CommData.of(1), 0, 1);
+      comm.start(new PointToPoint.Send(CommData.of(1), 0, 1)); // its end and the abort may cross
       AbortedException reason =
           Expect.thrown(
               "F6",

@@ -118,6 +118,27 @@ final class MessageChecks {
     }
   }
 
+  @Rule({"P1", "P2"})
+  @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
+  static void message_ofAnotherTypeBehindALongOne_waitsForItsReceive(LiveRank r) {
+    Communicator comm = r.comm();
+    int count = 4_000_001;
+    for (int round = 0; round < 3; round++) {
+      if (r.rank() == 0) {
+        Request first = startSend(comm, CommData.of(bytes(count, round)), 1, 7);
+        Request second = startSend(comm, CommData.of(new int[] {round}), 1, 7);
+        Request.waitAll(List.of(first, second));
+      } else if (r.rank() == 1) {
+        byte[] got = new byte[count];
+        int[] behind = new int[1];
+        comm.receive(CommData.of(got), 0, 7);
+        comm.receive(CommData.of(behind), 0, 7);
+        Expect.that("P1", Arrays.equals(got, bytes(count, round)), "it is not what was sent");
+        Expect.equal("P2", "the message behind it", behind[0], round);
+      }
+    }
+  }
+
   @Rule({"P2", "P11"})
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void messages_sameTag_matchInOrder(LiveRank r) {

@@ -5,6 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.api.Capability;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -218,6 +219,29 @@ final class SharedMemoryChecks {
     region.fence();
     region.close();
     LiveRank.works("S8", r.comm());
+  }
+
+  @Rule({"F4", "F10"})
+  @Needs(ranks = 2, setting = Needs.Setting.SHORT_TIMEOUT, capabilities = Capability.SHARED_MEMORY)
+  static void createRegion_rankDoesNotCome_endsAtTheDeadline(LiveRank r) {
+    Communicator comm = r.comm();
+    if (comm.topology().hosts().size() > 1) {
+      return; // the node groups are of their own
+    }
+    SharedMemoryProvider shared = comm.sharedMemory();
+    if (r.rank() == 1) {
+      Expect.eventually("F4", "the others hear of it", () -> comm.failure().isPresent());
+    } else {
+      Expect.thrown(
+          "F4",
+          CollectiveTimeoutException.class,
+          "createRegion() to which a rank does not come",
+          () -> shared.createRegion(DataType.UINT8, 1000));
+    }
+    var reason = (CollectiveTimeoutException) comm.failure().orElseThrow();
+    Expect.that("F4", reason.missing().contains(1), "missing ranks %s", reason.missing());
+    Expect.says("F4", reason, "createRegion", "1");
+    Mismatches.staysBroken(comm, reason);
   }
 
   @Rule({"M8", "S2"})

@@ -56,12 +56,12 @@ final class InMemorySessionTest extends SessionContract {
 
     @Override
     public void stop() {
-      throw new UnsupportedOperationException();
+      throw new UnsupportedOperationException("a session in memory has no process to stop");
     }
 
     @Override
     public void resume() {
-      throw new UnsupportedOperationException();
+      throw new UnsupportedOperationException("a session in memory has no process to resume");
     }
 
     @Override

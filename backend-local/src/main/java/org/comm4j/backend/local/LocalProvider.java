@@ -9,6 +9,7 @@ import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
+import org.comm4j.core.session.Versions;
 
 /// `local`: ranks that are threads of one JVM.
 public final class LocalProvider implements BackendProvider {
@@ -35,7 +36,7 @@ public final class LocalProvider implements BackendProvider {
 
   @Override
   public String version() {
-    return Version.ofThis();
+    return Versions.ofJar(LocalProvider.class, "comm4j-backend-local");
   }
 
   @Override

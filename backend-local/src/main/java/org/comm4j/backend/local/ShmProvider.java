@@ -13,6 +13,7 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.Versions;
 
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
 public final class ShmProvider implements BackendProvider {
@@ -31,7 +32,7 @@ public final class ShmProvider implements BackendProvider {
 
   @Override
   public String version() {
-    return Version.ofThis();
+    return Versions.ofJar(ShmProvider.class, "comm4j-backend-local");
   }
 
   @Override

@@ -15,11 +15,6 @@ import org.comm4j.api.DataType;
 /// @param type a handle
 /// @param isMade whether the type was made for this amount, and is to be freed once it is used
 record Amount(int count, long type, boolean isMade) {
-  /// Nothing at all.
-  static Amount none() {
-    return new Amount(0, Functions.constants().byteType, false);
-  }
-
   /// An amount of elements that are moved, never calculated with.
   ///
   /// @param largest what is counted at most: `Integer.MAX_VALUE`, or less in tests

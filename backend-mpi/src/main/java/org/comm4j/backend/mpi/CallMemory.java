@@ -133,8 +133,9 @@ final class CallMemory {
   }
 
   /// Keeps requests that nobody waits for.
-  static void keep(Requests requests) {
+  static void keep(Requests requests, MemorySegment... memory) {
     LOST.add(requests);
+    LOST.addAll(List.of(memory));
   }
 
   /// Keeps the memory for as long as the process lives: requests that use it have not ended.

@@ -129,7 +129,7 @@ final class Collectives {
         direct && out.overlaps(in) ? inPlace() : memory.input(in.segment(), type.bytes());
     if (!counted) {
       MemorySegment own = direct && out.overlaps(in) ? in.segment() : input;
-      Exchange exchange = new Exchange(group, c.label(), number, type);
+      Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
       for (int peer = 0; peer < size; peer++) {
         exchange.send(peer, own, 0, in.count());
         exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
@@ -210,7 +210,7 @@ final class Collectives {
   private List<Stage> gatherV(Collective.GatherV c, long number, CallMemory memory) {
     HostData in = Messages.host(c.input());
     DataType type = in.type();
-    Exchange exchange = new Exchange(group, c.label(), number, type);
+    Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
     if (rank != c.root()) {
       exchange.send(c.root(), memory.input(in.segment(), type.bytes()), 0, in.count());
       return List.of(exchange);
@@ -275,7 +275,7 @@ final class Collectives {
   private List<Stage> scatterV(Collective.ScatterV c, long number, CallMemory memory) {
     HostData out = Messages.host(c.output());
     DataType type = out.type();
-    Exchange exchange = new Exchange(group, c.label(), number, type);
+    Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
     if (rank != c.root()) {
       exchange.receive(c.root(), memory.output(out.segment(), type.bytes()), 0, out.count());
       return List.of(exchange);
@@ -350,7 +350,7 @@ final class Collectives {
     boolean direct = memory.isDirect(out.segment(), type.bytes());
     memory.uses(out.segment());
     Parts target = Parts.output(c.receiveParts(), out.segment(), type, direct, memory);
-    Exchange exchange = new Exchange(group, c.label(), number, type);
+    Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
     for (int peer = 0; peer < size; peer++) {
       exchange.receive(peer, target.memory(), target.offset(peer), c.receiveParts().count(peer));
       exchange.send(

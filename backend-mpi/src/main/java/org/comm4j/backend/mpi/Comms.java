@@ -9,7 +9,7 @@ import java.util.List;
 
 /// The library's communicators.
 final class Comms {
-  private static final int GROUP_TAG = 0x7fff;
+  private static final int GROUP_TAG = Tags.CLOSED + 1; // above those of collectives
 
   private Comms() {}
 
@@ -21,28 +21,41 @@ final class Comms {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment made = arena.allocate(JAVA_LONG);
       Errors.check(maker.make(made), function);
-      long comm = Handles.get(made);
-      Constants constants = Functions.constants();
-      if (comm != constants.commNull) {
-        Errors.check(
-            Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
-      }
-      return comm;
+      return withErrors(Handles.get(made));
     }
   }
 
-  /// Of the same ranks. The library's blocking form would not let other ranks of this host run.
-  static long duplicate(long comm) {
+  /// Has its errors returned.
+  private static long withErrors(long comm) {
+    Constants constants = Functions.constants();
+    if (comm != constants.commNull) {
+      Errors.check(Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
+    }
+    return comm;
+  }
+
+  /// Of the same ranks. The library's blocking form would not let other ranks of this host run, and
+  /// could not be left when one of them does not come.
+  ///
+  /// @param check throws if it is not to be waited for any longer
+  static long duplicate(long comm, Runnable check) {
     Requests request = new Requests(1);
-    return make(
-        "MPI_Comm_idup",
-        made -> {
-          int code = Mpi.commIdup(comm, made, request.next());
-          while (code == Constants.SUCCESS && !request.test()) {
-            Thread.yield();
-          }
-          return code;
-        });
+    MemorySegment made = Arena.ofAuto().allocate(JAVA_LONG);
+    Errors.check(Mpi.commIdup(comm, made, request.next()), "MPI_Comm_idup");
+    boolean isMade = false;
+    try {
+      while (!request.test()) {
+        check.run();
+        Thread.yield();
+      }
+      isMade = true;
+    } finally {
+      if (!isMade) {
+        CallMemory.keep(request, made); // it may still be made
+        Library.markLost();
+      }
+    }
+    return withErrors(Handles.get(made));
   }
 
   static long split(long comm, int color, int key) {

@@ -27,11 +27,11 @@ final class Exchange implements Stage {
   }
 
   /// @param label of the call, for messages
-  /// @param number of the call
-  Exchange(MpiGroup group, String label, long number, DataType type) {
+  /// @param tag of its messages
+  Exchange(MpiGroup group, String label, int tag, DataType type) {
     this.group = group;
     this.label = label;
-    this.tag = (int) (number & 0x7fff);
+    this.tag = tag;
     this.type = type;
   }
 

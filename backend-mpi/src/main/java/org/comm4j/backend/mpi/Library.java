@@ -17,7 +17,6 @@ final class Library {
 
   private static boolean initialised;
   private static boolean lost;
-  private static boolean occupied;
   private static int jobs;
   private static int threadLevel;
 
@@ -126,18 +125,13 @@ final class Library {
     jobs--;
   }
 
-  /// A thread is in the library and may never come back: it must not be finalised under it.
-  static synchronized void isOccupied() {
-    occupied = true;
-  }
-
   /// Requests are left that may never end.
-  static synchronized void hasLost() {
+  static synchronized void markLost() {
     lost = true;
   }
 
   private static synchronized void finish() {
-    if (jobs > 0 || occupied || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
+    if (jobs > 0 || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
       return; // what is open would be in its way
     }
     Thread finishing =

@@ -16,9 +16,6 @@ final class Mpi {
   private static final MethodHandle FINISH = Functions.find("MPI_Finalize", "");
   private static final MethodHandle QUERY_THREAD = Functions.find("MPI_Query_thread", "p");
   private static final MethodHandle ABORT = Functions.find("MPI_Abort", "Hi");
-  private static final MethodHandle LIBRARY_VERSION =
-      Functions.find("MPI_Get_library_version", "pp");
-  private static final MethodHandle VERSION = Functions.find("MPI_Get_version", "pp");
   private static final MethodHandle ERROR_STRING = Functions.find("MPI_Error_string", "ipp");
   private static final MethodHandle ERROR_CLASS = Functions.find("MPI_Error_class", "ip");
   private static final MethodHandle COMM_RANK = Functions.find("MPI_Comm_rank", "Hp");
@@ -108,22 +105,6 @@ final class Mpi {
   static int abort(long comm, int code) {
     try {
       return (int) ABORT.invokeExact(comm, code);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int libraryVersion(MemorySegment text, MemorySegment length) {
-    try {
-      return (int) LIBRARY_VERSION.invokeExact(text, length);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int version(MemorySegment version, MemorySegment subversion) {
-    try {
-      return (int) VERSION.invokeExact(version, subversion);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }

@@ -8,6 +8,7 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
 
 /// Memory of the library's (`MPI_Alloc_mem`), which it may have prepared for its network.
 final class MpiBuffer implements CommBuffer {
@@ -56,67 +57,61 @@ final class MpiBuffer implements CommBuffer {
   }
 
   @Override
-  public CommData data() {
-    synchronized (this) {
-      if (closed) {
-        throw new IllegalStateException("buffer " + data + " is closed");
-      }
-      return data;
+  public synchronized CommData data() {
+    if (closed) {
+      throw new IllegalStateException("buffer " + data + " is closed");
     }
+    return data;
   }
 
   @Override
-  public void close() {
-    MpiCall user = closeUnlessUsed();
-    if (user != null) {
-      throw new IllegalStateException(
-          "buffer %s is used by %s, which is in flight (expected: await or sync first)"
-              .formatted(data, user.label()));
+  public synchronized void close() {
+    if (closed) {
+      return;
     }
+    MpiCall user = user();
+    if (user == null && close(arena)) {
+      closed = true;
+      return;
+    }
+    throw new IllegalStateException(
+        "buffer %s is used by %s, which is in flight (expected: await or sync first)"
+            .formatted(data, user == null ? "a call" : user.label()));
   }
 
-  /// A thread that is in the library with this memory keeps it open.
-  private static void close(Arena arena) {
+  /// @return false if a thread is in the library with this memory
+  private static boolean close(Arena arena) {
     try {
       arena.close();
+      return true;
     } catch (IllegalStateException _) {
-      // it stays for as long as the process lives
+      return false;
     }
   }
 
-  boolean isClosed() {
-    synchronized (this) {
-      return closed;
-    }
+  synchronized boolean isClosed() {
+    return closed;
   }
 
   /// Ends it with its communicator: the user has no access any more. Memory that a call of another
-  /// communicator uses stays as it is.
-  void end() {
-    synchronized (this) {
-      boolean isUsed = closed || userOf(job) != null;
+  /// communicator uses is given back after that.
+  synchronized void end() {
+    if (!closed) {
       closed = true;
-      if (!isUsed) {
-        close(arena);
+      if (!free()) {
+        job.freeLater(this);
       }
     }
   }
 
-  private @org.jspecify.annotations.Nullable MpiCall closeUnlessUsed() {
-    synchronized (this) {
-      if (closed) {
-        return null;
-      }
-      MpiCall user = userOf(job);
-      if (user == null) {
-        closed = true;
-        arena.close();
-      }
-      return user;
-    }
+  /// Gives the memory of a closed buffer back.
+  ///
+  /// @return false if that has to be tried again later
+  synchronized boolean free() {
+    return user() == null && close(arena);
   }
 
-  private @org.jspecify.annotations.Nullable MpiCall userOf(MpiJob job) {
+  private @Nullable MpiCall user() {
     if (segment.byteSize() == 0) {
       return null;
     }

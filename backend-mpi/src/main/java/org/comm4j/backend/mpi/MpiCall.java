@@ -199,6 +199,14 @@ class MpiCall implements Pending {
         }
         stage.end(own);
       }
+      group.lock();
+      try {
+        if (!done) {
+          complete();
+        }
+      } finally {
+        group.unlock();
+      }
     } catch (Throwable thrown) {
       group.lock();
       try {
@@ -211,14 +219,6 @@ class MpiCall implements Pending {
       } finally {
         group.unlock();
       }
-    }
-    group.lock();
-    try {
-      if (!done) {
-        complete();
-      }
-    } finally {
-      group.unlock();
     }
   }
 
@@ -286,6 +286,14 @@ class MpiCall implements Pending {
   /// Takes the requests back, if that can be done.
   boolean takeBack(Requests running) {
     return false;
+  }
+
+  /// Takes the first request back, a receive.
+  ///
+  /// @return whether nothing had matched it
+  final boolean cancelFirst() {
+    Requests own = requests;
+    return own != null && running && own.cancel();
   }
 
   /// What is wrong with a message that did not fit.

@@ -32,17 +32,10 @@ final class MpiCollectives {
       Functions.find("MPI_Iallgatherv", "piHpppHHp");
   private static final MethodHandle GATHER = Functions.find("MPI_Gather", "piHpiHiH");
   private static final MethodHandle START_GATHER = Functions.find("MPI_Igather", "piHpiHiHp");
-  private static final MethodHandle GATHER_V = Functions.find("MPI_Gatherv", "piHpppHiH");
-  private static final MethodHandle START_GATHER_V = Functions.find("MPI_Igatherv", "piHpppHiHp");
   private static final MethodHandle SCATTER = Functions.find("MPI_Scatter", "piHpiHiH");
   private static final MethodHandle START_SCATTER = Functions.find("MPI_Iscatter", "piHpiHiHp");
-  private static final MethodHandle SCATTER_V = Functions.find("MPI_Scatterv", "pppHpiHiH");
-  private static final MethodHandle START_SCATTER_V = Functions.find("MPI_Iscatterv", "pppHpiHiHp");
   private static final MethodHandle ALL_TO_ALL = Functions.find("MPI_Alltoall", "piHpiHH");
   private static final MethodHandle START_ALL_TO_ALL = Functions.find("MPI_Ialltoall", "piHpiHHp");
-  private static final MethodHandle ALL_TO_ALL_V = Functions.find("MPI_Alltoallv", "pppHpppHH");
-  private static final MethodHandle START_ALL_TO_ALL_V =
-      Functions.find("MPI_Ialltoallv", "pppHpppHHp");
 
   private MpiCollectives() {}
 
@@ -353,54 +346,6 @@ final class MpiCollectives {
     }
   }
 
-  static int gatherV(
-      MemorySegment input,
-      int inputCount,
-      long inputType,
-      MemorySegment output,
-      MemorySegment counts,
-      MemorySegment displacements,
-      long outputType,
-      int root,
-      long comm) {
-    try {
-      return (int)
-          GATHER_V.invokeExact(
-              input, inputCount, inputType, output, counts, displacements, outputType, root, comm);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int startGatherV(
-      MemorySegment input,
-      int inputCount,
-      long inputType,
-      MemorySegment output,
-      MemorySegment counts,
-      MemorySegment displacements,
-      long outputType,
-      int root,
-      long comm,
-      MemorySegment request) {
-    try {
-      return (int)
-          START_GATHER_V.invokeExact(
-              input,
-              inputCount,
-              inputType,
-              output,
-              counts,
-              displacements,
-              outputType,
-              root,
-              comm,
-              request);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
   static int scatter(
       MemorySegment input,
       int inputCount,
@@ -438,54 +383,6 @@ final class MpiCollectives {
     }
   }
 
-  static int scatterV(
-      MemorySegment input,
-      MemorySegment counts,
-      MemorySegment displacements,
-      long inputType,
-      MemorySegment output,
-      int outputCount,
-      long outputType,
-      int root,
-      long comm) {
-    try {
-      return (int)
-          SCATTER_V.invokeExact(
-              input, counts, displacements, inputType, output, outputCount, outputType, root, comm);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int startScatterV(
-      MemorySegment input,
-      MemorySegment counts,
-      MemorySegment displacements,
-      long inputType,
-      MemorySegment output,
-      int outputCount,
-      long outputType,
-      int root,
-      long comm,
-      MemorySegment request) {
-    try {
-      return (int)
-          START_SCATTER_V.invokeExact(
-              input,
-              counts,
-              displacements,
-              inputType,
-              output,
-              outputCount,
-              outputType,
-              root,
-              comm,
-              request);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
   static int allToAll(
       MemorySegment input,
       int inputCount,
@@ -516,62 +413,6 @@ final class MpiCollectives {
       return (int)
           START_ALL_TO_ALL.invokeExact(
               input, inputCount, inputType, output, outputCount, outputType, comm, request);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int allToAllV(
-      MemorySegment input,
-      MemorySegment inputCounts,
-      MemorySegment inputDisplacements,
-      long inputType,
-      MemorySegment output,
-      MemorySegment outputCounts,
-      MemorySegment outputDisplacements,
-      long outputType,
-      long comm) {
-    try {
-      return (int)
-          ALL_TO_ALL_V.invokeExact(
-              input,
-              inputCounts,
-              inputDisplacements,
-              inputType,
-              output,
-              outputCounts,
-              outputDisplacements,
-              outputType,
-              comm);
-    } catch (Throwable e) {
-      throw Functions.failed(e);
-    }
-  }
-
-  static int startAllToAllV(
-      MemorySegment input,
-      MemorySegment inputCounts,
-      MemorySegment inputDisplacements,
-      long inputType,
-      MemorySegment output,
-      MemorySegment outputCounts,
-      MemorySegment outputDisplacements,
-      long outputType,
-      long comm,
-      MemorySegment request) {
-    try {
-      return (int)
-          START_ALL_TO_ALL_V.invokeExact(
-              input,
-              inputCounts,
-              inputDisplacements,
-              inputType,
-              output,
-              outputCounts,
-              outputDisplacements,
-              outputType,
-              comm,
-              request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }

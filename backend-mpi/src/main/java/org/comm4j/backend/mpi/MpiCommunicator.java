@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -14,6 +15,7 @@ import java.util.stream.IntStream;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -37,7 +39,7 @@ final class MpiCommunicator implements BackendCommunicator {
   private final MpiGroup group;
   private final Collectives collectives;
   private final Messages messages;
-  private final DirectCalls direct;
+  private @Nullable DirectCalls direct; // from the first blocking call on
   private final List<MpiBuffer> buffers = new ArrayList<>();
   private @Nullable MpiSharedMemory sharedMemory;
 
@@ -46,7 +48,6 @@ final class MpiCommunicator implements BackendCommunicator {
     this.group = group;
     this.collectives = new Collectives(group);
     this.messages = new Messages(group);
-    this.direct = new DirectCalls(group);
   }
 
   @Override
@@ -113,7 +114,12 @@ final class MpiCommunicator implements BackendCommunicator {
     }
     if (isHere) { // a virtual thread's own memory, which the worker may not touch
       awaitWorker();
-      call.runBlocking();
+      group.watched(
+          call.label(),
+          () -> {
+            group.runBlocking(call);
+            return null;
+          });
     }
     return call;
   }
@@ -191,36 +197,45 @@ final class MpiCommunicator implements BackendCommunicator {
     if (operation instanceof Collective) {
       awaitWorker();
     }
-    job.watchdog().start();
-    group.post().enter(label);
     try {
-      switch (operation) {
-        case Collective call -> {
-          if (!job.isFullyChecked() && direct.run(call)) {
-            return null;
-          }
-        }
-        case PointToPoint.Send send -> {
-          if (direct.send(send)) {
-            return null;
-          }
-        }
-        case PointToPoint.Receive receive -> {
-          Received received = direct.receive(receive);
-          if (received != null) {
-            return received;
-          }
-        }
-        default -> {}
-      }
-      MpiCall call = prepared(operation);
-      call.runBlocking();
-      return call.received();
+      return group.watched(label, () -> runInLibrary(operation));
     } catch (CommException thrown) {
       throw broken(thrown);
-    } finally {
-      group.post().leave();
     }
+  }
+
+  private DirectCalls direct() {
+    DirectCalls calls = direct;
+    if (calls == null) {
+      calls = new DirectCalls(group);
+      direct = calls;
+    }
+    return calls;
+  }
+
+  private @Nullable Received runInLibrary(Operation operation) {
+    switch (operation) {
+      case Collective call -> {
+        if (!job.isFullyChecked() && direct().run(call)) {
+          return null;
+        }
+      }
+      case PointToPoint.Send send -> {
+        if (direct().send(send)) {
+          return null;
+        }
+      }
+      case PointToPoint.Receive receive -> {
+        Received received = direct().receive(receive);
+        if (received != null) {
+          return received;
+        }
+      }
+      default -> {}
+    }
+    MpiCall call = prepared(operation);
+    group.runBlocking(call);
+    return call.received();
   }
 
   private MpiCall prepared(Operation operation) {
@@ -282,13 +297,12 @@ final class MpiCommunicator implements BackendCommunicator {
     MemorySegment own = Arena.ofAuto().allocateFrom(JAVA_LONG, mine);
     var call =
         new Collective.AllGather(
-            org.comm4j.api.CommData.of(DataType.INT64, own),
-            org.comm4j.api.CommData.of(DataType.INT64, all));
+            CommData.of(DataType.INT64, own), CommData.of(DataType.INT64, all));
     awaitWorker();
     MpiCall waiting;
     group.lock();
     try {
-      group.checkUsable(purpose.name().toLowerCase(java.util.Locale.ROOT));
+      group.checkUsable(purpose.name().toLowerCase(Locale.ROOT));
       CallMemory memory = memory(false);
       long number = group.nextSequence();
       List<Stage> stages = new ArrayList<>(2);
@@ -298,7 +312,11 @@ final class MpiCommunicator implements BackendCommunicator {
       }
       stages.addAll(collectives.stages(call, number, memory));
       waiting = new CollectiveCall(group, call, number, memory, stages);
-      group.start(waiting);
+      if (job.waitsInLibrary()) { // as users' collectives, which a rank may call instead
+        group.startOnWorker(waiting);
+      } else {
+        group.start(waiting);
+      }
     } finally {
       group.unlock();
     }
@@ -349,20 +367,26 @@ final class MpiCommunicator implements BackendCommunicator {
       return null; // nobody wants one
     }
     Constants constants = Functions.constants();
+    long sinceNs = System.nanoTime();
+    Runnable patience = () -> group.checkPatience(label, sinceNs);
     // the place among the members instead of the key: equal keys keep their order in every library
     long made =
         isCopy(members)
-            ? Comms.duplicate(group.collectives())
-            : Comms.split(
-                group.collectives(),
-                isNone ? constants.undefined : color,
-                isNone ? 0 : members.indexOf(rank()));
+            ? Comms.duplicate(group.collectives(), patience)
+            : group.watched(
+                label,
+                () ->
+                    Comms.split(
+                        group.collectives(),
+                        isNone ? constants.undefined : color,
+                        isNone ? 0 : members.indexOf(rank())));
     if (isNone) {
       return null;
     }
     int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
     String name = name() + "/" + label + "-" + number;
-    return new MpiCommunicator(new MpiGroup(job, name, id, world, made, Comms.duplicate(made)));
+    return new MpiCommunicator(
+        new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience)));
   }
 
   /// Whether these are all ranks in their order; if so on one rank, then on all.
@@ -380,6 +404,7 @@ final class MpiCommunicator implements BackendCommunicator {
   @Override
   public CommBuffer allocate(DataType type, long count) {
     group.checkUsable("allocate");
+    job.freeOverdue();
     MpiBuffer buffer = MpiBuffer.allocate(job, type, count);
     buffers.removeIf(MpiBuffer::isClosed);
     buffers.add(buffer);

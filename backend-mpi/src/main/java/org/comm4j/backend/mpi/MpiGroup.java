@@ -8,6 +8,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -35,7 +36,7 @@ final class MpiGroup {
       100_000_000; // then it no longer asks the library all the time
   private static final long REST_NS = 1_000_000;
   private static final long LOOK_NS = 10_000_000; // between two looks at deadlines
-  private static final long REGISTER_NS = 500_000_000; // who waits longer says so
+  private static final long REGISTER_NS = 20_000_000_000L; // who waits longer says so
   private static final long LEFT_NS =
       200_000_000; // what a rank sent before it left has come by then
 
@@ -59,6 +60,7 @@ final class MpiGroup {
   private long lookNs = System.nanoTime();
   private boolean hasLost;
   private volatile int inFlight;
+  private @Nullable MpiCall blocking; // the caller's, in the library
   private volatile boolean closed;
   private volatile @Nullable CommException failure;
 
@@ -179,6 +181,66 @@ final class MpiGroup {
     }
   }
 
+  /// Runs a call in the library's blocking functions, on the caller's thread and without the lock.
+  void runBlocking(MpiCall call) {
+    setBlocking(call);
+    try {
+      call.runBlocking();
+    } finally {
+      setBlocking(null);
+    }
+  }
+
+  private void setBlocking(@Nullable MpiCall call) {
+    lock.lock();
+    try {
+      blocking = call;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /// Lets the watchdog see what the caller does in the library, where nothing can be thrown.
+  <T extends @Nullable Object> T watched(String label, Supplier<T> body) {
+    job.watchdog().start();
+    post.enter(label);
+    try {
+      return body.get();
+    } finally {
+      post.leave();
+    }
+  }
+
+  /// Throws if something that is no call of ours is not to be waited for any longer: the
+  /// communicator is broken, the thread interrupted, or the time over.
+  ///
+  /// @param sinceNs when the wait began
+  void checkPatience(String label, long sinceNs) {
+    if (Thread.currentThread().isInterrupted()) {
+      breakNow(
+          new InterruptedCallException(
+              "rank %d was interrupted in %s of '%s'".formatted(rank, label, name)));
+    }
+    long waitedNs = System.nanoTime() - sinceNs;
+    if (waitedNs >= timeoutNs()) {
+      breakNow(
+          new CollectiveTimeoutException(
+              List.of(),
+              "rank %d waited %.1f s in %s of '%s' for ranks that have not come; raise COMM_TIMEOUT if they may take longer"
+                  .formatted(rank, waitedNs / 1e9, label, name)));
+    }
+    checkUsable(label);
+  }
+
+  private void breakNow(CommException reason) {
+    lock.lock();
+    try {
+      breakWith(reason, true);
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /// Whether it is a collective's turn to start its next stage.
   boolean isNext(MpiCall call) {
     return toPost.peek() == call;
@@ -193,7 +255,10 @@ final class MpiGroup {
   @Nullable MpiCall userOf(MemorySegment memory) {
     lock.lock();
     try {
-      return calls.stream().filter(call -> call.touches(memory)).findFirst().orElse(null);
+      MpiCall here = blocking;
+      return here != null && here.touches(memory)
+          ? here
+          : calls.stream().filter(call -> call.touches(memory)).findFirst().orElse(null);
     } finally {
       lock.unlock();
     }
@@ -227,7 +292,7 @@ final class MpiGroup {
   /// Requests will never end, as far as we know.
   void lose(CallMemory memory, Requests requests) {
     hasLost = true;
-    job.hasLost();
+    job.markLost();
     memory.lose(requests);
   }
 
@@ -307,15 +372,9 @@ final class MpiGroup {
   }
 
   private void interrupt(MpiCall call) {
-    lock.lock();
-    try {
-      breakWith(
-          new InterruptedCallException(
-              "rank %d was interrupted in %s of '%s'".formatted(rank, call.label(), name)),
-          true);
-    } finally {
-      lock.unlock();
-    }
+    breakNow(
+        new InterruptedCallException(
+            "rank %d was interrupted in %s of '%s'".formatted(rank, call.label(), name)));
   }
 
   /// What is looked at only now and then, when nothing moves.
@@ -395,7 +454,7 @@ final class MpiGroup {
   }
 
   private String waitingKey(int who, MpiCall call) {
-    return "mpi/%x/%d/%d".formatted(scope, call.number(), who);
+    return "mpi/%x/%d/%d".formatted(scope, call.number(), members[who]);
   }
 
   /// Breaks the communicator if a call waits for a rank that has left.
@@ -525,7 +584,7 @@ final class MpiGroup {
 
   /// Sees to it that calls end though nobody waits.
   void progress() {
-    job.progress(this);
+    job.startProgress();
   }
 
   void later(Runnable action) {
@@ -589,9 +648,6 @@ final class MpiGroup {
         }
       }
       closed = true;
-      if (post.isInside()) {
-        Library.isOccupied();
-      }
       worker.close();
       var reason = new ClosedException("communicator '" + name + "' was closed");
       calls().forEach(call -> call.fail(reason));

@@ -30,6 +30,7 @@ final class MpiJob {
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final List<MpiGroup> groups = new CopyOnWriteArrayList<>();
   private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
+  private final ConcurrentLinkedQueue<MpiBuffer> overdue = new ConcurrentLinkedQueue<>();
   private final Watchdog watchdog;
   private long proposed;
   private @Nullable Thread progress;
@@ -132,10 +133,20 @@ final class MpiJob {
   /// Forgets a communicator; with the last one the job is over.
   void remove(MpiGroup group) {
     groups.remove(group);
+    freeOverdue();
     if (groups.isEmpty()) {
       watchdog.close();
       Library.jobEnded();
     }
+  }
+
+  /// Gives a buffer's memory back when no call uses it any more.
+  void freeLater(MpiBuffer buffer) {
+    overdue.add(buffer);
+  }
+
+  void freeOverdue() {
+    overdue.removeIf(MpiBuffer::free);
   }
 
   /// Moves the calls of all communicators but one along.
@@ -150,8 +161,8 @@ final class MpiJob {
   }
 
   /// Requests are running that nobody can end.
-  void hasLost() {
-    Library.hasLost();
+  void markLost() {
+    Library.markLost();
   }
 
   // --- progress without anybody waiting ---
@@ -162,12 +173,8 @@ final class MpiJob {
     startProgress();
   }
 
-  /// Has calls moved along until none of this communicator is in flight.
-  void progress(MpiGroup group) {
-    startProgress();
-  }
-
-  private synchronized void startProgress() {
+  /// Has calls moved along, on a thread of its own, until none is in flight.
+  synchronized void startProgress() {
     if (progress == null) {
       progress =
           Thread.ofPlatform()

@@ -18,6 +18,7 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Versions;
 import org.jspecify.annotations.Nullable;
 
 /// `mpi`: ranks of an MPI job.
@@ -45,7 +46,7 @@ public final class MpiProvider implements BackendProvider {
 
   @Override
   public String version() {
-    return Version.ofThis();
+    return Versions.ofJar(MpiProvider.class, "comm4j-backend-mpi");
   }
 
   @Override

@@ -7,7 +7,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.stream.IntStream;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
@@ -60,6 +62,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
+        parent.group().checkUsable("barrier");
         if (size() > 1) {
           node().gather(CallSignature.Purpose.FENCE, 0);
         }
@@ -72,16 +75,60 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     MpiCommunicator group = node;
     if (group == null) {
       MpiGroup all = parent.group();
-      long comm = Comms.ofRanks(all.collectives(), ranksHere);
+      meet(all);
+      long sinceNs = System.nanoTime();
+      Runnable patience = () -> all.checkPatience("createRegion", sinceNs);
+      long comm = all.watched("createRegion", () -> Comms.ofRanks(all.collectives(), ranksHere));
       int[] members = ranksHere.stream().mapToInt(rank -> all.members()[rank]).toArray();
       String name = "node/" + Long.toHexString(all.scope());
       group =
           new MpiCommunicator(
               new MpiGroup(
-                  all.job(), name, all.scope() | NODE_SCOPE, members, comm, Comms.duplicate(comm)));
+                  all.job(),
+                  name,
+                  all.scope() | NODE_SCOPE,
+                  members,
+                  comm,
+                  Comms.duplicate(comm, patience)));
       node = group;
     }
     return group;
+  }
+
+  /// Waits until the host's ranks are here: the library makes a group in a blocking function, where
+  /// nobody could be given up.
+  private void meet(MpiGroup all) {
+    Exchange exchange = new Exchange(all, "createRegion", Tags.CLOSED + 2, DataType.UINT8);
+    for (int peer : ranksHere) {
+      exchange.send(peer, MemorySegment.NULL, 0, 0);
+      exchange.receive(peer, MemorySegment.NULL, 0, 0);
+    }
+    MpiCall meeting =
+        new MpiCall(
+            all,
+            "createRegion",
+            0,
+            new CallMemory(all.job().temporary(), false),
+            List.of(exchange)) {
+          @Override
+          boolean isCollective() {
+            return false; // other hosts' ranks have no part in it
+          }
+
+          @Override
+          void missing(BitSet ranks) {
+            ranksHere.forEach(ranks::set);
+            ranks.clear(group.rank());
+          }
+        };
+    all.lock();
+    try {
+      all.checkUsable("createRegion");
+      all.start(meeting);
+    } finally {
+      all.unlock();
+    }
+    meeting.await(Long.MAX_VALUE);
   }
 
   @Override
@@ -114,7 +161,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
                         ranksHere.indexOf(parent.rank()),
                         type,
                         count)));
-        throw java.util.Objects.requireNonNull(parent.failure());
+        throw Objects.requireNonNull(parent.failure());
       }
     }
   }

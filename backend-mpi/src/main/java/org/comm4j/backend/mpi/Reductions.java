@@ -440,7 +440,7 @@ final class Reductions {
     stages.add(
         foldOwnPart(
             c, own, parts, result, type.bytes(parts.displacement(rank)), op, number, memory));
-    Exchange spread = new Exchange(group, c.label(), number, type);
+    Exchange spread = new Exchange(group, c.label(), Tags.ofCall(number), type);
     long offset = type.bytes(parts.displacement(rank));
     for (int peer = 0; peer < size; peer++) {
       if (parts.count(rank) > 0) {
@@ -500,7 +500,7 @@ final class Reductions {
     long bytes = type.bytes(count);
     MemorySegment others = memory.take(bytes * (size - 1));
     MemorySegment work = memory.take(op.accumulator().bytes(count));
-    Exchange exchange = new Exchange(group, call.label(), number, type);
+    Exchange exchange = new Exchange(group, call.label(), Tags.ofCall(number), type);
     List<Contribution> contributions = new ArrayList<>(size);
     for (int peer = 0; peer < size; peer++) {
       if (parts.count(peer) > 0) {
@@ -551,7 +551,7 @@ final class Reductions {
     long offset = isRoot ? type.bytes(parts.displacement(rank)) : 0;
     List<Stage> stages = new ArrayList<>(2);
     stages.add(foldOwnPart(c, own, parts, part, offset, op, number, memory));
-    Exchange collect = new Exchange(group, c.label(), number, type);
+    Exchange collect = new Exchange(group, c.label(), Tags.ofCall(number), type);
     for (int peer = 0; peer < size; peer++) {
       if (isRoot && parts.count(peer) > 0) {
         collect.receive(peer, result, type.bytes(parts.displacement(peer)), parts.count(peer));
@@ -605,11 +605,11 @@ final class Reductions {
     MemorySegment after = memory.take(accumulator.bytes(count));
     boolean writes = inclusive || rank > 0;
     MemorySegment result = writes ? memory.output(out.segment(), type.bytes()) : MemorySegment.NULL;
-    Exchange receive = new Exchange(group, call.label(), number, accumulator);
+    Exchange receive = new Exchange(group, call.label(), Tags.ofCall(number), accumulator);
     if (rank > 0) {
       receive.receive(rank - 1, before, 0, count);
     }
-    Exchange pass = new Exchange(group, call.label(), number, accumulator);
+    Exchange pass = new Exchange(group, call.label(), Tags.ofCall(number), accumulator);
     if (rank < size - 1) {
       pass.send(rank + 1, after, 0, count);
     }

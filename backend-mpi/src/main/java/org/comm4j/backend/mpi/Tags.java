@@ -17,6 +17,11 @@ final class Tags {
 
   private Tags() {}
 
+  /// Of the messages of a collective.
+  static int ofCall(long number) {
+    return (int) number & CLOSED - 1;
+  }
+
   /// The library's tag for a message.
   static int of(int tag, DataType type) {
     return tag == Communicator.ANY_TAG

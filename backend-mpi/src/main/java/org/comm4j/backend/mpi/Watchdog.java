@@ -49,10 +49,6 @@ final class Watchdog {
       COUNT.setRelease(this, count + 1);
     }
 
-    boolean isInside() {
-      return (long) COUNT.getAcquire(this) % 2 != 0;
-    }
-
     void leave() {
       COUNT.setRelease(this, count + 1);
     }

@@ -6,11 +6,14 @@ import java.lang.foreign.ValueLayout;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Session;
@@ -30,10 +33,13 @@ final class World {
     MpiJob job = new MpiJob(session, config);
     boolean opened = false;
     try {
-      long world = Comms.duplicate(Functions.constants().commWorld);
+      long endNs = System.nanoTime() + config.joinTimeout().toNanos();
+      Runnable patience = () -> checkAllCome(session, endNs);
+      long world = Comms.duplicate(Functions.constants().commWorld, patience);
       checkTags(library, world);
       int[] members = IntStream.range(0, session.size()).toArray();
-      MpiGroup group = new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world));
+      MpiGroup group =
+          new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
       MpiCommunicator communicator = new MpiCommunicator(group);
       probeBits(job, communicator);
       opened = true;
@@ -41,8 +47,21 @@ final class World {
     } finally {
       if (!opened) {
         Library.jobEnded();
-        Library.hasLost();
+        Library.markLost();
       }
+    }
+  }
+
+  private static void checkAllCome(Session session, long endNs) {
+    List<Session.Failure> failures = session.news().failures();
+    if (!failures.isEmpty()) {
+      Session.Failure first = failures.getFirst();
+      throw new PeerFailedException(
+          List.of(first.rank()), List.of(first.rank()), first.evidence(), first.cause());
+    }
+    if (System.nanoTime() - endNs >= 0) {
+      throw new CollectiveTimeoutException(
+          List.of(), "not all ranks have opened their communicator; raise COMM_JOIN_TIMEOUT");
     }
   }
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Launchers are scripts that say what real ones say.
-@DisabledOnOs(OS.WINDOWS)
+@DisabledOnOs(value = OS.WINDOWS, disabledReason = "its launchers are shell scripts")
 class MpiLauncherTest {
   private static final String OPEN_MPI = "mpirun (Open MPI) 5.0.3";
   private static final String DEBIAN = "mpirun.openmpi (OpenRTE) 4.1.4";

@@ -8,7 +8,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
@@ -40,10 +44,46 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   private EngineCommunicator node() {
     EngineCommunicator group = node;
     if (group == null) {
-      group = parent.hostGroup("node/" + Long.toHexString(parent.scope()));
+      try {
+        group = parent.hostGroup("node/" + Long.toHexString(parent.scope()));
+      } catch (CollectiveTimeoutException late) {
+        List<Integer> missing =
+            IntStream.range(0, parent.size())
+                .filter(rank -> late.missing().contains(parent.worldRank(rank)))
+                .boxed()
+                .toList();
+        throw new CollectiveTimeoutException(
+            missing,
+            "rank %d waited %.1f s in createRegion() or splitLocal() of '%s' for rank(s) %s of its host, who have not come; raise COMM_TIMEOUT if they may take longer"
+                .formatted(
+                    parent.rank(),
+                    engine.config().timeout().toMillis() / 1e3,
+                    parent.name(),
+                    missing));
+      }
       node = group;
     }
     return group;
+  }
+
+  /// Runs a call among the ranks of this host. What fails there breaks the communicator as every
+  /// call of it does.
+  private <T> T inNode(Function<EngineCommunicator, T> call) {
+    try {
+      return call.apply(node());
+    } catch (ClosedException closed) {
+      throw closed;
+    } catch (CommException failure) {
+      parent.abort(failure);
+      throw Objects.requireNonNull(parent.failure()); // another may have been first
+    }
+  }
+
+  private void barrier() {
+    inNode(group -> {
+      group.barrierInternal(FENCE);
+      return group;
+    });
   }
 
   @Override
@@ -62,14 +102,14 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        group.barrierInternal(FENCE);
+        EngineSharedMemory.this.barrier();
       }
     };
   }
 
   @Override
   public SharedRegion createRegion(DataType type, long count) {
-    EngineCommunicator group = node();
+    EngineCommunicator group = inNode(Function.identity());
     long bytes = type.bytes(count);
     if (group.size() == 1) {
       return new HostRegion(type, count, true, null, null);
@@ -96,7 +136,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
     try {
       long start = part == null ? -1 : part.start();
-      long[][] all = group.gatherInternal(REGION, type.id(), count, start);
+      long[][] all = inNode(node -> node.gatherInternal(REGION, type.id(), count, start));
       check(group, all, type, count);
       if (all[0][2] < 0) {
         throw noRoom != null
@@ -159,7 +199,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void fence() {
-      node().barrierInternal(FENCE);
+      barrier();
     }
 
     @Override
