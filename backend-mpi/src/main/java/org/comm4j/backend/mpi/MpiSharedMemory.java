@@ -11,6 +11,8 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
@@ -64,7 +66,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       public void barrier() {
         parent.group().checkUsable("barrier");
         if (size() > 1) {
-          node().gather(CallSignature.Purpose.FENCE, 0);
+          gather(CallSignature.Purpose.FENCE, 0);
         }
       }
     };
@@ -131,6 +133,18 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     meeting.await(Long.MAX_VALUE);
   }
 
+  /// What fails among the host's ranks breaks the communicator as every call of it does.
+  private long[][] gather(CallSignature.Purpose purpose, long... mine) {
+    try {
+      return node().gather(purpose, mine);
+    } catch (ClosedException closed) {
+      throw closed;
+    } catch (CommException failure) {
+      parent.abort(failure);
+      throw Objects.requireNonNull(parent.failure()); // another may have been first
+    }
+  }
+
   @Override
   public SharedRegion createRegion(DataType type, long count) {
     long bytes = type.bytes(count);
@@ -138,7 +152,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     if (ranksHere.size() == 1) {
       return new HostRegion(type, count, true, null, null);
     }
-    long[][] all = node().gather(CallSignature.Purpose.REGION, type.id(), count, closed());
+    long[][] all = gather(CallSignature.Purpose.REGION, type.id(), count, closed());
     check(all, type, count);
     freeAll(
         IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b));
