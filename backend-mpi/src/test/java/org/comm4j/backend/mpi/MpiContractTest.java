@@ -29,7 +29,13 @@ class MpiContractTest {
 
   /// What is different in the run with so many ranks.
   private static final Map<Integer, Map<String, String>> MORE =
-      Map.of(2, Map.of("COMM_SYNC_SEND", "1"), 3, Map.of("COMM_REDUCTION", "ordered"));
+      Map.of(
+          2,
+          Map.of("COMM_SYNC_SEND", "1"),
+          3,
+          Map.of("COMM_REDUCTION", "ordered"),
+          4,
+          Map.of("COMM_MPI_LARGEST_COUNT", "7"));
 
   static final List<Run> RUNS =
       Stream.of(Abi.OPEN_MPI, Abi.MPICH)
