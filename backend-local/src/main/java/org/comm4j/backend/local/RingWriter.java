@@ -5,6 +5,7 @@ import static org.comm4j.backend.local.BlockLayout.LINE_BYTES;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.Transport;
 
 /// The writing end of a ring: one writer, one reader, messages in order.

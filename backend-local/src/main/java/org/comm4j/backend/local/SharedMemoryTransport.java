@@ -12,6 +12,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
@@ -56,7 +57,7 @@ final class SharedMemoryTransport implements Transport, PeerMemory {
   private final @Nullable RingWriter[] writers;
   private final long[] connected;
   private final Set<Extent> extents = new HashSet<>();
-  private final StreamingCopy copy = new StreamingCopy();
+  private final StreamingCopy copy = new StreamingCopy(StreamingLoop.ofThisMachine());
   private final Object lock = new Object();
   private final Object parkLock = new Object();
 

@@ -11,12 +11,14 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.tck.Allocations;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class StreamingCopyTest {
+  private final StreamingCopy streaming = new StreamingCopy(StreamingLoop.ofThisMachine());
 
   private interface Copy {
     void copy(
@@ -29,21 +31,22 @@ class StreamingCopyTest {
 
   static Stream<Integer> sizes() {
     return Stream.concat(
-        IntStream.of(64, 65, 127, 128, 4095, 4096, 4097, 65_535, 1 << 20).boxed(),
+        IntStream.of(64, 65, 127, 128, 4095, 4096, 4097, 65_535, 1 << 20, 3_000_001).boxed(),
         new Random(7).ints(20, 200, 100_000).boxed());
   }
 
   @ParameterizedTest
   @MethodSource("sizes")
   void stream_anyPlaceAndSize_copiesThoseBytesAlone(int bytes) {
-    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
-    copies(bytes, StreamingCopy::stream);
+    assumeTrue(
+        StreamingLoop.ofThisMachine() != null, "no x86-64, or no memory may be made executable");
+    copies(bytes, streaming::stream);
   }
 
   @ParameterizedTest
   @MethodSource("sizes")
   void copy_anyPlaceAndSize_copiesThoseBytesAlone(int bytes) {
-    copies(bytes, new StreamingCopy()::copy);
+    copies(bytes, streaming::copy);
   }
 
   private static void copies(int bytes, Copy copy) {
@@ -73,20 +76,22 @@ class StreamingCopyTest {
 
   @Test
   void stream_beyondTheEnd_isRefused() {
-    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
+    assumeTrue(
+        StreamingLoop.ofThisMachine() != null, "no x86-64, or no memory may be made executable");
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment small = arena.allocate(1000, 64);
       MemorySegment large = arena.allocate(2000, 64);
-      assertThatThrownBy(() -> StreamingCopy.stream(large, 0, small, 0, 1001))
+      assertThatThrownBy(() -> streaming.stream(large, 0, small, 0, 1001))
           .isInstanceOf(IndexOutOfBoundsException.class);
-      assertThatThrownBy(() -> StreamingCopy.stream(small, 1, large, 0, 1000))
+      assertThatThrownBy(() -> streaming.stream(small, 1, large, 0, 1000))
           .isInstanceOf(IndexOutOfBoundsException.class);
     }
   }
 
   @Test
   void stream_allocatesNothing() {
-    assumeTrue(StreamingCopy.isThere(), "no x86-64, or no memory may be made executable");
+    assumeTrue(
+        StreamingLoop.ofThisMachine() != null, "no x86-64, or no memory may be made executable");
     MemorySegment source = MemorySegment.ofArray(new float[4096]);
     MemorySegment target = Arena.ofAuto().allocate(32_768);
     double bytes =
@@ -94,8 +99,8 @@ class StreamingCopyTest {
             20_000,
             20,
             () -> {
-              StreamingCopy.stream(source, 0, target, 8, 16_000);
-              StreamingCopy.stream(target, 0, target, 16_384, 16_000);
+              streaming.stream(source, 0, target, 8, 16_000);
+              streaming.stream(target, 0, target, 16_384, 16_000);
             });
     assertThat(bytes).as("bytes a call").isLessThan(1);
   }

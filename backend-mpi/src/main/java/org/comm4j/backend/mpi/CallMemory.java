@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.comm4j.core.engine.TemporaryMemory;
+import org.comm4j.core.kernel.StreamingCopy;
 
 /// The memory of one call as the library sees it: the user's own where it is native, aligned and
 /// any thread may touch it, else a copy in temporary memory. Guarded by the call's group.
@@ -16,14 +17,17 @@ final class CallMemory {
   private static final Queue<Object> LOST = new ConcurrentLinkedQueue<>();
 
   private final TemporaryMemory temporary;
+  private final StreamingCopy staging;
   private final boolean blocking;
   private final List<MemorySegment> blocks = new ArrayList<>(2);
   private final List<MemorySegment> used = new ArrayList<>(2);
   private final List<Runnable> copies = new ArrayList<>(1);
 
+  /// @param staging copies what the call reads, which other processors will read
   /// @param blocking whether the library's functions return only when they are done
-  CallMemory(TemporaryMemory temporary, boolean blocking) {
+  CallMemory(TemporaryMemory temporary, StreamingCopy staging, boolean blocking) {
     this.temporary = temporary;
+    this.staging = staging;
     this.blocking = blocking;
   }
 
@@ -41,7 +45,9 @@ final class CallMemory {
       return segment;
     }
     MemorySegment copy = take(segment.byteSize());
-    copy(segment, 0, copy, 0, segment.byteSize());
+    if (segment.byteSize() > 0) {
+      staging.copy(segment, 0, copy, 0, segment.byteSize());
+    }
     return copy;
   }
 

@@ -77,7 +77,7 @@ final class DirectCalls {
     if (isDirect(data)) {
       return data.segment();
     }
-    MemorySegment.copy(data.segment(), 0, stagedInput, 0, data.bytes());
+    group.staging().copy(data.segment(), 0, stagedInput, 0, data.bytes());
     return stagedInput;
   }
 

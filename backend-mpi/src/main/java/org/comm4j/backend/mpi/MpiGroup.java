@@ -20,6 +20,7 @@ import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.AbortNotice;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
 /// What the calls of one communicator share: the library's communicators, who is in it, the calls
@@ -48,6 +49,7 @@ final class MpiGroup {
   private final long collectives;
   private final long messages;
   private final ReentrantLock lock = new ReentrantLock();
+  private final StreamingCopy staging = new StreamingCopy(StreamingLoop.ofThisMachine());
   private final ArrayDeque<MpiCall> toPost = new ArrayDeque<>();
   private final List<MpiCall> calls = new ArrayList<>();
   private final List<Requests> spare = new ArrayList<>();
@@ -78,6 +80,11 @@ final class MpiGroup {
     this.rank = rankOf(job.session().rank());
     this.worker = new Worker(name);
     job.add(this);
+  }
+
+  /// Of the communicator's caller.
+  StreamingCopy staging() {
+    return staging;
   }
 
   MpiJob job() {

@@ -79,7 +79,8 @@ class WallsTest {
           "org.comm4j.backend.mpi.LibraryFolders",
           "org.comm4j.backend.mpi.MpiLibraries",
           "org.comm4j.backend.mpi.MpiProvider",
-          "org.comm4j.backend.local.StreamingCopy",
+          "org.comm4j.backend.mpi.StreamingLoop",
+          "org.comm4j.core.kernel.StreamingCopy",
           // Asks for PATH.
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.

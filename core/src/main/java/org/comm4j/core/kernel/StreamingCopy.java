@@ -1,15 +1,8 @@
-package org.comm4j.backend.local;
+package org.comm4j.core.kernel;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.util.HexFormat;
 import java.util.Objects;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// Copies into memory that another processor reads, past the caches where that is faster.
@@ -28,11 +21,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// In memory order a copy is before everything that the thread does afterwards. One thread at a
 /// time.
-final class StreamingCopy {
+public final class StreamingCopy {
   private static final int LINE_BYTES = 64;
 
   /// Below, neither looking at the clock nor the call is worth it.
   private static final long LEAST_BYTES = 4096;
+
+  /// The virtual machine can't stop a thread in the loop; so many take 50 µs.
+  private static final long MOST_BYTES = 1 << 20;
 
   private static final long SLOW_BYTES_PER_NS = 5;
   private static final long STREAMING_NS = 100_000_000;
@@ -60,20 +56,46 @@ final class StreamingCopy {
       c3          ret
       """;
 
-  private static final @Nullable MethodHandle COPY = find();
+  private final @Nullable Loop loop;
 
   private boolean slow;
   private boolean streaming;
   private long slowNs;
 
+  /// The machine code as a function in the System V convention. Calling one takes native access,
+  /// which backends have.
+  @FunctionalInterface
+  public interface Loop {
+    /// Copies whole lines.
+    ///
+    /// @param target with its offset at the start of a line
+    /// @param source anywhere, in an array too
+    /// @param bytes a positive multiple of 64
+    /// @param targetOffset in bytes
+    /// @param sourceOffset in bytes
+    void copy(
+        MemorySegment target,
+        MemorySegment source,
+        long bytes,
+        long targetOffset,
+        long sourceOffset);
+  }
+
+  /// Has measured nothing yet.
+  ///
+  /// @param loop null where there is none: copies are ordinary then
+  public StreamingCopy(@Nullable Loop loop) {
+    this.loop = loop;
+  }
+
   /// Copies; the target is native.
-  void copy(
+  public void copy(
       MemorySegment source,
       long sourceOffset,
       MemorySegment target,
       long targetOffset,
       long bytes) {
-    if (COPY == null || bytes < LEAST_BYTES) {
+    if (loop == null || bytes < LEAST_BYTES) {
       MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
@@ -89,19 +111,14 @@ final class StreamingCopy {
     streaming = slow && wasSlow;
   }
 
-  /// Whether this machine has such a copy.
-  static boolean isThere() {
-    return COPY != null;
-  }
-
   /// Copies with non-temporal stores, but for less than a line at both ends.
-  static void stream(
+  public void stream(
       MemorySegment source,
       long sourceOffset,
       MemorySegment target,
       long targetOffset,
       long bytes) {
-    if (bytes < 2 * LINE_BYTES) {
+    if (loop == null || bytes < 2 * LINE_BYTES) {
       MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
@@ -112,29 +129,18 @@ final class StreamingCopy {
     Objects.checkFromIndexSize(targetOffset, bytes, target.byteSize());
     MemorySegment.copy(source, sourceOffset, target, targetOffset, head);
     MemorySegment.copy(source, sourceOffset + done, target, targetOffset + done, bytes - done);
-    try {
-      Objects.requireNonNull(COPY)
-          .invokeExact(target, source, lines, targetOffset + head, sourceOffset + head);
-    } catch (Throwable e) {
-      throw NativeCalls.failed(e);
+    for (long at = head; at < done; at += MOST_BYTES) {
+      loop.copy(
+          target, source, Math.min(MOST_BYTES, done - at), targetOffset + at, sourceOffset + at);
     }
   }
 
-  private static @Nullable MethodHandle find() {
+  /// {@return the machine code, to be put into executable memory; null where the processor is
+  /// another}
+  public static byte @Nullable [] code() {
     if (!"amd64".equals(System.getProperty("os.arch"))) {
       return null;
     }
-    Optional<MemorySegment> code = NativeCalls.find().flatMap(calls -> calls.executable(code()));
-    return code.map(start ->
-            Linker.nativeLinker()
-                .downcallHandle(
-                    start,
-                    FunctionDescriptor.ofVoid(ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG),
-                    Linker.Option.critical(true)))
-        .orElse(null);
-  }
-
-  private static byte[] code() {
     var hex = new StringBuilder();
     CODE.lines()
         .forEach(
