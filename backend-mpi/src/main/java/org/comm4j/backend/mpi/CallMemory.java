@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import org.comm4j.core.engine.TemporaryMemory;
 import org.comm4j.core.kernel.StreamingCopy;
 
 /// The memory of one call as the library sees it: the user's own where it is native, aligned and
@@ -16,17 +15,18 @@ final class CallMemory {
   /// Of calls that have failed while the library may still write to it: it is kept for ever.
   private static final Queue<Object> LOST = new ConcurrentLinkedQueue<>();
 
-  private final TemporaryMemory temporary;
+  private final StagingMemory memory;
   private final StreamingCopy staging;
   private final boolean blocking;
   private final List<MemorySegment> blocks = new ArrayList<>(2);
+  private final List<MemorySegment> inputs = new ArrayList<>(1); // blocks that are only read
   private final List<MemorySegment> used = new ArrayList<>(2);
   private final List<Runnable> copies = new ArrayList<>(1);
 
   /// @param staging copies what the call reads, which other processors will read
   /// @param blocking whether the library's functions return only when they are done
-  CallMemory(TemporaryMemory temporary, StreamingCopy staging, boolean blocking) {
-    this.temporary = temporary;
+  CallMemory(StagingMemory memory, StreamingCopy staging, boolean blocking) {
+    this.memory = memory;
     this.staging = staging;
     this.blocking = blocking;
   }
@@ -44,10 +44,12 @@ final class CallMemory {
     if (isDirect(segment, elementBytes)) {
       return segment;
     }
-    MemorySegment copy = take(segment.byteSize());
-    if (segment.byteSize() > 0) {
-      staging.copy(segment, 0, copy, 0, segment.byteSize());
+    if (segment.byteSize() == 0) {
+      return MemorySegment.NULL;
     }
+    MemorySegment copy = memory.takeForReading(segment.byteSize());
+    inputs.add(copy);
+    staging.copy(segment, 0, copy, 0, segment.byteSize());
     return copy;
   }
 
@@ -72,10 +74,7 @@ final class CallMemory {
     if (bytes == 0) {
       return MemorySegment.NULL;
     }
-    MemorySegment block;
-    synchronized (temporary) { // communicators have it in common
-      block = temporary.take(bytes);
-    }
+    MemorySegment block = memory.take(bytes);
     blocks.add(block);
     return block;
   }
@@ -113,12 +112,8 @@ final class CallMemory {
 
   /// Gives the temporary memory back.
   void release() {
-    if (!blocks.isEmpty()) {
-      synchronized (temporary) {
-        blocks.forEach(temporary::giveBack);
-      }
-    }
-    blocks.clear();
+    memory.giveBackWritten(blocks);
+    memory.giveBackRead(inputs);
     used.clear();
     copies.clear();
   }
@@ -148,8 +143,10 @@ final class CallMemory {
   void lose(Requests requests) {
     keep(requests);
     LOST.addAll(blocks);
+    LOST.addAll(inputs);
     LOST.addAll(used);
     blocks.clear();
+    inputs.clear();
     used.clear();
     copies.clear();
   }

@@ -2,6 +2,8 @@ package org.comm4j.backend.mpi;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -16,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Used by the communicator's caller alone, of whom the API admits one at a time.
 final class DirectCalls {
-  /// What is copied here from and to arrays; more goes through temporary memory.
+  /// What is copied from and to arrays in memory of this object's own; more takes temporary memory.
   private static final int STAGED_BYTES = 64 << 10;
 
   private final MpiGroup group;
@@ -26,6 +28,8 @@ final class DirectCalls {
   private final MemorySegment status;
   private final MemorySegment stagedInput;
   private final MemorySegment stagedOutput;
+  private final List<MemorySegment> read = new ArrayList<>(1); // taken for the call that runs
+  private final List<MemorySegment> written = new ArrayList<>(1);
   private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
   private @Nullable DataType type;
   private boolean isByLibrary;
@@ -48,6 +52,14 @@ final class DirectCalls {
   ///
   /// @return false if it has to go the long way
   boolean run(Collective call) {
+    try {
+      return runNow(call);
+    } finally {
+      giveBack();
+    }
+  }
+
+  private boolean runNow(Collective call) {
     return switch (call) {
       case Collective.AllReduce c -> allReduce(c);
       case Collective.Broadcast c -> broadcast(c);
@@ -62,9 +74,7 @@ final class DirectCalls {
   }
 
   private boolean canUse(CommData data) {
-    return data instanceof HostData host
-        && host.count() <= largest
-        && (isDirect(host) || host.bytes() <= STAGED_BYTES);
+    return data instanceof HostData host && host.count() <= largest;
   }
 
   private static boolean isDirect(HostData data) {
@@ -77,18 +87,38 @@ final class DirectCalls {
     if (isDirect(data)) {
       return data.segment();
     }
-    group.staging().copy(data.segment(), 0, stagedInput, 0, data.bytes());
-    return stagedInput;
+    MemorySegment staged = stagedInput;
+    if (data.bytes() > STAGED_BYTES) {
+      staged = group.job().memory().takeForReading(data.bytes());
+      read.add(staged);
+    }
+    group.staging().copy(data.segment(), 0, staged, 0, data.bytes());
+    return staged;
   }
 
   private MemorySegment output(HostData data) {
-    return isDirect(data) ? data.segment() : stagedOutput;
+    if (isDirect(data)) {
+      return data.segment();
+    }
+    if (data.bytes() <= STAGED_BYTES) {
+      return stagedOutput;
+    }
+    MemorySegment block = group.job().memory().take(data.bytes());
+    written.add(block);
+    return block;
+  }
+
+  private void giveBack() {
+    if (!read.isEmpty() || !written.isEmpty()) {
+      group.job().memory().giveBackRead(read);
+      group.job().memory().giveBackWritten(written);
+    }
   }
 
   /// Puts what the library has written to where it belongs.
-  private void finish(HostData data) {
+  private static void finish(MemorySegment written, HostData data, long bytes) {
     if (!isDirect(data)) {
-      MemorySegment.copy(stagedOutput, 0, data.segment(), 0, data.bytes());
+      MemorySegment.copy(written, 0, data.segment(), 0, bytes);
     }
   }
 
@@ -114,7 +144,7 @@ final class DirectCalls {
     if (operator != null) {
       operator.finish(output, count, group.size());
     }
-    finish(out);
+    finish(output, out, out.bytes());
     return true;
   }
 
@@ -152,7 +182,7 @@ final class DirectCalls {
             group.collectives());
     Errors.check(code, "MPI_Bcast");
     if (!isRoot) {
-      finish(data);
+      finish(buffer, data, data.bytes());
     }
     return true;
   }
@@ -172,7 +202,7 @@ final class DirectCalls {
         MpiCollectives.allGather(
             isPart ? inPlace : input(in), count, unit, output, count, unit, group.collectives());
     Errors.check(code, "MPI_Allgather");
-    finish(out);
+    finish(output, out, out.bytes());
     return true;
   }
 
@@ -183,7 +213,15 @@ final class DirectCalls {
     if (!canUse(call.data())) {
       return false;
     }
-    HostData data = (HostData) call.data();
+    try {
+      sendNow(call, (HostData) call.data());
+      return true;
+    } finally {
+      giveBack();
+    }
+  }
+
+  private void sendNow(PointToPoint.Send call, HostData data) {
     MemorySegment buffer = input(data);
     int count = (int) data.count();
     long unit = Amount.unit(data.type().bytes());
@@ -193,20 +231,28 @@ final class DirectCalls {
             ? Mpi.ssend(buffer, count, unit, call.destination(), tag, group.messages())
             : Mpi.send(buffer, count, unit, call.destination(), tag, group.messages());
     Errors.check(code, "MPI_Send");
-    return true;
   }
 
-  /// Runs a receive into memory that the library can use as it is.
+  /// Runs a receive.
   ///
   /// @return null if it has to go the long way
   @Nullable Received receive(PointToPoint.Receive call) {
-    if (!(call.data() instanceof HostData data) || !isDirect(data) || data.count() > largest) {
+    if (!canUse(call.data())) {
       return null;
     }
+    try {
+      return receiveNow(call, (HostData) call.data());
+    } finally {
+      giveBack();
+    }
+  }
+
+  private Received receiveNow(PointToPoint.Receive call, HostData data) {
     DataType dataType = data.type();
+    MemorySegment buffer = output(data);
     int code =
         Mpi.recv(
-            data.segment(),
+            buffer,
             (int) data.count(),
             Amount.unit(dataType.bytes()),
             Tags.source(call.source()),
@@ -220,6 +266,9 @@ final class DirectCalls {
       throw expected.truncated(group, call.label(), source, tag);
     }
     Errors.check(code, "MPI_Recv");
-    return expected.received(group, call.label(), source, tag, Statuses.bytes(status));
+    long bytes = Statuses.bytes(status);
+    Received received = expected.received(group, call.label(), source, tag, bytes);
+    finish(buffer, data, bytes);
+    return received;
   }
 }

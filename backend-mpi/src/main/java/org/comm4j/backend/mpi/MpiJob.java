@@ -13,7 +13,6 @@ import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
-import org.comm4j.core.engine.TemporaryMemory;
 import org.jspecify.annotations.Nullable;
 
 /// One launch's use of the library: from the opening of the first communicator to the close of the
@@ -27,7 +26,7 @@ final class MpiJob {
   private final boolean oversubscribed;
   private final long timeoutNs;
   private final int largestCount;
-  private final TemporaryMemory temporary = new TemporaryMemory();
+  private final StagingMemory memory = new StagingMemory();
   private final List<MpiGroup> groups = new CopyOnWriteArrayList<>();
   private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
   private final ConcurrentLinkedQueue<MpiBuffer> overdue = new ConcurrentLinkedQueue<>();
@@ -90,8 +89,8 @@ final class MpiJob {
     return largestCount;
   }
 
-  TemporaryMemory temporary() {
-    return temporary;
+  StagingMemory memory() {
+    return memory;
   }
 
   Watchdog watchdog() {

@@ -110,7 +110,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
             all,
             "createRegion",
             0,
-            new CallMemory(all.job().temporary(), all.staging(), false),
+            new CallMemory(all.job().memory(), all.staging(), false),
             List.of(exchange)) {
           @Override
           boolean isCollective() {

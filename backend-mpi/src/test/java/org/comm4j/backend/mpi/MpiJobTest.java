@@ -79,6 +79,37 @@ class MpiJobTest {
   @EnumSource(
       value = Abi.class,
       names = {"OPEN_MPI", "MPICH"})
+  void open_initialisedByTheProgram_leavesTheEndToIt(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "guest")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("rank 1 of 2 on mpi, sum 2"::equals))
+          .as(job.output())
+          .hasSize(2);
+      assertThat(job.output()).contains("finalised by its own program");
+      assertThat(failure(job)).contains("was finalised in this process already");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_initialisedWithoutThreads_isRefused(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "guest-single")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(failure(job))
+          .contains("MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE", "MPI_Init_thread");
+      assertThat(job.output()).contains("finalised by its own program");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
   void rank_killed_jobEndsAndNothingIsLeft(Abi abi) throws Exception {
     int size = 3;
     var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), size);

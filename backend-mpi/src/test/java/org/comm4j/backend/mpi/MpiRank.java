@@ -2,6 +2,9 @@ package org.comm4j.backend.mpi;
 
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,11 +20,11 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> | open | loop <folder>
+///     MpiRank contract <file> <seed> | open | loop <folder> | guest | guest-single
 ///
 /// `contract` checks the rules of the contract; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `loop` writes its pid to the folder and communicates until it is
-/// ended.
+/// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 final class MpiRank {
   private static final int WARM_UP = 100;
 
@@ -29,6 +32,14 @@ final class MpiRank {
 
   public static void main(String[] args) throws IOException {
     CommConfig config = CommConfig.fromEnvironment(System.getenv());
+    if (args[0].startsWith("guest")) {
+      guest(config, args[0].equals("guest"));
+    } else {
+      run(config, args);
+    }
+  }
+
+  private static void run(CommConfig config, String... args) throws IOException {
     try (Communicator communicator = Communicators.open(config)) {
       switch (args[0]) {
         case "contract" ->
@@ -61,6 +72,34 @@ final class MpiRank {
     System.out.println(
         "rank %d of %d on %s, sum %d"
             .formatted(communicator.rank(), communicator.size(), communicator.backend(), sum));
+  }
+
+  /// A program that uses MPI beside comm4j.
+  private static void guest(CommConfig config, boolean withThreads) throws IOException {
+    Signals.keepUcxAway();
+    Functions.load(MpiLibraries.here().choose(config).orElseThrow());
+    Constants constants = Functions.constants();
+    try (Arena arena = Arena.ofConfined();
+        Signals _ = Signals.save()) {
+      MemorySegment provided = arena.allocate(ValueLayout.JAVA_INT);
+      int level = withThreads ? constants.threadMultiple : constants.threadSerialized;
+      Errors.check(
+          Mpi.initThread(MemorySegment.NULL, MemorySegment.NULL, level, provided),
+          "MPI_Init_thread");
+    }
+    try {
+      run(config, "open");
+      run(config, "open"); // it is still there
+    } catch (CommException _) {
+      // it was printed
+    }
+    Errors.check(Mpi.finish(), "MPI_Finalize");
+    System.out.println("finalised by its own program");
+    try {
+      run(config, "open");
+    } catch (CommException _) {
+      // it was printed
+    }
   }
 
   private static void loop(Communicator communicator, Path folder) throws IOException {
