@@ -12,7 +12,10 @@ import java.util.stream.Stream;
 /// The command of a rank that is a process.
 final class RankCommand {
   private static final List<String> JVM_FLAGS =
-      List.of("--enable-native-access=ALL-UNNAMED", "--add-modules=jdk.incubator.vector");
+      List.of(
+          "--enable-native-access=ALL-UNNAMED",
+          "--add-modules=jdk.incubator.vector",
+          "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED"); // Agrona's
 
   private RankCommand() {}
 

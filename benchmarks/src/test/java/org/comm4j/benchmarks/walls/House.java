@@ -28,6 +28,7 @@ final class House {
   static final List<String> NAMES =
       List.of(
           "org.comm4j.api",
+          "org.comm4j.backend.aeron",
           "org.comm4j.backend.local",
           "org.comm4j.backend.mpi",
           "org.comm4j.cli",

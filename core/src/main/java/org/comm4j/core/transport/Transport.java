@@ -24,7 +24,8 @@ public interface Transport extends AutoCloseable {
   /// @param header [#HEADER_BYTES] bytes that are delivered unchanged; the transport gives them no
   ///   meaning
   /// @param payload any segment, heap or native; at most `maxPayloadBytes(peer)` bytes
-  /// @return false when there is no room: poll, then offer again
+  /// @return false when there is no room, or the way to this peer is not open yet: poll, then offer
+  ///   again
   /// @throws org.comm4j.api.TransportFailedException when the transport is broken
   boolean offer(int peer, MemorySegment header, MemorySegment payload);
 

@@ -1,0 +1,125 @@
+package org.comm4j.backend.aeron;
+
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.Versions;
+
+/// `aeron`: ranks that are processes, over Aeron UDP.
+public final class AeronProvider implements BackendProvider {
+  private static final String NAME = "aeron";
+
+  private static final Set<Capability> CAPABILITIES =
+      Collections.unmodifiableSet(
+          EnumSet.of(
+              Capability.SPLIT,
+              Capability.SHRINK,
+              Capability.POINT_TO_POINT,
+              Capability.USER_DEFINED_OPERATORS,
+              Capability.ORDERED_REDUCTION,
+              Capability.HOST_MEMORY,
+              Capability.MISMATCH_DETECTION,
+              Capability.FAILURE_DETECTION));
+
+  /// Does nothing.
+  public AeronProvider() {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public String version() {
+    return Versions.ofJar(AeronProvider.class, "comm4j-backend-aeron");
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.PROCESSES;
+  }
+
+  @Override
+  public int priority() {
+    return 40;
+  }
+
+  @Override
+  public String reaches() {
+    return "processes, over UDP";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Set<String> options() {
+    return Options.NAMES;
+  }
+
+  @Override
+  public void checkOptions(CommConfig config) {
+    var _ = Options.of(config);
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    try {
+      var _ = Options.of(config);
+    } catch (IllegalArgumentException e) {
+      return Availability.unavailable(
+          String.valueOf(e.getMessage()), "correct that environment variable");
+    }
+    return AgronaAccess.isGiven()
+        ? Availability.ready()
+        : Availability.unavailable(
+            "Agrona, which Aeron is built on, needs a part of the JDK that is closed to it",
+            "start java with " + AgronaAccess.flag() + " (comm-cli does)");
+  }
+
+  @Override
+  public Map<String, String> details(CommConfig config) {
+    Map<String, String> details = new LinkedHashMap<>();
+    details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
+    details.put("driver", "in each rank's process, in " + DriverFolder.root());
+    return details;
+  }
+
+  @Override
+  public Availability connects(Session session) {
+    String here = session.member(session.rank()).host().id();
+    for (int rank = 0; rank < session.size(); rank++) {
+      if (!session.member(rank).host().id().equals(here)) {
+        return Availability.unavailable(
+            "rank %d runs on %s and this one on %s; the loopback interface, which is all it uses yet, does not reach there"
+                .formatted(
+                    rank, session.member(rank).host(), session.member(session.rank()).host()),
+            "start all ranks on one host");
+      }
+    }
+    return Availability.ready();
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    AeronTransport transport = new Rendezvous(session, config).open();
+    try {
+      return EngineCommunicator.open(NAME, session, transport, null, config);
+    } catch (RuntimeException e) {
+      transport.close();
+      throw e;
+    }
+  }
+}

@@ -1,0 +1,233 @@
+package org.comm4j.backend.aeron;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// Payloads over Aeron: one message each, in one datagram at most.
+///
+/// The driver works when the engine offers, polls or parks. While it does none of them, for example
+/// because the rank computes, a daemon thread keeps the driver going: it answers peers, repeats
+/// what was lost, and sends what was offered last.
+final class AeronTransport implements Transport {
+  /// What Aeron puts before a message.
+  private static final int FRAME_BYTES = 32;
+
+  private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long FIRST_NAP_NS = 1_000;
+  private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  /// How long a close waits for peers to take what was sent; they may be busy.
+  private static final long LINGER_NS = TimeUnit.SECONDS.toNanos(2);
+
+  /// How long after everything was sent a peer may ask for it again.
+  private static final long REPEAT_NS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  private static final int BURST = 1000;
+
+  private final int rank;
+  private final int size;
+  private final int maxPayloadBytes;
+  private final Driver driver;
+  private final List<Peer> peers; // in the order of their ranks, without this one
+  private final Thread keeper;
+  private final ReentrantLock lock = new ReentrantLock();
+  private int turn;
+  private volatile long workedNs = System.nanoTime();
+  private volatile @Nullable Thread parked;
+  private volatile boolean woken;
+  private volatile boolean closed;
+
+  /// @param addresses of all ranks
+  AeronTransport(int rank, List<Address> addresses, Driver driver) {
+    this.rank = rank;
+    this.size = addresses.size();
+    this.driver = driver;
+    Address own = addresses.get(rank);
+    this.maxPayloadBytes = own.dimensions().mtu() - FRAME_BYTES - HEADER_BYTES;
+    this.peers = new ArrayList<>(size - 1);
+    for (int each = 0; each < size; each++) {
+      if (each != rank) {
+        peers.add(new Peer(driver.aeron(), rank, own, each, addresses.get(each)));
+      }
+    }
+    this.keeper = Thread.ofPlatform().daemon().name("comm4j-aeron-" + rank).unstarted(this::keep);
+    keeper.start();
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return size;
+  }
+
+  @Override
+  public int maxPayloadBytes(int peer) {
+    return maxPayloadBytes;
+  }
+
+  @Override
+  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    lock.lock();
+    try {
+      driver.check();
+      Peer to = peers.get(peer < rank ? peer : peer - 1);
+      boolean taken = to.offer(header, payload);
+      work();
+      return taken;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  @Override
+  public int poll(PayloadHandler handler, int limit) {
+    lock.lock();
+    try {
+      driver.check();
+      work();
+      int delivered = 0;
+      int first = turn;
+      for (int i = 0; i < peers.size() && delivered < limit; i++) {
+        turn = (first + i) % peers.size();
+        delivered += peers.get(turn).poll(handler, limit - delivered);
+      }
+      turn = peers.isEmpty() ? 0 : (turn + 1) % peers.size(); // no peer can use up every limit
+      return delivered;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private int work() {
+    int done = driver.work();
+    workedNs = System.nanoTime();
+    return done;
+  }
+
+  @Override
+  public void park(long nanos) {
+    long startNs = System.nanoTime();
+    parked = Thread.currentThread();
+    long nap = FIRST_NAP_NS;
+    try {
+      while (!woken && !hasNews()) {
+        long leftNs = nanos - (System.nanoTime() - startNs);
+        if (leftNs <= 0 || Thread.currentThread().isInterrupted()) {
+          break;
+        }
+        LockSupport.parkNanos(this, Math.min(leftNs, nap));
+        nap = Math.min(nap * 2, LONGEST_NAP_NS);
+      }
+    } finally {
+      parked = null;
+      woken = false;
+    }
+  }
+
+  /// Lets the driver work, and looks whether that was of use.
+  private boolean hasNews() {
+    lock.lock();
+    try {
+      driver.check();
+      return work() > 0 || any(Peer::hasNews);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private boolean any(Predicate<Peer> what) {
+    for (Peer peer : peers) {
+      if (what.test(peer)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Override
+  public void wakeUp() {
+    woken = true;
+    Thread sleeper = parked;
+    if (sleeper != null) {
+      LockSupport.unpark(sleeper);
+    }
+  }
+
+  /// Of the daemon thread.
+  private void keep() {
+    while (!closed) {
+      LockSupport.parkNanos(this, KEEP_NS);
+      if (System.nanoTime() - workedNs > KEEP_NS && lock.tryLock()) {
+        try {
+          for (int i = 0; i < BURST && !closed && work() > 0 && !lock.hasQueuedThreads(); i++) {
+            Thread.onSpinWait();
+          }
+        } finally {
+          lock.unlock();
+        }
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    LockSupport.unpark(keeper);
+    boolean interrupted = joinKeeper();
+    lock.lock();
+    try {
+      drain();
+      driver.close();
+    } finally {
+      lock.unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private boolean joinKeeper() {
+    boolean interrupted = false;
+    while (keeper.isAlive()) {
+      try {
+        keeper.join();
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    return interrupted;
+  }
+
+  /// Sees to it that what was offered arrives: the driver ends with this process.
+  private void drain() {
+    peers.forEach(Peer::sayGoodbye);
+    long startNs = System.nanoTime();
+    long sentNs = startNs;
+    while (System.nanoTime() - startNs < LINGER_NS && any(peer -> !peer.isTaken())) {
+      if (any(peer -> !peer.isSent())) {
+        sentNs = System.nanoTime();
+      } else if (System.nanoTime() - sentNs > REPEAT_NS) {
+        return;
+      }
+      peers.forEach(Peer::discard);
+      if (driver.work() == 0) {
+        LockSupport.parkNanos(FIRST_NAP_NS);
+      }
+    }
+  }
+}

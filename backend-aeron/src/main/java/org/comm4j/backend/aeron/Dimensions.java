@@ -1,0 +1,65 @@
+package org.comm4j.backend.aeron;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/// How large things are, the same on all ranks.
+///
+/// A pair of ranks that talks has a log of three terms on each side, for each direction. So a rank
+/// that talks to all others has `6 × (ranks - 1)` terms; they are as long as 24 MiB allow, between
+/// 64 KiB, which Aeron needs, and 4 MiB, more than which gains nothing. With the driver's own files
+/// (some 3 MiB that are touched) 64 ranks take 28 MiB each if all talk to all.
+///
+/// @param mtu bytes of a datagram
+/// @param termBytes bytes of a term
+/// @param windowBytes what a sender may send before the receiver has taken it
+record Dimensions(int mtu, int termBytes, int windowBytes) {
+  /// Where they do not matter.
+  static final Dimensions NONE = new Dimensions(0, 0, 0);
+
+  private static final int LARGEST_MTU = 65_504;
+  private static final int LARGEST_TERM = 4 << 20;
+  private static final int SMALLEST_TERM = 64 << 10;
+  private static final int LOGS_BYTES = 24 << 20;
+  private static final int TERMS_PER_PEER = 6;
+
+  /// A message may be an eighth of a term, and a datagram no longer than a message.
+  private static final int DATAGRAMS_PER_TERM = 8;
+
+  /// With fewer on their way the receiver would answer too late.
+  private static final int DATAGRAMS_PER_WINDOW = 3;
+
+  private static final int MTU_STEP = 32;
+  private static final Path LARGEST_SOCKET_BUFFER = Path.of("/proc/sys/net/core/rmem_max");
+  private static final int USUAL_SOCKET_BUFFER = 212_992;
+
+  static Dimensions of(Options options, int ranks) {
+    int term =
+        options.termBytes() != 0
+            ? options.termBytes()
+            : Math.clamp(
+                Integer.highestOneBit(LOGS_BYTES / (TERMS_PER_PEER * Math.max(1, ranks - 1))),
+                SMALLEST_TERM,
+                LARGEST_TERM);
+    int window = Math.min(term / 2, socketBufferBytes());
+    int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
+    int most = Math.min(LARGEST_MTU, datagram) / MTU_STEP * MTU_STEP;
+    if (options.mtu() > most) {
+      throw new IllegalArgumentException(
+          "COMM_AERON_MTU: %d bytes, but with terms of %d bytes and socket buffers of at most %d only %d; make COMM_AERON_TERM or net.core.rmem_max larger"
+              .formatted(options.mtu(), term, socketBufferBytes(), most));
+    }
+    int mtu = options.mtu() != 0 ? options.mtu() : most;
+    return new Dimensions(mtu, term, window);
+  }
+
+  /// The most that the system gives a socket.
+  static int socketBufferBytes() {
+    try (var reader = Files.newBufferedReader(LARGEST_SOCKET_BUFFER)) { // it must be read at once
+      return (int) Math.min(Integer.MAX_VALUE, Long.parseLong(reader.readLine().strip()));
+    } catch (IOException | NumberFormatException e) {
+      return USUAL_SOCKET_BUFFER;
+    }
+  }
+}

@@ -1,0 +1,144 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.Aeron;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.ConductorServiceTimeoutException;
+import io.aeron.exceptions.DriverTimeoutException;
+import java.util.concurrent.TimeUnit;
+import org.agrona.CloseHelper;
+import org.agrona.concurrent.AgentInvoker;
+import org.agrona.concurrent.AgentTerminationException;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+
+/// The media driver of this rank and its client, without threads of their own: whoever holds the
+/// transport's lock moves them along with [#work].
+final class Driver implements AutoCloseable {
+  private static final int COUNTERS_BYTES = 1 << 20;
+  private static final int ERRORS_BYTES = 4 << 20;
+  private static final int LOSS_BYTES = 1 << 20;
+  private static final int TRAILER_BYTES = 768; // of Agrona's ring and broadcast buffers
+  private static final int COMMANDS_BYTES = (1 << 20) + TRAILER_BYTES;
+  private static final int EVENTS_BYTES = (1 << 20) + 128;
+  private static final int MOST_STREAMS = 1 << 20;
+
+  /// The session knows who lives; what is silent for Aeron may only be busy.
+  private static final long PATIENCE_NS = TimeUnit.DAYS.toNanos(1);
+
+  private static final long TIMER_NS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long STATUS_NS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  private final DriverFolder folder;
+  private final MediaDriver driver;
+  private final Aeron aeron;
+  private final AgentInvoker driverWork;
+  private final AgentInvoker clientWork;
+  private volatile @Nullable Throwable fatal;
+
+  private Driver(DriverFolder folder, Dimensions dimensions) {
+    this.folder = folder;
+    String path = folder.driver().toString();
+    driver =
+        MediaDriver.launch(
+            new MediaDriver.Context()
+                .aeronDirectoryName(path)
+                .threadingMode(ThreadingMode.INVOKER)
+                .dirDeleteOnStart(true)
+                .dirDeleteOnShutdown(true)
+                .warnIfDirectoryExists(false)
+                .termBufferSparseFile(false) // a full /dev/shm is an error then, not a SIGBUS
+                .counterValuesBufferLength(COUNTERS_BYTES)
+                .errorBufferLength(ERRORS_BYTES)
+                .lossReportBufferLength(LOSS_BYTES)
+                .conductorBufferLength(COMMANDS_BYTES)
+                .toClientsBufferLength(EVENTS_BYTES)
+                .mtuLength(dimensions.mtu())
+                .publicationTermBufferLength(dimensions.termBytes())
+                .initialWindowLength(dimensions.windowBytes())
+                .socketRcvbufLength(dimensions.windowBytes())
+                .socketSndbufLength(dimensions.windowBytes())
+                .streamSessionLimit(MOST_STREAMS)
+                .timerIntervalNs(TIMER_NS)
+                .statusMessageTimeoutNs(STATUS_NS)
+                .imageLivenessTimeoutNs(PATIENCE_NS)
+                .publicationConnectionTimeoutNs(PATIENCE_NS)
+                .clientLivenessTimeoutNs(PATIENCE_NS)
+                .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
+                .publicationLingerTimeoutNs(0)
+                .errorHandler(this::onError));
+    try {
+      driverWork = driver.sharedAgentInvoker();
+      aeron =
+          Aeron.connect(
+              new Aeron.Context()
+                  .aeronDirectoryName(path)
+                  .useConductorAgentInvoker(true)
+                  .driverAgentInvoker(driverWork)
+                  .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(PATIENCE_NS))
+                  .resourceLingerDurationNs(0)
+                  .errorHandler(this::onError)
+                  .subscriberErrorHandler(this::onError));
+      clientWork = aeron.conductorAgentInvoker();
+    } catch (RuntimeException e) {
+      driver.close();
+      throw e;
+    }
+  }
+
+  static Driver start(Dimensions dimensions) {
+    DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    try {
+      return new Driver(folder, dimensions);
+    } catch (RuntimeException e) {
+      folder.close();
+      throw new TransportFailedException("the media driver does not start: " + e.getMessage(), e);
+    }
+  }
+
+  Aeron aeron() {
+    return aeron;
+  }
+
+  /// Does what there is to do: sends, receives, answers.
+  ///
+  /// @return how much it was
+  int work() {
+    return driverWork.invoke() + clientWork.invoke();
+  }
+
+  /// @throws TransportFailedException if there is no driver any more
+  void check() {
+    Throwable cause = fatal;
+    if (cause != null || aeron.isClosed() || driverWork.isClosed()) {
+      throw new TransportFailedException(
+          "the media driver of this rank has ended"
+              + (cause == null ? "" : ": " + cause.getMessage()),
+          cause);
+    }
+  }
+
+  /// Called by Aeron; by default it would end the JVM.
+  private void onError(Throwable error) {
+    boolean isFatal =
+        error instanceof DriverTimeoutException
+            || error instanceof ConductorServiceTimeoutException
+            || error instanceof AgentTerminationException
+            || (error instanceof AeronException known
+                && known.category() == AeronException.Category.FATAL)
+            || error instanceof VirtualMachineError;
+    if (isFatal && fatal == null) {
+      fatal = error;
+    } // others concern one datagram: a peer's port that is closed already, for example
+  }
+
+  @Override
+  public void close() {
+    try {
+      CloseHelper.closeAll(aeron, driver);
+    } finally {
+      folder.close();
+    }
+  }
+}

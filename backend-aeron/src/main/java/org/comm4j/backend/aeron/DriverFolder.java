@@ -1,0 +1,148 @@
+package org.comm4j.backend.aeron;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileVisitResult;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+
+/// A folder of a media driver's own, which nobody else may enter, with a lock in it that says that
+/// its process lives. What processes have left that were killed, the next one removes.
+final class DriverFolder implements AutoCloseable {
+  private static final String PREFIX = "comm4j-aeron-";
+  private static final String LOCK = "lock";
+  private static final Duration STARTING = Duration.ofMinutes(1);
+
+  /// Of this process: its locks would be lost if it looked at them.
+  private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
+
+  private final Path path;
+  private final FileChannel channel;
+  private final FileLock lock;
+
+  private DriverFolder(Path path, FileChannel channel, FileLock lock) {
+    this.path = path;
+    this.channel = channel;
+    this.lock = lock;
+  }
+
+  /// Where such folders are: in memory, where there is such a place.
+  static Path root() {
+    Path shared = Path.of("/dev/shm");
+    return Files.isDirectory(shared) && Files.isWritable(shared)
+        ? shared
+        : Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
+  static DriverFolder create(Path root) {
+    sweep(root);
+    try {
+      Path path =
+          Files.createTempDirectory(
+              root,
+              PREFIX,
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+      OWN.add(path);
+      FileChannel channel =
+          FileChannel.open(
+              path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+      return new DriverFolder(path, channel, channel.lock());
+    } catch (IOException e) {
+      throw new TransportFailedException(
+          "no folder for the media driver in %s: %s; free space there or make it larger (with Docker --shm-size)"
+              .formatted(root, e),
+          e);
+    }
+  }
+
+  /// Where the driver's files go; does not exist yet.
+  Path driver() {
+    return path.resolve("driver");
+  }
+
+  @Override
+  public void close() {
+    remove(path);
+    OWN.remove(path);
+    try {
+      lock.release();
+      channel.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void sweep(Path root) {
+    try (DirectoryStream<Path> left = Files.newDirectoryStream(root, PREFIX + "*")) {
+      for (Path each : left) {
+        if (!OWN.contains(each) && isAbandoned(each)) {
+          remove(each);
+        }
+      }
+    } catch (IOException e) {
+      // whoever may look there will remove it
+    }
+  }
+
+  private static boolean isAbandoned(Path folder) {
+    Path file = folder.resolve(LOCK);
+    try {
+      if (!Files.exists(file)) {
+        Instant made = Files.getLastModifiedTime(folder).toInstant();
+        return Files.isWritable(folder) && made.isBefore(Instant.now().minus(STARTING));
+      }
+      try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE);
+          FileLock taken = tryLock(channel)) {
+        return taken != null;
+      }
+    } catch (IOException e) {
+      return false; // another user's
+    }
+  }
+
+  private static @Nullable FileLock tryLock(FileChannel channel) throws IOException {
+    try {
+      return channel.tryLock();
+    } catch (OverlappingFileLockException e) {
+      return null;
+    }
+  }
+
+  private static void remove(Path folder) {
+    try {
+      Files.walkFileTree(
+          folder,
+          new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes)
+                throws IOException {
+              Files.deleteIfExists(file);
+              return FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult postVisitDirectory(Path each, @Nullable IOException failure)
+                throws IOException {
+              Files.deleteIfExists(each);
+              return FileVisitResult.CONTINUE;
+            }
+          });
+    } catch (IOException e) {
+      // another process removes it at the same time
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package org.comm4j.backend.aeron;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.comm4j.api.CommConfig;
+
+/// The settings of this backend.
+///
+/// | variable | default | |
+/// |---|---|---|
+/// | `COMM_AERON_MTU` | 65504 | bytes of a datagram, a multiple of 32 |
+/// | `COMM_AERON_TERM` | by the number of ranks | bytes of a term, a power of two: a pair of ranks that talks has three on each side, for each direction |
+/// | `COMM_AERON_PORTS` | any free one | from which range UDP ports are taken, as `40000-40099` |
+///
+/// @param mtu 0 unless given
+/// @param termBytes 0 unless given
+record Options(int mtu, int termBytes, Ports ports) {
+  static final Set<String> NAMES = Set.of("MTU", "TERM", "PORTS");
+
+  private static final String PREFIX = "COMM_AERON_";
+  private static final int LEAST_MTU = 1024;
+  private static final int MOST_MTU = 65_504;
+  private static final int MTU_STEP = 32;
+  private static final int LEAST_TERM = 64 << 10;
+  private static final int MOST_TERM = 1 << 30;
+  private static final Pattern SIZE = Pattern.compile("(\\d{1,10})\\s*(B|KIB|MIB|GIB)?");
+  private static final Map<String, Integer> SHIFTS =
+      Map.of("B", 0, "KIB", 10, "MIB", 20, "GIB", 30);
+  private static final Pattern RANGE = Pattern.compile("(\\d{1,5})-(\\d{1,5})");
+  private static final int LAST_PORT = 65_535;
+
+  /// A range of ports; 0 to 0 is whatever is free.
+  record Ports(int first, int last) {
+    static final Ports ANY = new Ports(0, 0);
+  }
+
+  /// @throws IllegalArgumentException if a value is none
+  static Options of(CommConfig config) {
+    String mtu = config.options().get(PREFIX + "MTU");
+    String term = config.options().get(PREFIX + "TERM");
+    String ports = config.options().get(PREFIX + "PORTS");
+    return new Options(
+        mtu == null ? 0 : mtu(mtu),
+        term == null ? 0 : term(term),
+        ports == null ? Ports.ANY : ports(ports));
+  }
+
+  private static int mtu(String text) {
+    long bytes = size(text);
+    if (bytes < LEAST_MTU || bytes > MOST_MTU || bytes % MTU_STEP != 0) {
+      throw refused("MTU", text, "a multiple of 32 from 1024 to 65504");
+    }
+    return (int) bytes;
+  }
+
+  private static int term(String text) {
+    long bytes = size(text);
+    if (bytes < LEAST_TERM || bytes > MOST_TERM || Long.bitCount(bytes) != 1) {
+      throw refused("TERM", text, "a power of two from 64KiB to 1GiB");
+    }
+    return (int) bytes;
+  }
+
+  private static Ports ports(String text) {
+    Matcher matcher = RANGE.matcher(text.strip());
+    if (matcher.matches()) {
+      int first = Integer.parseInt(matcher.group(1));
+      int last = Integer.parseInt(matcher.group(2));
+      if (first > 0 && first <= last && last <= LAST_PORT) {
+        return new Ports(first, last);
+      }
+    }
+    throw refused("PORTS", text, "two ports with a dash between, for example 40000-40099");
+  }
+
+  /// @return -1 if it is none
+  private static long size(String text) {
+    Matcher matcher = SIZE.matcher(text.strip().toUpperCase(Locale.ROOT));
+    if (!matcher.matches()) {
+      return -1;
+    }
+    String unit = matcher.group(2) == null ? "B" : matcher.group(2);
+    return Long.parseLong(matcher.group(1)) << SHIFTS.getOrDefault(unit, 0);
+  }
+
+  private static IllegalArgumentException refused(String name, String text, String expected) {
+    return new IllegalArgumentException(
+        "%s%s: '%s' (expected: %s)".formatted(PREFIX, name, text, expected));
+  }
+}

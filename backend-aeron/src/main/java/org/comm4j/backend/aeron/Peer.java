@@ -1,0 +1,226 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Image;
+import io.aeron.Publication;
+import io.aeron.driver.status.SenderLimit;
+import io.aeron.driver.status.SenderPos;
+import io.aeron.logbuffer.BufferClaim;
+import io.aeron.logbuffer.ControlledFragmentHandler;
+import io.aeron.logbuffer.FragmentHandler;
+import io.aeron.logbuffer.Header;
+import java.lang.foreign.MemorySegment;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.status.CountersReader;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// What this rank sends to another one and receives from it. Guarded by the transport's lock.
+final class Peer {
+  private static final long NONE = -1;
+
+  /// A message without a header: the peer reads nothing any more.
+  private static final int GOODBYE_BYTES = 1;
+
+  private final int rank;
+  private final Aeron aeron;
+  private final String channel;
+  private final int stream;
+  private final int windowBytes;
+  private final Terms sent = new Terms();
+  private final Terms received = new Terms();
+  private final BufferClaim claim = new BufferClaim();
+  private final FragmentHandler onFragment = this::onFragment;
+  private final ControlledFragmentHandler onPeek = this::onPeek;
+
+  private long registration = NONE;
+  private @Nullable ExclusivePublication publication;
+  private volatile @Nullable Image image;
+  private @Nullable PayloadHandler handler;
+  private @Nullable Throwable thrown;
+  private int delivered;
+  private boolean peeked;
+  private boolean hasLeft;
+
+  /// @param self this rank, which receives at `own`
+  /// @param rank the other one
+  Peer(Aeron aeron, int self, Address own, int rank, Address other) {
+    this.rank = rank;
+    this.aeron = aeron;
+    Address.Ids out = other.from(self);
+    this.channel =
+        "aeron:udp?endpoint=%s:%d|session-id=%d"
+            .formatted(other.host(), other.port(), out.session());
+    this.stream = out.stream();
+    this.windowBytes = other.dimensions().windowBytes();
+    Address.Ids in = own.from(rank);
+    var _ =
+        aeron.addSubscription(
+            "aeron:udp?endpoint=%s:%d|session-id=%d"
+                .formatted(own.host(), own.port(), in.session()),
+            in.stream(),
+            each -> image = each,
+            _ -> {});
+  }
+
+  /// Sends a payload, which is on its way when the driver has worked.
+  ///
+  /// @return false if there is no room
+  boolean offer(MemorySegment header, MemorySegment payload) {
+    ExclusivePublication to = publication();
+    if (to == null) {
+      return false;
+    }
+    int bytes = (int) payload.byteSize();
+    if (!claim(to, Transport.HEADER_BYTES + bytes)) {
+      return false;
+    }
+    MemorySegment term = sent.of(claim.buffer());
+    long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
+    MemorySegment.copy(header, 0, term, at, Transport.HEADER_BYTES);
+    MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
+    claim.commit();
+    return true;
+  }
+
+  private boolean claim(ExclusivePublication to, int bytes) {
+    long result = to.tryClaim(bytes, claim);
+    if (result == Publication.ADMIN_ACTION) {
+      result = to.tryClaim(bytes, claim); // at the start of the next term
+    }
+    if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED) {
+      throw new TransportFailedException(
+          "the way to rank %d is closed (%s)".formatted(rank, Publication.errorString(result)),
+          null);
+    }
+    return result > 0;
+  }
+
+  private @Nullable ExclusivePublication publication() {
+    ExclusivePublication known = publication;
+    if (known == null) {
+      if (registration == NONE) {
+        registration = aeron.asyncAddExclusivePublication(channel, stream);
+      }
+      known = aeron.getExclusivePublication(registration);
+      publication = known;
+    }
+    return known;
+  }
+
+  /// Whether it was wanted to send here and that can't be known yet.
+  boolean isOpening() {
+    ExclusivePublication to = publication;
+    return registration != NONE && (to == null || !to.isConnected());
+  }
+
+  // --- receiving ---
+
+  /// Delivers what has arrived.
+  ///
+  /// @return how many payloads
+  int poll(PayloadHandler to, int limit) {
+    Image from = image;
+    if (from == null) {
+      return 0;
+    }
+    handler = to;
+    delivered = 0;
+    from.poll(onFragment, limit);
+    Throwable failure = thrown;
+    if (failure != null) {
+      thrown = null;
+      if (failure instanceof Error error) {
+        throw error;
+      }
+      throw (RuntimeException) failure;
+    }
+    return delivered;
+  }
+
+  private void onFragment(DirectBuffer buffer, int offset, int length, Header header) {
+    if (length < Transport.HEADER_BYTES) {
+      hasLeft = true;
+      return;
+    }
+    PayloadHandler to = handler;
+    if (to == null || thrown != null) {
+      return;
+    }
+    MemorySegment term = received.of(buffer);
+    long at = buffer.wrapAdjustment() + (long) offset;
+    delivered++;
+    try {
+      to.onPayload(
+          rank,
+          term.asSlice(at, Transport.HEADER_BYTES),
+          term.asSlice(at + Transport.HEADER_BYTES, length - Transport.HEADER_BYTES));
+    } catch (RuntimeException | Error e) {
+      thrown = e; // Aeron would keep it for itself
+    }
+  }
+
+  /// Whether something has arrived that was not polled.
+  boolean hasNews() {
+    Image from = image;
+    if (from == null || from.isClosed()) {
+      return false;
+    }
+    peeked = false;
+    from.controlledPeek(from.position(), onPeek, Long.MAX_VALUE);
+    return peeked;
+  }
+
+  private ControlledFragmentHandler.Action onPeek(
+      DirectBuffer buffer, int offset, int length, Header header) {
+    peeked = true;
+    return ControlledFragmentHandler.Action.ABORT;
+  }
+
+  /// Throws away what has arrived.
+  void discard() {
+    handler = null;
+    Image from = image;
+    if (from != null) {
+      from.poll(onFragment, Integer.MAX_VALUE);
+    }
+  }
+
+  // --- the end ---
+
+  /// Says that this rank reads nothing any more.
+  void sayGoodbye() {
+    ExclusivePublication to = publication;
+    if (to != null && !to.isClosed() && claim(to, GOODBYE_BYTES)) {
+      claim.buffer().putByte(claim.offset(), (byte) 0);
+      claim.commit();
+    }
+  }
+
+  /// Whether the peer has everything that was sent, or wants nothing.
+  boolean isTaken() {
+    ExclusivePublication to = publication;
+    return to == null
+        || to.isClosed()
+        || hasLeft
+        || counter(to, SenderLimit.SENDER_LIMIT_TYPE_ID) - windowBytes >= to.position();
+  }
+
+  /// Whether everything has gone out.
+  boolean isSent() {
+    ExclusivePublication to = publication;
+    return to == null
+        || to.isClosed()
+        || hasLeft
+        || counter(to, SenderPos.SENDER_POSITION_TYPE_ID) >= to.position();
+  }
+
+  private long counter(ExclusivePublication to, int type) {
+    CountersReader counters = aeron.countersReader();
+    int id = counters.findByTypeIdAndRegistrationId(type, to.registrationId());
+    return id == CountersReader.NULL_COUNTER_ID ? Long.MAX_VALUE : counters.getCounterValue(id);
+  }
+}

@@ -1,0 +1,103 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.exceptions.RegistrationException;
+import java.io.IOException;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.security.SecureRandom;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+
+/// How the ranks of a session learn where the others receive.
+final class Rendezvous {
+  private static final int TRIES = 20;
+
+  private final Session session;
+  private final CommConfig config;
+
+  Rendezvous(Session session, CommConfig config) {
+    this.session = session;
+    this.config = config;
+  }
+
+  AeronTransport open() {
+    Options options = Options.of(config);
+    Dimensions dimensions = Dimensions.of(options, session.size());
+    byte[] secret = new byte[Address.SECRET_BYTES];
+    new SecureRandom().nextBytes(secret);
+    InetAddress host = InetAddress.getLoopbackAddress();
+    Driver driver = Driver.start(dimensions);
+    try {
+      int port = reserve(driver, host, options.ports());
+      Address own = Address.of(host, port, secret, dimensions);
+      List<Address> all =
+          session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
+              .map(Address::of)
+              .toList();
+      checkSame(own, all);
+      AeronTransport transport = new AeronTransport(session.rank(), all, driver);
+      session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
+      return transport;
+    } catch (RuntimeException e) {
+      driver.close();
+      throw e;
+    }
+  }
+
+  /// Takes a port and keeps it: a subscription that nobody sends to holds it.
+  private static int reserve(Driver driver, InetAddress host, Options.Ports ports) {
+    RegistrationException last = null;
+    int offset = ThreadLocalRandom.current().nextInt(ports.last() - ports.first() + 1);
+    int tries = ports.first() == 0 ? TRIES : ports.last() - ports.first() + 1;
+    for (int i = 0; i < tries; i++) {
+      int port =
+          ports.first() == 0
+              ? freePort(host)
+              : ports.first() + (offset + i) % (ports.last() - ports.first() + 1);
+      try {
+        Address here = Address.of(host, port, new byte[Address.SECRET_BYTES], Dimensions.NONE);
+        var _ =
+            driver
+                .aeron()
+                .addSubscription(
+                    "aeron:udp?endpoint=%s:%d|session-id=%d"
+                        .formatted(here.host(), port, ThreadLocalRandom.current().nextInt()),
+                    ThreadLocalRandom.current().nextInt());
+        return port;
+      } catch (RegistrationException taken) {
+        last = taken;
+      }
+    }
+    throw new TransportFailedException(
+        "no UDP port of %s is free%s; set COMM_AERON_PORTS to another range"
+            .formatted(
+                host.getHostAddress(),
+                ports.first() == 0 ? "" : " from %d to %d".formatted(ports.first(), ports.last())),
+        last);
+  }
+
+  private static int freePort(InetAddress host) {
+    try (var socket = new DatagramSocket(new InetSocketAddress(host, 0))) {
+      return socket.getLocalPort();
+    } catch (IOException e) {
+      throw new TransportFailedException("no UDP port of " + host + " is free: " + e, e);
+    }
+  }
+
+  private static void checkSame(Address own, List<Address> all) {
+    for (int rank = 0; rank < all.size(); rank++) {
+      Dimensions other = all.get(rank).dimensions();
+      if (!other.equals(own.dimensions())) {
+        throw new JoinException(
+            JoinException.Reason.CONFIGURATION,
+            "rank %d has %s but this rank %s; give all ranks the same COMM_AERON_MTU and COMM_AERON_TERM"
+                .formatted(rank, other, own.dimensions()));
+      }
+    }
+  }
+}

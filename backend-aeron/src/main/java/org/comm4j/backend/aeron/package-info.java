@@ -1,0 +1,3 @@
+/// The backend `aeron`: a [org.comm4j.core.transport.Transport] over Aeron, which brings messages
+/// over UDP in order and without loss. The media driver is a part of each rank's process.
+package org.comm4j.backend.aeron;
