@@ -21,6 +21,9 @@ final class AeronTransport implements Transport {
   private static final int FRAME_BYTES = 32;
 
   private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
+  /// No nap is shorter than 50 µs, so that short ones cost more than they save.
+  private static final long AWAKE_NS = TimeUnit.MICROSECONDS.toNanos(500);
+
   private static final long FIRST_NAP_NS = 1_000;
   private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
@@ -127,8 +130,12 @@ final class AeronTransport implements Transport {
         if (leftNs <= 0 || Thread.currentThread().isInterrupted()) {
           break;
         }
-        LockSupport.parkNanos(this, Math.min(leftNs, nap));
-        nap = Math.min(nap * 2, LONGEST_NAP_NS);
+        if (nanos - leftNs < AWAKE_NS) {
+          Thread.yield();
+        } else {
+          LockSupport.parkNanos(this, Math.min(leftNs, nap));
+          nap = Math.min(nap * 2, LONGEST_NAP_NS);
+        }
       }
     } finally {
       parked = null;

@@ -8,7 +8,7 @@ import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
 import java.util.concurrent.TimeUnit;
 import org.agrona.CloseHelper;
-import org.agrona.concurrent.AgentInvoker;
+import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentTerminationException;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
@@ -33,8 +33,8 @@ final class Driver implements AutoCloseable {
   private final DriverFolder folder;
   private final MediaDriver driver;
   private final Aeron aeron;
-  private final AgentInvoker driverWork;
-  private final AgentInvoker clientWork;
+  private final Agent driverAgent;
+  private final Agent clientAgent;
   private volatile @Nullable Throwable fatal;
 
   private Driver(DriverFolder folder, Dimensions dimensions) {
@@ -67,20 +67,21 @@ final class Driver implements AutoCloseable {
                 .clientLivenessTimeoutNs(PATIENCE_NS)
                 .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
                 .publicationLingerTimeoutNs(0)
+                .asyncExecutorEnabled(false)
                 .errorHandler(this::onError));
     try {
-      driverWork = driver.sharedAgentInvoker();
+      driverAgent = driver.sharedAgentInvoker().agent();
       aeron =
           Aeron.connect(
               new Aeron.Context()
                   .aeronDirectoryName(path)
                   .useConductorAgentInvoker(true)
-                  .driverAgentInvoker(driverWork)
+                  .driverAgentInvoker(driver.sharedAgentInvoker())
                   .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(PATIENCE_NS))
                   .resourceLingerDurationNs(0)
                   .errorHandler(this::onError)
                   .subscriberErrorHandler(this::onError));
-      clientWork = aeron.conductorAgentInvoker();
+      clientAgent = aeron.conductorAgentInvoker().agent();
     } catch (RuntimeException e) {
       driver.close();
       throw e;
@@ -101,17 +102,34 @@ final class Driver implements AutoCloseable {
     return aeron;
   }
 
-  /// Does what there is to do: sends, receives, answers.
+  /// Does what there is to do: sends, receives, answers. Not by Aeron's invokers, which close the
+  /// driver for good when they find the calling thread interrupted.
   ///
   /// @return how much it was
   int work() {
-    return driverWork.invoke() + clientWork.invoke();
+    boolean interrupted = Thread.interrupted();
+    try {
+      return doWork(driverAgent) + doWork(clientAgent);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private int doWork(Agent agent) {
+    try {
+      return agent.doWork();
+    } catch (Exception | LinkageError | VirtualMachineError e) {
+      onError(e);
+      return 0;
+    }
   }
 
   /// @throws TransportFailedException if there is no driver any more
   void check() {
     Throwable cause = fatal;
-    if (cause != null || aeron.isClosed() || driverWork.isClosed()) {
+    if (cause != null || aeron.isClosed()) {
       throw new TransportFailedException(
           "the media driver of this rank has ended"
               + (cause == null ? "" : ": " + cause.getMessage()),
@@ -135,10 +153,14 @@ final class Driver implements AutoCloseable {
 
   @Override
   public void close() {
+    boolean interrupted = Thread.interrupted();
     try {
       CloseHelper.closeAll(aeron, driver);
     } finally {
       folder.close();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 }

@@ -2,17 +2,21 @@ package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
 
 class AeronTransportTest {
   @AfterAll
@@ -36,6 +40,31 @@ class AeronTransportTest {
         transports.add(each.get());
       }
       return transports;
+    }
+  }
+
+  /// Aeron's own loops end where they find their thread interrupted.
+  @Test
+  void threadIsInterrupted_messagesStillArrive() throws Exception {
+    List<AeronTransport> group = open(2, Map.of());
+    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    MemorySegment payload = MemorySegment.ofArray(new byte[100]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    int[] arrived = new int[1];
+    try {
+      Thread.currentThread().interrupt();
+      for (int sent = 0; arrived[0] < 100 && System.nanoTime() - endNs < 0; ) {
+        if (sent < 100 && group.get(0).offer(1, header, payload)) {
+          sent++;
+        }
+        group.get(0).poll((_, _, _) -> {}, 1);
+        group.get(1).poll((_, _, _) -> arrived[0]++, 10);
+      }
+      assertThat(arrived[0]).isEqualTo(100);
+      assertThat(Thread.currentThread().isInterrupted()).as("left as it was").isTrue();
+    } finally {
+      var _ = Thread.interrupted();
+      group.forEach(Transport::close);
     }
   }
 
