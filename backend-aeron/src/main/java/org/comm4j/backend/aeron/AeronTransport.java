@@ -21,6 +21,7 @@ final class AeronTransport implements Transport {
   private static final int FRAME_BYTES = 32;
 
   private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
+
   /// No nap is shorter than 50 µs, so that short ones cost more than they save.
   private static final long AWAKE_NS = TimeUnit.MICROSECONDS.toNanos(500);
 

@@ -6,6 +6,7 @@ import io.aeron.driver.ThreadingMode;
 import io.aeron.exceptions.AeronException;
 import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
+import io.aeron.exceptions.StorageSpaceException;
 import java.util.concurrent.TimeUnit;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
@@ -131,7 +132,7 @@ final class Driver implements AutoCloseable {
     Throwable cause = fatal;
     if (cause != null || aeron.isClosed()) {
       throw new TransportFailedException(
-          "the media driver of this rank has ended"
+          "the media driver of this rank has failed"
               + (cause == null ? "" : ": " + cause.getMessage()),
           cause);
     }
@@ -143,6 +144,7 @@ final class Driver implements AutoCloseable {
         error instanceof DriverTimeoutException
             || error instanceof ConductorServiceTimeoutException
             || error instanceof AgentTerminationException
+            || error instanceof StorageSpaceException // no place for what a peer sends
             || (error instanceof AeronException known
                 && known.category() == AeronException.Category.FATAL)
             || error instanceof VirtualMachineError;

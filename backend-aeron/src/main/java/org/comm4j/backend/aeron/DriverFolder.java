@@ -21,7 +21,8 @@ import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
 /// A folder of a media driver's own, which nobody else may enter, with a lock in it that says that
-/// its process lives. What processes have left that were killed, the next one removes.
+/// its process lives. What a killed process has left, the others remove when they end, or the next
+/// one that begins.
 final class DriverFolder implements AutoCloseable {
   private static final String PREFIX = "comm4j-aeron-";
   private static final String LOCK = "lock";
@@ -30,11 +31,13 @@ final class DriverFolder implements AutoCloseable {
   /// Of this process: its locks would be lost if it looked at them.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
 
+  private final Path root;
   private final Path path;
   private final FileChannel channel;
   private final FileLock lock;
 
-  private DriverFolder(Path path, FileChannel channel, FileLock lock) {
+  private DriverFolder(Path root, Path path, FileChannel channel, FileLock lock) {
+    this.root = root;
     this.path = path;
     this.channel = channel;
     this.lock = lock;
@@ -60,7 +63,7 @@ final class DriverFolder implements AutoCloseable {
       FileChannel channel =
           FileChannel.open(
               path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
-      return new DriverFolder(path, channel, channel.lock());
+      return new DriverFolder(root, path, channel, channel.lock());
     } catch (IOException e) {
       throw new TransportFailedException(
           "no folder for the media driver in %s: %s; free space there or make it larger (with Docker --shm-size)"
@@ -84,6 +87,7 @@ final class DriverFolder implements AutoCloseable {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    sweep(root); // peers may have been killed
   }
 
   private static void sweep(Path root) {

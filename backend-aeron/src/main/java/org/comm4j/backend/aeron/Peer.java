@@ -6,6 +6,7 @@ import io.aeron.Image;
 import io.aeron.Publication;
 import io.aeron.driver.status.SenderLimit;
 import io.aeron.driver.status.SenderPos;
+import io.aeron.exceptions.RegistrationException;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.FragmentHandler;
@@ -105,16 +106,18 @@ final class Peer {
       if (registration == NONE) {
         registration = aeron.asyncAddExclusivePublication(channel, stream);
       }
-      known = aeron.getExclusivePublication(registration);
+      try {
+        known = aeron.getExclusivePublication(registration);
+      } catch (RegistrationException e) {
+        throw new TransportFailedException(
+            "no way to rank %d (%s): %s; if there is no space in %s, free some, make it larger (with Docker --shm-size) or lower COMM_AERON_TERM"
+                .formatted(
+                    rank, channel.replaceAll("[|].*", ""), e.getMessage(), DriverFolder.root()),
+            e);
+      }
       publication = known;
     }
     return known;
-  }
-
-  /// Whether it was wanted to send here and that can't be known yet.
-  boolean isOpening() {
-    ExclusivePublication to = publication;
-    return registration != NONE && (to == null || !to.isConnected());
   }
 
   // --- receiving ---

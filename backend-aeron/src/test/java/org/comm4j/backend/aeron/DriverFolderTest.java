@@ -37,6 +37,16 @@ class DriverFolderTest {
   }
 
   @Test
+  void close_whatAKilledPeerLeft_isRemoved() throws Exception {
+    Path left = root.resolve("comm4j-aeron-789");
+    try (DriverFolder _ = DriverFolder.create(root)) {
+      Files.createDirectory(left);
+      Files.createFile(left.resolve("lock"));
+    }
+    assertThat(left).doesNotExist();
+  }
+
+  @Test
   void create_whatIsInUseOrBeginning_stays() throws Exception {
     Path beginning = Files.createDirectory(root.resolve("comm4j-aeron-456"));
     try (DriverFolder first = DriverFolder.create(root);

@@ -25,7 +25,7 @@ class MpiContractTest {
 
   /// Polls, so that waits end at a deadline; short enough for the checks of deadlines.
   private static final Map<String, String> SETTINGS =
-      Map.of("COMM_MPI_WAIT", "test", "COMM_CHECK", "full", "COMM_TIMEOUT", "5s");
+      Map.of("COMM_MPI_WAIT", "test", "COMM_CHECK", "full", "COMM_TIMEOUT", "4s");
 
   /// What is different in the run with so many ranks.
   private static final Map<Integer, Map<String, String>> MORE =
