@@ -32,6 +32,7 @@ final class Rendezvous {
     new SecureRandom().nextBytes(secret);
     InetAddress host = InetAddress.getLoopbackAddress();
     Driver driver = Driver.start(dimensions);
+    AeronTransport transport = null;
     try {
       int port = reserve(driver, host, options.ports());
       Address own = Address.of(host, port, secret, dimensions);
@@ -40,11 +41,15 @@ final class Rendezvous {
               .map(Address::of)
               .toList();
       checkSame(own, all);
-      AeronTransport transport = new AeronTransport(session.rank(), all, driver);
+      transport = new AeronTransport(session.rank(), all, driver);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
     } catch (RuntimeException e) {
-      driver.close();
+      if (transport == null) {
+        driver.close();
+      } else {
+        transport.close(); // its thread may be at work in the driver
+      }
       throw e;
     }
   }
