@@ -231,7 +231,7 @@ class LauncherTest {
         System.out.println(
             "rank %d has pid %d here"
                 .formatted(communicator.rank(), ProcessHandle.current().pid()));
-        Thread.sleep(Duration.ofMinutes(1));
+        Thread.sleep(Duration.ofMinutes(1)); // it is killed long before; nobody waits for its end
       }
     }
   }

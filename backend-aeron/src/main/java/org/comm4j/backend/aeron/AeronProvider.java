@@ -1,7 +1,5 @@
 package org.comm4j.backend.aeron;
 
-import java.util.Collections;
-import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -18,18 +16,6 @@ import org.comm4j.core.session.Versions;
 /// `aeron`: ranks that are processes, over Aeron UDP.
 public final class AeronProvider implements BackendProvider {
   private static final String NAME = "aeron";
-
-  private static final Set<Capability> CAPABILITIES =
-      Collections.unmodifiableSet(
-          EnumSet.of(
-              Capability.SPLIT,
-              Capability.SHRINK,
-              Capability.POINT_TO_POINT,
-              Capability.USER_DEFINED_OPERATORS,
-              Capability.ORDERED_REDUCTION,
-              Capability.HOST_MEMORY,
-              Capability.MISMATCH_DETECTION,
-              Capability.FAILURE_DETECTION));
 
   /// Does nothing.
   public AeronProvider() {}
@@ -61,7 +47,7 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public Set<Capability> capabilities() {
-    return CAPABILITIES;
+    return EngineCommunicator.BY_MESSAGES;
   }
 
   @Override

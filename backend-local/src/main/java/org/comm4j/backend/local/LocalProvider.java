@@ -9,22 +9,18 @@ import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
+import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.Versions;
 
 /// `local`: ranks that are threads of one JVM.
 public final class LocalProvider implements BackendProvider {
-  static final Set<Capability> CAPABILITIES =
-      Collections.unmodifiableSet(
-          EnumSet.of(
-              Capability.SPLIT,
-              Capability.SHRINK,
-              Capability.POINT_TO_POINT,
-              Capability.USER_DEFINED_OPERATORS,
-              Capability.ORDERED_REDUCTION,
-              Capability.HOST_MEMORY,
-              Capability.SHARED_MEMORY,
-              Capability.MISMATCH_DETECTION,
-              Capability.FAILURE_DETECTION));
+  static final Set<Capability> CAPABILITIES = capabilitiesOfBoth();
+
+  private static Set<Capability> capabilitiesOfBoth() {
+    EnumSet<Capability> all = EnumSet.copyOf(EngineCommunicator.BY_MESSAGES);
+    all.add(Capability.SHARED_MEMORY);
+    return Collections.unmodifiableSet(all);
+  }
 
   /// Does nothing.
   public LocalProvider() {}

@@ -10,12 +10,14 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
@@ -52,6 +54,19 @@ import org.jspecify.annotations.Nullable;
 
 /// The communicator of every wire backend: turns calls into plans and lets the engine run them.
 public final class EngineCommunicator implements BackendCommunicator {
+  /// What it can do over a transport without [PeerMemory]; with it also [Capability#SHARED_MEMORY].
+  public static final Set<Capability> BY_MESSAGES =
+      Collections.unmodifiableSet(
+          EnumSet.of(
+              Capability.SPLIT,
+              Capability.SHRINK,
+              Capability.POINT_TO_POINT,
+              Capability.USER_DEFINED_OPERATORS,
+              Capability.ORDERED_REDUCTION,
+              Capability.HOST_MEMORY,
+              Capability.MISMATCH_DETECTION,
+              Capability.FAILURE_DETECTION));
+
   private static final int MOST_PLANS = 64;
   private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
   private static final Thread SOME_OTHER_THREAD = new Thread();
@@ -141,16 +156,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public Capabilities capabilities() {
-    EnumSet<Capability> supported =
-        EnumSet.of(
-            Capability.SPLIT,
-            Capability.SHRINK,
-            Capability.POINT_TO_POINT,
-            Capability.USER_DEFINED_OPERATORS,
-            Capability.ORDERED_REDUCTION,
-            Capability.HOST_MEMORY,
-            Capability.MISMATCH_DETECTION,
-            Capability.FAILURE_DETECTION);
+    EnumSet<Capability> supported = EnumSet.copyOf(BY_MESSAGES);
     if (engine.windows() != null) {
       supported.add(Capability.SHARED_MEMORY);
     }
