@@ -5,8 +5,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommConfig;
@@ -39,10 +42,9 @@ final class RankThreads {
     try {
       failure = threads.run(check, config, seed, bound);
     } finally {
-      try {
-        group.close();
-      } catch (RuntimeException e) {
-        failure = failure == null ? new RuleViolation("L1", "close() threw " + e, e) : failure;
+      Throwable thrown = threads.close();
+      if (failure == null && thrown != null) {
+        failure = new RuleViolation("L1", "close() threw " + thrown, thrown);
       }
     }
     switch (failure) {
@@ -78,6 +80,26 @@ final class RankThreads {
       }
     }
     return causal();
+  }
+
+  /// Closes all communicators at once, as ranks do, and then the group.
+  ///
+  /// @return what the first that failed threw
+  private @Nullable Throwable close() {
+    List<Future<?>> closing = new ArrayList<>();
+    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
+      group.communicators().forEach(comm -> closing.add(threads.submit(comm::close)));
+    }
+    try {
+      group.close();
+    } catch (RuntimeException e) {
+      closing.add(CompletableFuture.failedFuture(e));
+    }
+    return closing.stream()
+        .filter(each -> each.state() == Future.State.FAILED)
+        .map(Future::exceptionNow)
+        .findFirst()
+        .orElse(null);
   }
 
   private static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {
