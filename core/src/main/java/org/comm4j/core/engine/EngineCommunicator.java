@@ -390,6 +390,16 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
   }
 
+  /// The calls in flight that peers wait for. What else is pending, nobody will ask for.
+  private List<Call> callsOfPeers() {
+    engine.enter();
+    try {
+      return context.calls().stream().filter(Call::concernsPeers).toList();
+    } finally {
+      engine.unlock();
+    }
+  }
+
   /// Sends a message of the library's own, with a tag above the user's.
   Pending sendInternal(int destination, int tag) {
     return submit(new PointToPoint.Send(CommData.of(new byte[0]), destination, tag));
@@ -726,7 +736,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
     long endNs = System.nanoTime() + CLOSE_NS;
     try {
-      for (Call call : callsInFlight()) {
+      for (Call call : callsOfPeers()) {
         call.await(Math.max(0, endNs - System.nanoTime()));
       }
     } catch (RuntimeException _) {
