@@ -120,6 +120,7 @@ final class LauncherLaunch {
       terminate(session);
     }
     int code = started.waitFor();
+    terminate(session); // whom it has left behind: they hold our pipes
     said.join(OUTPUT_MS);
     warned.join(OUTPUT_MS);
     return code;
