@@ -19,6 +19,12 @@ import java.util.function.Predicate;
 final class Launches implements AutoCloseable {
   private static final Duration BOUND = Duration.ofSeconds(100);
 
+  /// For comm-cli and the ranks that it starts: they live for a second or so and share few cores,
+  /// and compiling well would be most of their work.
+  private static final String JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
+
+  private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS: " + JVM_OPTIONS;
+
   private final Process process;
   private final List<String> out = new ArrayList<>();
   private final List<String> err = new ArrayList<>();
@@ -40,6 +46,7 @@ final class Launches implements AutoCloseable {
     List<String> command = java(Main.class);
     command.addAll(List.of(arguments));
     var builder = new ProcessBuilder(command);
+    builder.environment().put("JDK_JAVA_OPTIONS", JVM_OPTIONS);
     builder.environment().putAll(environment);
     return new Launches(builder.start());
   }
@@ -75,6 +82,9 @@ final class Launches implements AutoCloseable {
               new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
               synchronized (this) {
+                if (to.isEmpty() && line.equals(PICKED_UP)) {
+                  continue; // comm-cli's own JVM says so; of the ranks' it must not be seen
+                }
                 to.add(line);
                 notifyAll();
               }
