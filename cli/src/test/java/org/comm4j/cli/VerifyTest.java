@@ -12,6 +12,8 @@ import org.comm4j.tck.LiveReport.Row;
 import org.comm4j.tck.LiveReport.Status;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -20,6 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class VerifyTest {
   @ParameterizedTest
   @ValueSource(strings = {"local", "shm"})
+  @Execution(ExecutionMode.CONCURRENT) // much of it waits for deadlines
   void verify_wholeBackend_isFineAndListsEveryRule(String backend) throws Exception {
     var done = Launches.run("verify", "--backend", backend, "-n", "2", "--seed", "5");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
