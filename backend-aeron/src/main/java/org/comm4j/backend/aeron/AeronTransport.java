@@ -179,6 +179,7 @@ final class AeronTransport implements Transport {
       LockSupport.parkNanos(this, KEEP_NS);
       if (System.nanoTime() - workedNs > KEEP_NS && lock.tryLock()) {
         try {
+          peers.forEach(Peer::answerGoodbye);
           for (int i = 0; i < BURST && !closed && work() > 0 && !lock.hasQueuedThreads(); i++) {
             Thread.onSpinWait();
           }
@@ -223,19 +224,19 @@ final class AeronTransport implements Transport {
 
   /// Sees to it that what was offered arrives: the driver ends with this process.
   private void drain() {
-    peers.forEach(Peer::sayGoodbye);
     long startNs = System.nanoTime();
     long sentNs = startNs;
-    while (System.nanoTime() - startNs < LINGER_NS && any(peer -> !peer.isTaken())) {
+    do {
+      peers.forEach(Peer::sayGoodbye);
+      if (driver.work() == 0) {
+        LockSupport.parkNanos(FIRST_NAP_NS);
+      }
+      peers.forEach(Peer::discard);
       if (any(peer -> !peer.isSent())) {
         sentNs = System.nanoTime();
       } else if (System.nanoTime() - sentNs > REPEAT_NS) {
         return;
       }
-      peers.forEach(Peer::discard);
-      if (driver.work() == 0) {
-        LockSupport.parkNanos(FIRST_NAP_NS);
-      }
-    }
+    } while (System.nanoTime() - startNs < LINGER_NS && any(peer -> !peer.isOver()));
   }
 }

@@ -4,7 +4,6 @@ import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.Publication;
-import io.aeron.driver.status.SenderLimit;
 import io.aeron.driver.status.SenderPos;
 import io.aeron.exceptions.RegistrationException;
 import io.aeron.logbuffer.BufferClaim;
@@ -26,16 +25,19 @@ final class Peer {
   /// A message without a header: the peer reads nothing any more.
   private static final int GOODBYE_BYTES = 1;
 
+  /// The answer: all that came before the goodbye is here.
+  private static final int TAKEN_BYTES = 2;
+
   private final int rank;
   private final Aeron aeron;
   private final String channel;
   private final int stream;
-  private final int windowBytes;
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final BufferClaim claim = new BufferClaim();
   private final FragmentHandler onFragment = this::onFragment;
   private final ControlledFragmentHandler onPeek = this::onPeek;
+  private final ControlledFragmentHandler onGoodbye = this::onGoodbye;
 
   private long registration = NONE;
   private @Nullable ExclusivePublication publication;
@@ -44,6 +46,10 @@ final class Peer {
   private @Nullable Throwable thrown;
   private int delivered;
   private boolean peeked;
+  private boolean saidGoodbye;
+  private boolean hasAnswered;
+  private boolean hasTaken;
+  private long seenPosition; // up to here there is no goodbye
   private boolean hasLeft;
 
   /// @param self this rank, which receives at `own`
@@ -56,7 +62,6 @@ final class Peer {
         "aeron:udp?endpoint=%s:%d|session-id=%d"
             .formatted(other.host(), other.port(), out.session());
     this.stream = out.stream();
-    this.windowBytes = other.dimensions().windowBytes();
     Address.Ids in = own.from(rank);
     var _ =
         aeron.addSubscription(
@@ -141,12 +146,16 @@ final class Peer {
       }
       throw (RuntimeException) failure;
     }
+    if (hasLeft && !hasAnswered) {
+      answerGoodbye();
+    }
     return delivered;
   }
 
   private void onFragment(DirectBuffer buffer, int offset, int length, Header header) {
     if (length < Transport.HEADER_BYTES) {
-      hasLeft = true;
+      hasLeft |= length == GOODBYE_BYTES;
+      hasTaken |= length == TAKEN_BYTES;
       return;
     }
     PayloadHandler to = handler;
@@ -194,36 +203,77 @@ final class Peer {
 
   // --- the end ---
 
-  /// Says that this rank reads nothing any more.
+  /// Says that this rank reads nothing any more, to a peer that sent something or was sent
+  /// something; is called until it could.
   void sayGoodbye() {
-    ExclusivePublication to = publication;
-    if (to != null && !to.isClosed() && claim(to, GOODBYE_BYTES)) {
-      claim.buffer().putByte(claim.offset(), (byte) 0);
-      claim.commit();
+    if (!saidGoodbye && (publication != null || image != null)) {
+      saidGoodbye = say(GOODBYE_BYTES);
     }
   }
 
-  /// Whether the peer has everything that was sent, or wants nothing.
-  boolean isTaken() {
+  /// Tells a peer that has said goodbye that all it sent is here, though maybe not yet polled: it
+  /// waits for that. For a rank that does not close.
+  void answerGoodbye() {
+    if (!hasLeft) {
+      lookForGoodbye();
+    }
+    if (hasLeft && !hasAnswered) {
+      try {
+        hasAnswered = say(TAKEN_BYTES);
+      } catch (TransportFailedException _) {
+        hasAnswered = true; // the peer gives up waiting; whoever sends to it is told
+      }
+    }
+  }
+
+  private void lookForGoodbye() {
+    Image from = image;
+    if (from == null || from.isClosed()) {
+      return;
+    }
+    long polled = from.position();
+    long termEnd = polled - polled % from.termBufferLength() + from.termBufferLength();
+    if (seenPosition < termEnd) { // no further than the term that is being polled
+      seenPosition = from.controlledPeek(Math.max(seenPosition, polled), onGoodbye, Long.MAX_VALUE);
+    }
+  }
+
+  private ControlledFragmentHandler.Action onGoodbye(
+      DirectBuffer buffer, int offset, int length, Header header) {
+    hasLeft |= length == GOODBYE_BYTES;
+    return ControlledFragmentHandler.Action.CONTINUE;
+  }
+
+  private boolean say(int bytes) {
+    ExclusivePublication to = publication();
+    if (to == null || to.isClosed() || !claim(to, bytes)) {
+      return false;
+    }
+    claim.buffer().setMemory(claim.offset(), bytes, (byte) 0);
+    claim.commit();
+    return true;
+  }
+
+  /// Whether neither side waits for the other one: the peer has all that was sent or wants nothing,
+  /// and was told the same of this rank.
+  boolean isOver() {
     ExclusivePublication to = publication;
-    return to == null
-        || to.isClosed()
-        || hasLeft
-        || counter(to, SenderLimit.SENDER_LIMIT_TYPE_ID) - windowBytes >= to.position();
+    if (to == null) {
+      return image == null;
+    }
+    return to.isClosed() || (saidGoodbye && (hasTaken || (hasLeft && isSent())));
   }
 
   /// Whether everything has gone out.
   boolean isSent() {
     ExclusivePublication to = publication;
-    return to == null
-        || to.isClosed()
-        || hasLeft
-        || counter(to, SenderPos.SENDER_POSITION_TYPE_ID) >= to.position();
-  }
-
-  private long counter(ExclusivePublication to, int type) {
+    if (to == null || to.isClosed()) {
+      return true;
+    }
     CountersReader counters = aeron.countersReader();
-    int id = counters.findByTypeIdAndRegistrationId(type, to.registrationId());
-    return id == CountersReader.NULL_COUNTER_ID ? Long.MAX_VALUE : counters.getCounterValue(id);
+    int id =
+        counters.findByTypeIdAndRegistrationId(
+            SenderPos.SENDER_POSITION_TYPE_ID, to.registrationId());
+    return id == CountersReader.NULL_COUNTER_ID || counters.getCounterValue(id) >= to.position();
   }
 }

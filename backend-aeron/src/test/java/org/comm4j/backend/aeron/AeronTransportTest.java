@@ -7,6 +7,8 @@ import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -15,12 +17,22 @@ import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
 class AeronTransportTest {
+  private static final Queue<Throwable> UNCAUGHT = new ConcurrentLinkedQueue<>();
+
+  @BeforeAll
+  static void watch() {
+    Thread.setDefaultUncaughtExceptionHandler((_, thrown) -> UNCAUGHT.add(thrown));
+  }
+
   @AfterAll
   static void nothingIsLeft() throws Exception {
+    Thread.setDefaultUncaughtExceptionHandler(null);
+    assertThat(UNCAUGHT).as("what ended a daemon thread").isEmpty();
     try (var left = Files.newDirectoryStream(DriverFolder.root(), "comm4j-aeron-*")) {
       assertThat(left).isEmpty();
     }
@@ -64,6 +76,31 @@ class AeronTransportTest {
       assertThat(Thread.currentThread().isInterrupted()).as("left as it was").isTrue();
     } finally {
       var _ = Thread.interrupted();
+      group.forEach(Transport::close);
+    }
+  }
+
+  /// A rank that computes answers those that leave: its daemon thread does.
+  @Test
+  void close_othersDoNotPoll_loseNothing() throws Exception {
+    List<AeronTransport> group = open(3, Map.of("COMM_AERON_TERM", "64KiB"));
+    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    int[] arrived = new int[1];
+    int sent = 0;
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    try {
+      while (sent < 200 && System.nanoTime() - endNs < 0) { // several terms, 20 messages unread
+        if (sent - arrived[0] < 20 && group.get(0).offer(1, header, payload)) {
+          sent++;
+        }
+        group.get(0).poll((_, _, _) -> {}, 1);
+        group.get(1).poll((_, _, _) -> arrived[0]++, sent < 200 ? 1 : 0);
+      }
+      group.get(0).close();
+      while (group.get(1).poll((_, _, _) -> arrived[0]++, 1) > 0) {}
+      assertThat(arrived[0]).isEqualTo(200);
+    } finally {
       group.forEach(Transport::close);
     }
   }
