@@ -31,7 +31,8 @@ final class Settings {
       "give every process of the launch its own number, or start them with comm-cli run";
 
   /// What a launcher tells the session of its ranks: options that belong to no backend.
-  static final Set<String> OF_THE_SESSION = Set.of("COMM_SESSION_DIR", "COMM_SESSION_HOSTED");
+  static final Set<String> OF_THE_SESSION =
+      Set.of("COMM_SESSION_DIR", "COMM_SESSION_HOSTED", "COMM_SESSION_INSECURE");
 
   private static final List<Entry> ENTRIES =
       List.of(

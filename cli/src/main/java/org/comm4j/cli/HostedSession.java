@@ -8,7 +8,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session.Member;
+import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.comm4j.core.session.SessionServer;
 
@@ -29,7 +31,7 @@ final class HostedSession implements AutoCloseable {
   private final CompletableFuture<Loss> firstLoss = new CompletableFuture<>();
   private volatile List<ProcessHandle> members = List.of();
 
-  private HostedSession(int ranks) {
+  private HostedSession(int ranks, CommConfig config) {
     byte[] random = new byte[8];
     ThreadLocalRandom.current().nextBytes(random);
     job = "run-" + HexFormat.of().formatHex(random);
@@ -39,6 +41,7 @@ final class HostedSession implements AutoCloseable {
             0,
             job,
             ranks,
+            Authenticator.of(config),
             new SessionServer.Listener() {
               private final List<Integer> left = new ArrayList<>();
 
@@ -60,8 +63,9 @@ final class HostedSession implements AutoCloseable {
             });
   }
 
-  static HostedSession start(int ranks) {
-    return new HostedSession(ranks);
+  /// @param config of all ranks
+  static HostedSession start(int ranks, CommConfig config) {
+    return new HostedSession(ranks, config);
   }
 
   /// Tells ranks where they meet.

@@ -44,7 +44,7 @@ final class LauncherLaunch {
           "--on-failure: continue (expected: stop, since %s starts the ranks, which ends all of them when one fails)"
               .formatted(name()));
     }
-    try (var session = HostedSession.start(launch.ranks())) {
+    try (var session = HostedSession.start(launch.ranks(), launch.config())) {
       int code = run(session);
       if (code == 0) {
         return ExitCode.FINE;

@@ -34,7 +34,7 @@ final class ProcessLaunch {
 
   int run() throws InterruptedException {
     Thread onSignal = new Thread(this::terminate, "end ranks");
-    try (var session = HostedSession.start(launch.ranks())) {
+    try (var session = HostedSession.start(launch.ranks(), launch.config())) {
       Runtime.getRuntime().addShutdownHook(onSignal);
       start(session);
       return await(session);

@@ -1,10 +1,12 @@
 package org.comm4j.tck;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.Secret;
 import org.comm4j.core.session.DefaultSessionFactory;
 
 /// Configurations for sessions.
@@ -27,6 +29,11 @@ final class Configs {
     return tcp(worldSize, port).option(DefaultSessionFactory.HOSTED, "launcher");
   }
 
+  /// The same, whose ranks know a secret.
+  static CommConfig.Builder secret(int worldSize, int port) {
+    return launched(worldSize, port).secret(Secret.of("0123456789abcdef"));
+  }
+
   /// Over a file on this host.
   static CommConfig.Builder file(int worldSize, Path directory) {
     return CommConfig.builder()
@@ -45,6 +52,10 @@ final class Configs {
     config.masterAddress().ifPresent(address -> variables.put("COMM_MASTER_ADDR", address));
     config.masterPort().ifPresent(port -> variables.put("COMM_MASTER_PORT", String.valueOf(port)));
     config.session().ifPresent(session -> variables.put("COMM_SESSION", session));
+    config
+        .secret()
+        .ifPresent(secret ->
+            variables.put("COMM_SECRET", new String(secret.bytes(), StandardCharsets.UTF_8)));
     variables.put("COMM_LIVENESS", config.liveness().toMillis() + "ms");
     variables.put("COMM_JOIN_TIMEOUT", config.joinTimeout().toMillis() + "ms");
     return variables;

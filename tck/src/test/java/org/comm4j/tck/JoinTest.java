@@ -25,20 +25,26 @@ import org.comm4j.api.EvictedException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.Secret;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Joins that go wrong: each has its reason, on the rank concerned, and soon.
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class JoinTest {
   /// The promise is 1 s; a busy machine may need longer, but never until the join deadline.
   private static final Duration SOON = Duration.ofSeconds(10);
+
+  private static final Authenticator SECRET = Authenticator.of(Configs.secret(2, 1).build());
 
   @TempDir private Path directory;
   private final List<AutoCloseable> opened = new ArrayList<>();
@@ -65,9 +71,18 @@ final class JoinTest {
   }
 
   private SessionServer server(String job, int size) {
+    return server(job, size, Authenticator.NONE);
+  }
+
+  private SessionServer server(String job, int size, Authenticator authenticator) {
     var server =
         SessionServer.start(
-            InetAddress.getLoopbackAddress(), 0, job, size, new SessionServer.Listener() {});
+            InetAddress.getLoopbackAddress(),
+            0,
+            job,
+            size,
+            authenticator,
+            new SessionServer.Listener() {});
     opened.add(server);
     return server;
   }
@@ -325,12 +340,75 @@ final class JoinTest {
   }
 
   @Test
-  void join_addressOfTheNetwork_isRefused() {
+  void join_addressOfTheNetwork_needsASecret() {
     CommConfig.Builder config =
         changed(Configs.tcp(2, Joining.freePort()), c -> c.masterAddress("192.0.2.1"));
+    assertAddress(config, "no secret", "COMM_SECRET_FILE", "COMM_SESSION_INSECURE");
+    assertAddress(
+        changed(config, c -> c.secret(Secret.of("hunter2"))), "has 7 bytes", "at least 16");
+    String unreachable = "can't listen on 192.0.2.1"; // an address that nobody has
+    assertAddress(changed(config, c -> c.secret(Secret.of("0123456789abcdef"))), unreachable);
+    assertAddress(changed(config, c -> c.option("COMM_SESSION_INSECURE", "true")), unreachable);
+  }
+
+  @Test
+  void join_everyInterface_isRefused() {
+    CommConfig.Builder config =
+        Configs.tcp(2, Joining.freePort()).secret(Secret.of("0123456789abcdef"));
+    assertAddress(changed(config, c -> c.masterAddress("0.0.0.0")), "every interface");
+  }
+
+  private void assertAddress(CommConfig.Builder config, String... parts) {
     JoinException failure = refusedSoon(join(config, 0));
     assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
-    assertThat(failure).hasMessageContaining("loopback");
+    assertThat(failure).hasMessageContainingAll(parts);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"another secret!!", ""})
+  void join_withoutTheSecret_isRefusedAndHarmsNobody(String secret) {
+    CommConfig.Builder config = Configs.secret(2, server("job", 2, SECRET).port());
+    var rank0 = join(config, 0);
+    CommConfig.Builder none = Configs.launched(2, config.build().masterPort().orElseThrow());
+    JoinException failure =
+        refusedSoon(
+            join(secret.isEmpty() ? none : changed(none, c -> c.secret(Secret.of(secret))), 1));
+    assertThat(failure.reason()).isEqualTo(Reason.AUTHENTICATION);
+    assertThat(failure).hasMessageContaining("give all ranks the same COMM_SECRET_FILE");
+    in(join(config, 1));
+    in(rank0);
+  }
+
+  @Test
+  void join_hostHasNoSecret_isRefused() {
+    JoinException failure = refusedSoon(join(Configs.secret(2, server("job", 2).port()), 0));
+    assertThat(failure.reason()).isEqualTo(Reason.AUTHENTICATION);
+    assertThat(failure).hasMessageContaining("has not a secret, but this rank has one");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "rw-r-----, 0123456789abcdef, 'mode rw-r-----, chmod 600'",
+    "rw-------, '', is empty",
+  })
+  void join_secretFileIsNoSecret_isRefused(String mode, String text, String expected)
+      throws Exception {
+    Path file = Files.writeString(directory.resolve("secret"), text + "\n");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString(mode));
+    CommConfig.Builder config = Configs.tcp(1, Joining.freePort()).secretFile(file);
+    JoinException failure = refusedSoon(join(config, 0));
+    assertThat(failure.reason()).isEqualTo(Reason.CONFIGURATION);
+    assertThat(failure).hasMessageContainingAll(expected.split(", "));
+  }
+
+  @Test
+  void join_secretInAFile_isTheSameAsInAVariable() throws Exception {
+    Path file = Files.writeString(directory.resolve("secret"), "0123456789abcdef\n");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+    int port = server("job", 2, SECRET).port();
+    var rank0 = join(Configs.launched(2, port).secretFile(file), 0);
+    in(join(Configs.secret(2, port), 1));
+    in(rank0);
   }
 
   @Test
@@ -426,6 +504,7 @@ final class JoinTest {
               first.port(),
               "job",
               2,
+              Authenticator.NONE,
               new SessionServer.Listener() {});
     } catch (JoinException e) {
       outcome = e;
@@ -528,6 +607,7 @@ final class JoinTest {
             0,
             "job",
             3,
+            Authenticator.NONE,
             new SessionServer.Listener() {
               @Override
               public void formed(String id, List<Session.Member> members) {

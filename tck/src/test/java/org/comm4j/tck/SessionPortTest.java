@@ -18,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -108,6 +109,7 @@ final class SessionPortTest {
             0,
             "job",
             1,
+            Authenticator.NONE,
             new SessionServer.Listener() {});
     opened.add(server);
     try (var elsewhere = new Socket()) {
@@ -138,7 +140,12 @@ final class SessionPortTest {
   private SessionServer server(int size) {
     var server =
         SessionServer.start(
-            InetAddress.getLoopbackAddress(), 0, "job", size, new SessionServer.Listener() {});
+            InetAddress.getLoopbackAddress(),
+            0,
+            "job",
+            size,
+            Authenticator.NONE,
+            new SessionServer.Listener() {});
     opened.add(server);
     return server;
   }

@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
 
@@ -31,8 +32,13 @@ final class TcpSessionTest extends SessionContract {
     servers.forEach(SessionServer::close);
     var server =
         SessionServer.start(
-            InetAddress.getLoopbackAddress(), 0, "job", size, new SessionServer.Listener() {});
+            InetAddress.getLoopbackAddress(),
+            0,
+            "job",
+            size,
+            Authenticator.of(Configs.secret(size, 1).build()),
+            new SessionServer.Listener() {});
     servers.add(server);
-    return Configs.launched(size, server.port());
+    return Configs.secret(size, server.port());
   }
 }

@@ -19,6 +19,7 @@ import java.util.stream.Stream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankLauncher;
+import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.Assumptions;
@@ -115,7 +116,12 @@ final class MpiTestJob implements AutoCloseable {
             .redirectInput(new File("/dev/null"));
     var server =
         SessionServer.start(
-            InetAddress.getLoopbackAddress(), 0, "test", ranks, new SessionServer.Listener() {});
+            InetAddress.getLoopbackAddress(),
+            0,
+            "test",
+            ranks,
+            Authenticator.NONE,
+            new SessionServer.Listener() {});
     builder
         .environment()
         .keySet()

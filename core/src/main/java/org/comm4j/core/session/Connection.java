@@ -10,7 +10,9 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.jspecify.annotations.Nullable;
 
 /// One end of a control connection: frames over a socket that never blocks. For one thread.
 ///
@@ -29,6 +31,7 @@ final class Connection {
   private ByteBuffer in = ByteBuffer.allocate(FIRST_BUFFER_BYTES);
   private int limitBytes = FrameCodec.MAX_JOIN_BYTES;
   private long queuedBytes;
+  private Frame.@Nullable Hello greeting;
   private boolean finishing;
   private boolean outputShut;
   private long heardNs;
@@ -47,6 +50,17 @@ final class Connection {
   /// Has frames of every size pass from now on.
   void accept() {
     limitBytes = FrameCodec.MAX_FRAME_BYTES;
+  }
+
+  /// Queues the host's first word, which the peer's proof is about.
+  void greet(Frame.Hello hello) throws IOException {
+    greeting = hello;
+    send(hello);
+  }
+
+  /// What [#greet] has sent.
+  Frame.Hello greeting() {
+    return Objects.requireNonNull(greeting);
   }
 
   /// When something came from the peer, or [#forgive] was called.

@@ -76,14 +76,19 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   private static Session joinOverTcp(
       CommConfig config, String address, List<String> usableBackends) {
+    Authenticator authenticator = Authenticator.of(config);
     InetSocketAddress place = place(config, address);
     return joinOverTcp(
-        request(config, usableBackends), place, "launcher".equals(config.options().get(HOSTED)));
+        request(config, usableBackends),
+        place,
+        authenticator,
+        "launcher".equals(config.options().get(HOSTED)));
   }
 
-  static Session joinOverTcp(JoinRequest request, InetSocketAddress place, boolean hosted) {
+  static Session joinOverTcp(
+      JoinRequest request, InetSocketAddress place, Authenticator authenticator, boolean hosted) {
     if (hosted || request.rank() != 0) {
-      return connect(request, place, HELLO_NS);
+      return connect(request, place, authenticator, HELLO_NS);
     }
     JoinException taken;
     try {
@@ -92,6 +97,7 @@ public final class DefaultSessionFactory implements SessionFactory {
               request,
               place.getAddress(),
               place.getPort(),
+              authenticator,
               System::nanoTime,
               ReplicatedSession::haltProcess);
       return await(server.localJoin(), server::close);
@@ -103,7 +109,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       taken = e;
     }
     try {
-      return connect(request, place, STRANGER_NS);
+      return connect(request, place, authenticator, STRANGER_NS);
     } catch (JoinException e) {
       if (e.reason() != Reason.PROTOCOL) {
         throw e;
@@ -115,9 +121,16 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
   }
 
-  private static Session connect(JoinRequest request, InetSocketAddress place, long helloNs) {
+  private static Session connect(
+      JoinRequest request, InetSocketAddress place, Authenticator authenticator, long helloNs) {
     TcpSession session =
-        TcpSession.start(place, request, helloNs, System::nanoTime, ReplicatedSession::haltProcess);
+        TcpSession.start(
+            place,
+            request,
+            authenticator,
+            helloNs,
+            System::nanoTime,
+            ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
   }
 
@@ -153,9 +166,7 @@ public final class DefaultSessionFactory implements SessionFactory {
           Reason.ADDRESS, "COMM_MASTER_PORT is 0, which no other rank could find; choose one");
     }
     try {
-      InetAddress resolved = InetAddress.getByName(address);
-      SessionServer.requireLoopback(resolved);
-      return new InetSocketAddress(resolved, port);
+      return new InetSocketAddress(InetAddress.getByName(address), port);
     } catch (UnknownHostException e) {
       throw new JoinException(
           Reason.ADDRESS, "COMM_MASTER_ADDR is %s, an unknown host".formatted(address), e);

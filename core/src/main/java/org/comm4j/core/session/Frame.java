@@ -12,11 +12,24 @@ sealed interface Frame permits Event, Frame.Control {
   /// The server's first word.
   ///
   /// @param protocol the version that it speaks
+  /// @param nonce for the rank's proof; empty where none is asked for
   /// @param hostId random, names the server; means nothing where the protocol is another one
-  record Hello(int protocol, String hostId) implements Control {}
+  record Hello(int protocol, byte[] nonce, String hostId) implements Control {}
 
   /// A rank's first word.
-  record Join(JoinRequest request) implements Control {}
+  ///
+  /// @param nonce for the host's proof; empty where none is asked for
+  /// @param proof that the rank knows the secret; may be empty
+  record Join(JoinRequest request, byte[] nonce, byte[] proof) implements Control {
+    /// Where nothing is proved.
+    Join(JoinRequest request) {
+      this(request, new byte[0], new byte[0]);
+    }
+
+    Join withProof(byte[] other) {
+      return new Join(request, nonce, other);
+    }
+  }
 
   /// A rank's first word in a protocol that we don't speak.
   record ForeignJoin(int protocol) implements Control {}
@@ -25,7 +38,8 @@ sealed interface Frame permits Event, Frame.Control {
   ///
   /// @param hostRank the rank that keeps the history, or [#NO_RANK]
   /// @param host who keeps the history, for people
-  record Accepted(int hostRank, String host) implements Control {}
+  /// @param proof that the host knows the secret; may be empty
+  record Accepted(int hostRank, String host, byte[] proof) implements Control {}
 
   /// The join has failed.
   record Refused(JoinException.Reason reason, String message) implements Control {}

@@ -18,8 +18,8 @@ import org.comm4j.api.spi.Session.Member;
 /// Strings are UTF-8 behind a `short` length, byte arrays stand behind an `int` length. Each field
 /// has its own limit and is checked against what is there before anything is allocated. A join
 /// starts with magic, protocol version and authentication block in every version, so that ranks of
-/// different versions can tell each other so; the block is empty as long as sessions stay on one
-/// host.
+/// different versions can tell each other so. The block holds nothing without a secret, else the
+/// host's nonce, or the rank's nonce and proof ([Authenticator]).
 final class FrameCodec {
   /// `COMM4J` and a line end that text transfers would break.
   static final long MAGIC = 0x434F4D4D344A0D0AL;
@@ -79,13 +79,16 @@ final class FrameCodec {
           out.type(HELLO)
               .int64(MAGIC)
               .int16(hello.protocol())
-              .bytes(new byte[0])
+              .bytes(hello.nonce())
               .raw(HexFormat.of().parseHex(hello.hostId()));
-      case Frame.Join join -> join(out.type(JOIN), join.request());
+      case Frame.Join join -> join(out.type(JOIN), join);
       case Frame.ForeignJoin foreign ->
           out.type(JOIN).int64(MAGIC).int16(foreign.protocol()).bytes(new byte[0]);
       case Frame.Accepted accepted ->
-          out.type(ACCEPTED).int32(accepted.hostRank()).text(cut(accepted.host()));
+          out.type(ACCEPTED)
+              .int32(accepted.hostRank())
+              .text(cut(accepted.host()))
+              .bytes(accepted.proof());
       case Frame.Refused refused ->
           out.type(REFUSED).text(refused.reason().name()).text(cut(refused.message()));
       case Frame.Retry retry -> out.type(RETRY).text(cut(retry.why()));
@@ -106,8 +109,10 @@ final class FrameCodec {
     return out.frame();
   }
 
-  private static void join(Out out, JoinRequest request) {
-    out.int64(MAGIC).int16(PROTOCOL).bytes(new byte[0]);
+  private static void join(Out out, Frame.Join join) {
+    out.int64(MAGIC).int16(PROTOCOL);
+    out.int32(join.nonce().length + join.proof().length).raw(join.nonce()).raw(join.proof());
+    JoinRequest request = join.request();
     out.text(request.version()).text(request.job()).int32(request.generation());
     out.int32(request.worldSize()).int64(request.patienceMillis()).int64(request.livenessMillis());
     member(out, request.member());
@@ -160,9 +165,12 @@ final class FrameCodec {
       case HELLO -> hello(in);
       case JOIN -> {
         int protocol = in.greeting();
-        yield protocol == PROTOCOL ? join(in) : new Frame.ForeignJoin(protocol);
+        byte[] block = in.bytes(MAX_AUTHENTICATION_BYTES);
+        yield protocol == PROTOCOL ? join(in, block) : new Frame.ForeignJoin(protocol);
       }
-      case ACCEPTED -> new Frame.Accepted(in.int32(), in.text(MAX_TEXT_BYTES));
+      case ACCEPTED ->
+          new Frame.Accepted(
+              in.int32(), in.text(MAX_TEXT_BYTES), in.bytes(MAX_AUTHENTICATION_BYTES));
       case REFUSED -> new Frame.Refused(reason(in.text(MAX_NAME_BYTES)), in.text(MAX_TEXT_BYTES));
       case RETRY -> new Frame.Retry(in.text(MAX_TEXT_BYTES));
       case JOINED -> new Frame.Joined(member(in));
@@ -188,11 +196,12 @@ final class FrameCodec {
 
   private static Frame.Hello hello(In in) throws ProtocolException {
     int protocol = in.greeting();
+    byte[] nonce = in.bytes(MAX_AUTHENTICATION_BYTES);
     byte[] hostId = protocol == PROTOCOL ? in.raw(ID_BYTES) : new byte[0];
-    return new Frame.Hello(protocol, HexFormat.of().formatHex(hostId));
+    return new Frame.Hello(protocol, nonce, HexFormat.of().formatHex(hostId));
   }
 
-  private static Frame.Join join(In in) throws ProtocolException {
+  private static Frame.Join join(In in, byte[] block) throws ProtocolException {
     String version = in.text(MAX_NAME_BYTES);
     String job = in.text(MAX_KEY_BYTES);
     int generation = in.int32();
@@ -209,6 +218,7 @@ final class FrameCodec {
       throw new ProtocolException(
           "patience %d ms, liveness %d ms".formatted(patienceMillis, livenessMillis));
     }
+    int nonceBytes = Math.min(block.length, Authenticator.NONCE_BYTES);
     return new Frame.Join(
         new JoinRequest(
             version,
@@ -221,7 +231,9 @@ final class FrameCodec {
             member.host(),
             member.pid(),
             member.backends(),
-            settings));
+            settings),
+        Arrays.copyOf(block, nonceBytes),
+        Arrays.copyOfRange(block, nonceBytes, block.length));
   }
 
   private static Member member(In in) throws ProtocolException {
@@ -342,14 +354,12 @@ final class FrameCodec {
       return ranks;
     }
 
-    /// Magic, protocol version, authentication block.
+    /// Magic and protocol version.
     int greeting() throws ProtocolException {
       if (int64() != MAGIC) {
         throw new ProtocolException("not a comm4j session");
       }
-      int protocol = Short.toUnsignedInt(buffer.getShort());
-      bytes(MAX_AUTHENTICATION_BYTES);
-      return protocol;
+      return Short.toUnsignedInt(buffer.getShort());
     }
 
     String text(int limit) throws ProtocolException {

@@ -12,8 +12,9 @@ final class LocalHost {
 
   private LocalHost() {}
 
-  /// The boot, the namespaces for mounts, processes and IPC, and the user. Where the kernel does
-  /// not tell (it is not Linux), the process itself: then nobody shares memory with it.
+  /// The boot, the namespaces for mounts, processes, IPC and networks, and the user: who has the
+  /// same shares files, memory and the loopback interface. Where the kernel does not tell (it is
+  /// not Linux), the process itself: then nobody shares memory with it.
   static HostIdentity identity() {
     String name;
     try {
@@ -24,8 +25,14 @@ final class LocalHost {
     try {
       String boot = Files.readString(PROC.resolve("sys/kernel/random/boot_id")).strip();
       String id =
-          "%s/%s/%s/%s/%d"
-              .formatted(boot, namespace("mnt"), namespace("pid"), namespace("ipc"), uid());
+          "%s/%s/%s/%s/%s/%d"
+              .formatted(
+                  boot,
+                  namespace("mnt"),
+                  namespace("pid"),
+                  namespace("ipc"),
+                  namespace("net"),
+                  uid());
       return new HostIdentity(name, id);
     } catch (IOException | UnsupportedOperationException e) {
       ProcessHandle self = ProcessHandle.current();

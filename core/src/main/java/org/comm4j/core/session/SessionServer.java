@@ -40,8 +40,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// One daemon thread does everything. It serves one group at a time. When all ranks of a group have
 /// left, they may form the next one (each of them counts its sessions, so a rank that comes too
-/// early is asked to come again). Only loopback addresses are served, because nothing is
-/// authenticated.
+/// early is asked to come again). Addresses that other hosts reach are served only to ranks that
+/// know the secret ([Authenticator]).
 ///
 /// A rank is gone when its connection ends, which the kernel sees to within milliseconds of a
 /// process's death, or when it is silent for longer than the liveness time. Strangers get nothing:
@@ -91,6 +91,7 @@ public final class SessionServer implements AutoCloseable {
   private final String hostId = InMemorySessions.randomId();
   private final Optional<String> job;
   private final OptionalInt worldSize;
+  private final Authenticator authenticator;
   private final Listener listener;
   private final LongSupplier nanoTime;
   private final Thread thread;
@@ -143,11 +144,13 @@ public final class SessionServer implements AutoCloseable {
       ServerSocketChannel acceptor,
       Optional<String> job,
       OptionalInt worldSize,
+      Authenticator authenticator,
       Listener listener,
       @Nullable JoinRequest localRequest,
       LongSupplier nanoTime,
       IntConsumer halt)
       throws IOException {
+    this.authenticator = authenticator;
     this.acceptor = acceptor;
     this.job = job;
     this.worldSize = worldSize;
@@ -170,20 +173,28 @@ public final class SessionServer implements AutoCloseable {
 
   /// Starts a server that is no rank's.
   ///
-  /// @param address where to listen: a loopback address, exactly this one is bound
+  /// @param address where to listen: exactly this one is bound
   /// @param port where to listen; 0 takes one that is free, see [#port()]
   /// @param job what ranks must ask for (`COMM_SESSION`); empty where they ask for nothing
   /// @param worldSize how many ranks there will be
+  /// @param authenticator what ranks must prove
   /// @param listener hears what happens
   /// @return running; the caller closes it
-  /// @throws JoinException if the address can't be bound (`ADDRESS`)
+  /// @throws JoinException if the address can't be bound, or other hosts reach it and nothing must
+  ///   be proved (`ADDRESS`)
   public static SessionServer start(
-      InetAddress address, int port, String job, int worldSize, Listener listener) {
+      InetAddress address,
+      int port,
+      String job,
+      int worldSize,
+      Authenticator authenticator,
+      Listener listener) {
     return start(
         address,
         port,
         Optional.of(job),
         OptionalInt.of(worldSize),
+        authenticator,
         listener,
         null,
         System::nanoTime,
@@ -192,12 +203,18 @@ public final class SessionServer implements AutoCloseable {
 
   /// Starts a server in the process of a rank, which joins at once.
   static SessionServer startFor(
-      JoinRequest request, InetAddress address, int port, LongSupplier nanoTime, IntConsumer halt) {
+      JoinRequest request,
+      InetAddress address,
+      int port,
+      Authenticator authenticator,
+      LongSupplier nanoTime,
+      IntConsumer halt) {
     return start(
         address,
         port,
         Optional.of(request.job()),
         OptionalInt.of(request.worldSize()),
+        authenticator,
         new Listener() {},
         request,
         nanoTime,
@@ -209,18 +226,20 @@ public final class SessionServer implements AutoCloseable {
       int port,
       Optional<String> job,
       OptionalInt worldSize,
+      Authenticator authenticator,
       Listener listener,
       @Nullable JoinRequest localRequest,
       LongSupplier nanoTime,
       IntConsumer halt) {
-    requireLoopback(address);
+    authenticator.check(address);
     ServerSocketChannel acceptor = null;
     try {
       acceptor = ServerSocketChannel.open();
       acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
       acceptor.bind(new InetSocketAddress(address, port), 512);
       var server =
-          new SessionServer(acceptor, job, worldSize, listener, localRequest, nanoTime, halt);
+          new SessionServer(
+              acceptor, job, worldSize, authenticator, listener, localRequest, nanoTime, halt);
       server.thread.start();
       return server;
     } catch (IOException e) {
@@ -236,16 +255,6 @@ public final class SessionServer implements AutoCloseable {
                   e.getMessage(),
                   e instanceof BindException ? "; choose another COMM_MASTER_PORT" : ""),
           e);
-    }
-  }
-
-  static void requireLoopback(InetAddress address) {
-    if (!address.isLoopbackAddress()) {
-      throw new JoinException(
-          Reason.ADDRESS,
-          "address %s is not a loopback address; sessions are not authenticated yet, so they stay"
-                  .formatted(address.getHostAddress())
-              + " on one host: use 127.0.0.1");
     }
   }
 
@@ -348,7 +357,7 @@ public final class SessionServer implements AutoCloseable {
         try {
           var connection = new Connection(channel, selector, now);
           pending.put(connection, now);
-          connection.send(new Frame.Hello(FrameCodec.PROTOCOL, hostId));
+          connection.greet(new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId));
           connection.flush(now);
         } catch (IOException e) {
           closeQuietly(channel);
@@ -386,7 +395,7 @@ public final class SessionServer implements AutoCloseable {
     Integer rank = connected.get(connection);
     if (rank == null) {
       switch (frame) {
-        case Frame.Join join -> join(connection, join.request(), now);
+        case Frame.Join join -> join(connection, join, now);
         case Frame.ForeignJoin foreign ->
             refuse(
                 connection,
@@ -440,7 +449,16 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  private void join(Connection connection, JoinRequest request, long now) throws IOException {
+  private void join(Connection connection, Frame.Join join, long now) throws IOException {
+    Frame.Hello greeting = connection.greeting();
+    JoinRequest request = join.request();
+    if (!authenticator.accepts(Authenticator.Role.RANK, greeting, join, join.proof())) {
+      refuse(
+          connection,
+          Reason.AUTHENTICATION,
+          "authentication failed; give all ranks the same COMM_SECRET_FILE");
+      return;
+    }
     if (request.generation() > generation) {
       boolean forming = phase == Phase.JOINING && !roster.isEmpty();
       if (localRequest != null || forming || isInUse()) {
@@ -464,7 +482,11 @@ public final class SessionServer implements AutoCloseable {
         pending.remove(connection);
         connected.put(connection, request.rank());
         connection.accept();
-        connection.send(new Frame.Accepted(hostRank(), hostText()));
+        connection.send(
+            new Frame.Accepted(
+                hostRank(),
+                hostText(),
+                authenticator.proof(Authenticator.Role.HOST, greeting, join)));
         admitted(request, connection, now);
         if (roster.isComplete()) {
           form(now);

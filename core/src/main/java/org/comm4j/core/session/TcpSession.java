@@ -48,6 +48,7 @@ final class TcpSession implements ReplicatedSession.History {
 
   private final InetSocketAddress address;
   private final JoinRequest request;
+  private final Authenticator authenticator;
   private final long helloNs;
   private final LongSupplier nanoTime;
   private final IntConsumer halt;
@@ -70,10 +71,12 @@ final class TcpSession implements ReplicatedSession.History {
   private TcpSession(
       InetSocketAddress address,
       JoinRequest request,
+      Authenticator authenticator,
       long helloNs,
       LongSupplier nanoTime,
       IntConsumer halt)
       throws IOException {
+    this.authenticator = authenticator;
     this.address = address;
     this.request = request;
     this.helloNs = helloNs;
@@ -95,12 +98,13 @@ final class TcpSession implements ReplicatedSession.History {
   static TcpSession start(
       InetSocketAddress address,
       JoinRequest request,
+      Authenticator authenticator,
       long helloNs,
       LongSupplier nanoTime,
       IntConsumer halt) {
-    SessionServer.requireLoopback(address.getAddress());
+    authenticator.check(address.getAddress());
     try {
-      var session = new TcpSession(address, request, helloNs, nanoTime, halt);
+      var session = new TcpSession(address, request, authenticator, helloNs, nanoTime, halt);
       session.thread.start();
       return session;
     } catch (IOException e) {
@@ -251,17 +255,21 @@ final class TcpSession implements ReplicatedSession.History {
             "the session at %s speaks protocol %d, this rank %d; use the same comm4j on all ranks"
                 .formatted(place(), greeting.protocol(), FrameCodec.PROTOCOL));
       }
+      checkAsks(greeting.nonce().length != 0);
       hostId = greeting.hostId();
-      connection.send(
-          new Frame.Join(
-              request.forHost(
-                  Meetings.ofThisProcess().count(hostId, request.rank()),
-                  deadline - nanoTime.getAsLong())));
+      Frame.Join join = join(greeting, deadline);
+      connection.send(join);
       connection.flush(nanoTime.getAsLong());
       while (true) {
         Frame answer = next(connection, deadline + GRACE_NS);
         switch (answer) {
           case Frame.Accepted in -> {
+            if (!authenticator.accepts(Authenticator.Role.HOST, greeting, join, in.proof())) {
+              throw new JoinException(
+                  Reason.AUTHENTICATION,
+                  "what listens at %s does not know the secret; give all ranks the same COMM_SECRET_FILE"
+                      .formatted(place()));
+            }
             accepted = in;
             connection.accept();
           }
@@ -285,6 +293,25 @@ final class TcpSession implements ReplicatedSession.History {
     } catch (ProtocolException e) {
       throw stranger(e.getMessage());
     }
+  }
+
+  private void checkAsks(boolean hostHasSecret) {
+    if (hostHasSecret != authenticator.isOn()) {
+      throw new JoinException(
+          Reason.AUTHENTICATION,
+          "the session at %s %s a secret, but this rank has %s; give all ranks the same COMM_SECRET_FILE"
+              .formatted(
+                  place(), hostHasSecret ? "asks for" : "has not", hostHasSecret ? "none" : "one"));
+    }
+  }
+
+  private Frame.Join join(Frame.Hello greeting, long deadline) {
+    JoinRequest own =
+        request.forHost(
+            Meetings.ofThisProcess().count(hostId, request.rank()),
+            deadline - nanoTime.getAsLong());
+    var join = new Frame.Join(own, authenticator.nonce(), new byte[0]);
+    return join.withProof(authenticator.proof(Authenticator.Role.RANK, greeting, join));
   }
 
   private void welcome(Frame.Welcome welcome) throws ProtocolException {

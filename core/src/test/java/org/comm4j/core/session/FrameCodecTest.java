@@ -32,10 +32,7 @@ final class FrameCodecTest {
 
   static List<Frame> frames() {
     return List.of(
-        new Frame.Hello(FrameCodec.PROTOCOL, "00112233445566778899aabbccddeeff"),
-        new Frame.Join(REQUEST),
         new Frame.ForeignJoin(FrameCodec.PROTOCOL + 1),
-        new Frame.Accepted(Frame.NO_RANK, "pid 1 on host"),
         new Frame.Refused(JoinException.Reason.LATE, "too late"),
         new Frame.Retry("not yet"),
         new Frame.Joined(REQUEST.member()),
@@ -47,8 +44,20 @@ final class FrameCodecTest {
         new Event.Halt(1, 255));
   }
 
+  private static Frame.Join join() {
+    return new Frame.Join(
+        REQUEST, new byte[Authenticator.NONCE_BYTES], new byte[Authenticator.PROOF_BYTES]);
+  }
+
   static List<Frame> framesWithBytes() {
+    String id = "00112233445566778899aabbccddeeff";
     return List.of(
+        new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], id),
+        new Frame.Hello(FrameCodec.PROTOCOL, new byte[Authenticator.NONCE_BYTES], id),
+        new Frame.Join(REQUEST),
+        join(),
+        join().withProof(new byte[0]),
+        new Frame.Accepted(Frame.NO_RANK, "pid 1 on host", new byte[] {1}),
         new Event.Contribute(1, Topic.exchange("key"), new byte[FrameCodec.MAX_VALUE_BYTES]),
         new Event.Contribute(1, Topic.agreement("key", List.of(4, 1)), new byte[] {1, 2}),
         new Event.Put(2, "key", new byte[0]),
@@ -75,8 +84,7 @@ final class FrameCodecTest {
         new Event.Contribute(
             0, Topic.agreement(key, members), new byte[FrameCodec.MAX_VALUE_BYTES]);
     assertThat(content(largest).remaining()).isLessThanOrEqualTo(FrameCodec.MAX_FRAME_BYTES);
-    assertThat(content(new Frame.Join(REQUEST)).remaining())
-        .isLessThanOrEqualTo(FrameCodec.MAX_JOIN_BYTES);
+    assertThat(content(join()).remaining()).isLessThanOrEqualTo(FrameCodec.MAX_JOIN_BYTES);
   }
 
   @Test
@@ -87,7 +95,7 @@ final class FrameCodecTest {
 
   @Test
   void decode_wrongMagic_isRefused() {
-    ByteBuffer bytes = copy(content(new Frame.Join(REQUEST)));
+    ByteBuffer bytes = copy(content(join()));
     bytes.put(3, (byte) 0);
     assertThatThrownBy(() -> FrameCodec.decode(bytes)).isInstanceOf(ProtocolException.class);
   }

@@ -7,13 +7,16 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.Secret;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -21,9 +24,17 @@ import org.junit.jupiter.api.Timeout;
 
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class SessionServerTest {
+  private static final Authenticator SECRET =
+      Authenticator.of(CommConfig.builder().secret(Secret.of("0123456789abcdef")).build());
+
   private final SessionServer server =
       SessionServer.start(
-          InetAddress.getLoopbackAddress(), 0, "job", 2, new SessionServer.Listener() {});
+          InetAddress.getLoopbackAddress(),
+          0,
+          "job",
+          2,
+          Authenticator.NONE,
+          new SessionServer.Listener() {});
   private final InetSocketAddress address =
       new InetSocketAddress(InetAddress.getLoopbackAddress(), server.port());
 
@@ -48,8 +59,13 @@ final class SessionServerTest {
   }
 
   private TcpSession start(String version, int rank) {
+    return start(address, request(version, rank), Authenticator.NONE);
+  }
+
+  private static TcpSession start(
+      InetSocketAddress address, JoinRequest request, Authenticator authenticator) {
     return TcpSession.start(
-        address, request(version, rank), 5_000_000_000L, System::nanoTime, _ -> {});
+        address, request, authenticator, 5_000_000_000L, System::nanoTime, _ -> {});
   }
 
   private static ReplicatedSession joined(TcpSession session) {
@@ -88,10 +104,7 @@ final class SessionServerTest {
   void join_otherProtocol_isRefusedInWords() throws IOException, ProtocolException {
     try (var socket = new Socket(address.getAddress(), address.getPort())) {
       socket.setSoTimeout(20_000);
-      ByteBuffer join = FrameCodec.encode(new Frame.ForeignJoin(99));
-      var bytes = new byte[join.remaining()];
-      join.get(bytes);
-      socket.getOutputStream().write(bytes);
+      write(socket, new Frame.ForeignJoin(99));
       var in = new DataInputStream(socket.getInputStream());
       assertThat(read(in)).isInstanceOf(Frame.Hello.class);
       assertThat(read(in))
@@ -103,6 +116,75 @@ final class SessionServerTest {
               });
       assertThat(in.read()).isNegative();
     }
+  }
+
+  /// Who has listened to a rank that joined can't join in its place.
+  @Test
+  void join_recordedBefore_isRefused() throws IOException, ProtocolException {
+    try (var secret =
+        SessionServer.start(
+            InetAddress.getLoopbackAddress(),
+            0,
+            "job",
+            2,
+            SECRET,
+            new SessionServer.Listener() {})) {
+      Frame.Join recorded;
+      try (var first = new Socket(address.getAddress(), secret.port())) {
+        var hello = (Frame.Hello) read(new DataInputStream(first.getInputStream()));
+        var join = new Frame.Join(request("1", 0), SECRET.nonce(), new byte[0]);
+        recorded = join.withProof(SECRET.proof(Authenticator.Role.RANK, hello, join));
+        write(first, recorded);
+        var accepted = read(new DataInputStream(first.getInputStream()));
+        assertThat(accepted).isInstanceOf(Frame.Accepted.class);
+        assertThat(((Frame.Accepted) accepted).proof())
+            .isEqualTo(SECRET.proof(Authenticator.Role.HOST, hello, join))
+            .isNotEqualTo(recorded.proof());
+      }
+      try (var again = new Socket(address.getAddress(), secret.port())) {
+        var in = new DataInputStream(again.getInputStream());
+        assertThat(read(in)).isInstanceOf(Frame.Hello.class);
+        write(again, recorded);
+        assertThat(read(in))
+            .isInstanceOfSatisfying(
+                Frame.Refused.class,
+                refused -> assertThat(refused.reason()).isEqualTo(Reason.AUTHENTICATION));
+      }
+    }
+  }
+
+  /// A host that knows no secret gives a rank's own proof back.
+  @Test
+  void join_hostReflectsTheProof_isRefused() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      TcpSession rank =
+          start(
+              new InetSocketAddress(address.getAddress(), listener.getLocalPort()),
+              request("1", 1),
+              SECRET);
+      try (var host = listener.accept()) {
+        host.setSoTimeout(20_000);
+        var id = "00112233445566778899aabbccddeeff";
+        write(host, new Frame.Hello(FrameCodec.PROTOCOL, SECRET.nonce(), id));
+        var join = (Frame.Join) read(new DataInputStream(host.getInputStream()));
+        write(host, new Frame.Accepted(0, "host", join.proof()));
+        assertThatThrownBy(() -> joined(rank))
+            .cause()
+            .isInstanceOfSatisfying(
+                JoinException.class,
+                e -> {
+                  assertThat(e.reason()).isEqualTo(Reason.AUTHENTICATION);
+                  assertThat(e).hasMessageContaining("does not know the secret");
+                });
+      }
+    }
+  }
+
+  private static void write(Socket socket, Frame frame) throws IOException {
+    ByteBuffer buffer = FrameCodec.encode(frame);
+    var bytes = new byte[buffer.remaining()];
+    buffer.get(bytes);
+    socket.getOutputStream().write(bytes);
   }
 
   private static Frame read(DataInputStream in) throws IOException, ProtocolException {
