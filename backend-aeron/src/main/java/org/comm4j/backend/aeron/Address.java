@@ -19,19 +19,20 @@ import java.util.HexFormat;
 ///
 /// @param host an address, not a name
 /// @param secret 16 random bytes
-record Address(String host, int port, String secret, Dimensions dimensions) {
+/// @param mtu the most bytes of a datagram to there
+record Address(String host, int port, String secret, int mtu) {
   static final int SECRET_BYTES = 16;
 
   /// The numbers by which Aeron tells one sender's messages from another's.
   record Ids(int stream, int session) {}
 
-  static Address of(InetAddress host, int port, byte[] secret, Dimensions dimensions) {
+  static Address of(InetAddress host, int port, byte[] secret, int mtu) {
     String text = host.getHostAddress();
     return new Address(
         host instanceof Inet6Address ? "[" + text + "]" : text,
         port,
         HexFormat.of().formatHex(secret),
-        dimensions);
+        mtu);
   }
 
   /// What a rank sends here with.
@@ -53,9 +54,7 @@ record Address(String host, int port, String secret, Dimensions dimensions) {
       out.writeUTF(host);
       out.writeInt(port);
       out.writeUTF(secret);
-      out.writeInt(dimensions.mtu());
-      out.writeInt(dimensions.termBytes());
-      out.writeInt(dimensions.windowBytes());
+      out.writeInt(mtu);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -64,11 +63,7 @@ record Address(String host, int port, String secret, Dimensions dimensions) {
 
   static Address of(byte[] bytes) {
     try (var in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      return new Address(
-          in.readUTF(),
-          in.readInt(),
-          in.readUTF(),
-          new Dimensions(in.readInt(), in.readInt(), in.readInt()));
+      return new Address(in.readUTF(), in.readInt(), in.readUTF(), in.readInt());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -42,7 +42,7 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public String reaches() {
-    return "processes, over UDP";
+    return "processes of any hosts, over UDP";
   }
 
   @Override
@@ -81,21 +81,6 @@ public final class AeronProvider implements BackendProvider {
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
     details.put("driver", "in each rank's process, in " + DriverFolder.root());
     return details;
-  }
-
-  @Override
-  public Availability connects(Session session) {
-    String here = session.member(session.rank()).host().id();
-    for (int rank = 0; rank < session.size(); rank++) {
-      if (!session.member(rank).host().id().equals(here)) {
-        return Availability.unavailable(
-            "rank %d runs on %s and this one on %s; the loopback interface, which is all it uses yet, does not reach there"
-                .formatted(
-                    rank, session.member(rank).host(), session.member(session.rank()).host()),
-            "start all ranks on one host");
-      }
-    }
-    return Availability.ready();
   }
 
   @Override

@@ -17,9 +17,6 @@ import org.jspecify.annotations.Nullable;
 /// because the rank computes, a daemon thread keeps the driver going: it answers peers, repeats
 /// what was lost, and sends what was offered last.
 final class AeronTransport implements Transport {
-  /// What Aeron puts before a message.
-  private static final int FRAME_BYTES = 32;
-
   private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
   /// No nap is shorter than 50 µs, so that short ones cost more than they save.
@@ -38,7 +35,6 @@ final class AeronTransport implements Transport {
 
   private final int rank;
   private final int size;
-  private final int maxPayloadBytes;
   private final Driver driver;
   private final List<Peer> peers; // in the order of their ranks, without this one
   private final Thread keeper;
@@ -55,7 +51,6 @@ final class AeronTransport implements Transport {
     this.size = addresses.size();
     this.driver = driver;
     Address own = addresses.get(rank);
-    this.maxPayloadBytes = own.dimensions().mtu() - FRAME_BYTES - HEADER_BYTES;
     this.peers = new ArrayList<>(size - 1);
     for (int each = 0; each < size; each++) {
       if (each != rank) {
@@ -78,7 +73,7 @@ final class AeronTransport implements Transport {
 
   @Override
   public int maxPayloadBytes(int peer) {
-    return maxPayloadBytes;
+    return peer(peer).maxPayloadBytes();
   }
 
   @Override
@@ -86,13 +81,16 @@ final class AeronTransport implements Transport {
     lock.lock();
     try {
       driver.check();
-      Peer to = peers.get(peer < rank ? peer : peer - 1);
-      boolean taken = to.offer(header, payload);
+      boolean taken = peer(peer).offer(header, payload);
       work();
       return taken;
     } finally {
       lock.unlock();
     }
+  }
+
+  private Peer peer(int peer) {
+    return peers.get(peer < rank ? peer : peer - 1);
   }
 
   @Override

@@ -4,20 +4,17 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// How large things are, the same on all ranks.
+/// How large things are for one rank.
 ///
 /// A pair of ranks that talks has a log of three terms on each side, for each direction. So a rank
 /// that talks to all others has `6 × (ranks - 1)` terms; they are as long as 24 MiB allow, between
 /// 64 KiB, which Aeron needs, and 4 MiB, more than which gains nothing. With the driver's own files
 /// (some 3 MiB that are touched) 64 ranks take 28 MiB each if all talk to all.
 ///
-/// @param mtu bytes of a datagram
+/// @param mtu the most bytes of a datagram
 /// @param termBytes bytes of a term
 /// @param windowBytes what a sender may send before the receiver has taken it
 record Dimensions(int mtu, int termBytes, int windowBytes) {
-  /// Where they do not matter.
-  static final Dimensions NONE = new Dimensions(0, 0, 0);
-
   private static final int LARGEST_MTU = 65_504;
   private static final int LARGEST_TERM = 4 << 20;
   private static final int SMALLEST_TERM = 64 << 10;
@@ -31,10 +28,12 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
   private static final int DATAGRAMS_PER_WINDOW = 3;
 
   private static final int MTU_STEP = 32;
+
   private static final Path LARGEST_SOCKET_BUFFER = Path.of("/proc/sys/net/core/rmem_max");
   private static final int USUAL_SOCKET_BUFFER = 212_992;
 
-  static Dimensions of(Options options, int ranks) {
+  /// @param datagramBytes the most that a packet holds where the rank receives
+  static Dimensions of(Options options, int ranks, int datagramBytes) {
     int term =
         options.termBytes() != 0
             ? options.termBytes()
@@ -50,7 +49,8 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
           "COMM_AERON_MTU: %d bytes, but with terms of %d bytes and socket buffers of at most %d only %d; make COMM_AERON_TERM or net.core.rmem_max larger"
               .formatted(options.mtu(), term, socketBufferBytes(), most));
     }
-    int mtu = options.mtu() != 0 ? options.mtu() : most;
+    int fitting = Math.max(Options.LEAST_MTU, datagramBytes / MTU_STEP * MTU_STEP);
+    int mtu = options.mtu() != 0 ? options.mtu() : Math.min(most, fitting);
     return new Dimensions(mtu, term, window);
   }
 

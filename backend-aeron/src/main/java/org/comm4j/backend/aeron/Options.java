@@ -11,17 +11,19 @@ import org.comm4j.api.CommConfig;
 ///
 /// | variable | default | |
 /// |---|---|---|
-/// | `COMM_AERON_MTU` | 65504 | bytes of a datagram, a multiple of 32 |
+/// | `COMM_AERON_ADDRESS` | loopback on one host, else the one from which the meeting place is reached | the IP address of this host where a rank receives |
+/// | `COMM_AERON_MTU` | what a packet of that interface holds | bytes of a datagram, a multiple of 32 |
 /// | `COMM_AERON_TERM` | by the number of ranks | bytes of a term, a power of two: a pair of ranks that talks has three on each side, for each direction |
 /// | `COMM_AERON_PORTS` | any free one | from which range UDP ports are taken, as `40000-40099` |
 ///
+/// @param address empty unless given
 /// @param mtu 0 unless given
 /// @param termBytes 0 unless given
-record Options(int mtu, int termBytes, Ports ports) {
-  static final Set<String> NAMES = Set.of("MTU", "TERM", "PORTS");
+record Options(String address, int mtu, int termBytes, Ports ports) {
+  static final Set<String> NAMES = Set.of("ADDRESS", "MTU", "TERM", "PORTS");
 
   private static final String PREFIX = "COMM_AERON_";
-  private static final int LEAST_MTU = 1024;
+  static final int LEAST_MTU = 1024;
   private static final int MOST_MTU = 65_504;
   private static final int MTU_STEP = 32;
   private static final int LEAST_TERM = 64 << 10;
@@ -43,6 +45,7 @@ record Options(int mtu, int termBytes, Ports ports) {
     String term = config.options().get(PREFIX + "TERM");
     String ports = config.options().get(PREFIX + "PORTS");
     return new Options(
+        config.options().getOrDefault(PREFIX + "ADDRESS", ""),
         mtu == null ? 0 : mtu(mtu),
         term == null ? 0 : term(term),
         ports == null ? Ports.ANY : ports(ports));

@@ -22,6 +22,9 @@ import org.jspecify.annotations.Nullable;
 final class Peer {
   private static final long NONE = -1;
 
+  /// What Aeron puts before a message.
+  private static final int FRAME_BYTES = 32;
+
   /// A message without a header: the peer reads nothing any more.
   private static final int GOODBYE_BYTES = 1;
 
@@ -32,6 +35,7 @@ final class Peer {
   private final Aeron aeron;
   private final String channel;
   private final int stream;
+  private final int maxPayloadBytes;
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final BufferClaim claim = new BufferClaim();
@@ -58,9 +62,11 @@ final class Peer {
     this.rank = rank;
     this.aeron = aeron;
     Address.Ids out = other.from(self);
+    int mtu = Math.min(own.mtu(), other.mtu());
     this.channel =
-        "aeron:udp?endpoint=%s:%d|session-id=%d"
-            .formatted(other.host(), other.port(), out.session());
+        "aeron:udp?endpoint=%s:%d|session-id=%d|mtu=%d"
+            .formatted(other.host(), other.port(), out.session(), mtu);
+    this.maxPayloadBytes = mtu - FRAME_BYTES - Transport.HEADER_BYTES;
     this.stream = out.stream();
     Address.Ids in = own.from(rank);
     var _ =
@@ -70,6 +76,10 @@ final class Peer {
             in.stream(),
             each -> image = each,
             _ -> {});
+  }
+
+  int maxPayloadBytes() {
+    return maxPayloadBytes;
   }
 
   /// Sends a payload, which is on its way when the driver has worked.

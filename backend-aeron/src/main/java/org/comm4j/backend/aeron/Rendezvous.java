@@ -9,7 +9,6 @@ import java.security.SecureRandom;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.api.CommConfig;
-import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 
@@ -27,20 +26,19 @@ final class Rendezvous {
 
   AeronTransport open() {
     Options options = Options.of(config);
-    Dimensions dimensions = Dimensions.of(options, session.size());
+    InetAddress host = Interfaces.choose(session, config, options);
+    Dimensions dimensions = Dimensions.of(options, session.size(), Interfaces.datagramBytes(host));
     byte[] secret = new byte[Address.SECRET_BYTES];
     new SecureRandom().nextBytes(secret);
-    InetAddress host = InetAddress.getLoopbackAddress();
     Driver driver = Driver.start(dimensions);
     AeronTransport transport = null;
     try {
       int port = reserve(driver, host, options.ports());
-      Address own = Address.of(host, port, secret, dimensions);
+      Address own = Address.of(host, port, secret, dimensions.mtu());
       List<Address> all =
           session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
               .map(Address::of)
               .toList();
-      checkSame(own, all);
       transport = new AeronTransport(session.rank(), all, driver);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
@@ -65,7 +63,7 @@ final class Rendezvous {
               ? freePort(host)
               : ports.first() + (offset + i) % (ports.last() - ports.first() + 1);
       try {
-        Address here = Address.of(host, port, new byte[Address.SECRET_BYTES], Dimensions.NONE);
+        Address here = Address.of(host, port, new byte[Address.SECRET_BYTES], 0);
         var _ =
             driver
                 .aeron()
@@ -91,18 +89,6 @@ final class Rendezvous {
       return socket.getLocalPort();
     } catch (IOException e) {
       throw new TransportFailedException("no UDP port of " + host + " is free: " + e, e);
-    }
-  }
-
-  private static void checkSame(Address own, List<Address> all) {
-    for (int rank = 0; rank < all.size(); rank++) {
-      Dimensions other = all.get(rank).dimensions();
-      if (!other.equals(own.dimensions())) {
-        throw new JoinException(
-            JoinException.Reason.CONFIGURATION,
-            "rank %d has %s but this rank %s; give all ranks the same COMM_AERON_MTU and COMM_AERON_TERM"
-                .formatted(rank, other, own.dimensions()));
-      }
     }
   }
 }

@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class DimensionsTest {
-  private static final Options NONE = new Options(0, 0, Options.Ports.ANY);
+  private static final int LOOPBACK = 65_508;
+  private static final Options NONE = new Options("", 0, 0, Options.Ports.ANY);
 
   /// What every rank has for each peer it talks to: three terms and a page, twice.
   private static long logBytes(Dimensions dimensions, int ranks) {
@@ -18,7 +20,7 @@ class DimensionsTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 8, 16, 33, 64})
   void of_ranks_keepsTheirLogsWithin28Mebibytes(int ranks) {
-    Dimensions dimensions = Dimensions.of(NONE, ranks);
+    Dimensions dimensions = Dimensions.of(NONE, ranks, LOOPBACK);
     assertThat(logBytes(dimensions, ranks)).isLessThanOrEqualTo(28L << 20);
     assertThat(dimensions.mtu() % 32).isZero();
     assertThat(dimensions.mtu()).isBetween(1024, dimensions.termBytes() / 8);
@@ -28,15 +30,22 @@ class DimensionsTest {
 
   @Test
   void of_fewRanks_takesTheLargestDatagramsThatThereAre() {
-    Dimensions dimensions = Dimensions.of(NONE, 2);
+    Dimensions dimensions = Dimensions.of(NONE, 2, LOOPBACK);
     int sockets = Dimensions.socketBufferBytes();
     assertThat(dimensions.mtu()).isEqualTo(Math.min(65_504, sockets / 3 / 32 * 32));
   }
 
   @Test
   void of_datagramTooLargeForATerm_isRefused() {
-    assertThatThrownBy(() -> Dimensions.of(new Options(65_504, 64 << 10, Options.Ports.ANY), 2))
+    assertThatThrownBy(
+            () -> Dimensions.of(new Options("", 65_504, 64 << 10, Options.Ports.ANY), 2, LOOPBACK))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContainingAll("COMM_AERON_MTU", "65504", "8192", "COMM_AERON_TERM");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1472, 1472", "8972, 8960", "500, 1024"})
+  void of_interface_fitsItsPackets(int datagramBytes, int mtu) {
+    assertThat(Dimensions.of(NONE, 2, datagramBytes).mtu()).isEqualTo(mtu);
   }
 }
