@@ -14,8 +14,7 @@ import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.comm4j.core.session.SessionServer;
 
-/// The session of ranks that are processes of this host. `comm-cli` hosts it, so that no rank is
-/// special.
+/// The session of ranks that are processes. `comm-cli` hosts it, so that no rank is special.
 final class HostedSession implements AutoCloseable {
   /// A rank that ended without a goodbye.
   ///
@@ -26,18 +25,20 @@ final class HostedSession implements AutoCloseable {
     }
   }
 
+  private final String name;
   private final String job;
   private final SessionServer server;
   private final CompletableFuture<Loss> firstLoss = new CompletableFuture<>();
   private volatile List<ProcessHandle> members = List.of();
 
-  private HostedSession(int ranks, CommConfig config) {
+  private HostedSession(InetAddress address, String name, int ranks, CommConfig config) {
+    this.name = name;
     byte[] random = new byte[8];
     ThreadLocalRandom.current().nextBytes(random);
     job = "run-" + HexFormat.of().formatHex(random);
     server =
         SessionServer.start(
-            InetAddress.getLoopbackAddress(),
+            address,
             0,
             job,
             ranks,
@@ -65,15 +66,27 @@ final class HostedSession implements AutoCloseable {
 
   /// @param config of all ranks
   static HostedSession start(int ranks, CommConfig config) {
-    return new HostedSession(ranks, config);
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    return start(loopback, loopback.getHostAddress(), ranks, config);
   }
 
-  /// Tells ranks where they meet.
-  void addTo(Map<String, String> environment) {
-    environment.put("COMM_MASTER_ADDR", InetAddress.getLoopbackAddress().getHostAddress());
-    environment.put("COMM_MASTER_PORT", Integer.toString(server.port()));
-    environment.put("COMM_SESSION", job);
-    environment.put(DefaultSessionFactory.HOSTED, "launcher");
+  /// @param address where it listens, which other hosts may reach
+  /// @param name of the address, for the ranks
+  static HostedSession start(InetAddress address, String name, int ranks, CommConfig config) {
+    return new HostedSession(address, name, ranks, config);
+  }
+
+  /// Where the ranks meet, by the variables that tell them.
+  Map<String, String> place() {
+    return Map.of(
+        "COMM_MASTER_ADDR",
+        name,
+        "COMM_MASTER_PORT",
+        Integer.toString(server.port()),
+        "COMM_SESSION",
+        job,
+        DefaultSessionFactory.HOSTED,
+        "launcher");
   }
 
   /// Tells the others that a rank's process has ended.

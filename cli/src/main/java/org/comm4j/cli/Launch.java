@@ -11,7 +11,8 @@ import org.comm4j.api.spi.RankLauncher;
 
 /// Starts ranks on this host and waits for them.
 ///
-/// @param ranks how many, at least 1
+/// @param ranks how many on this host, at least 1
+/// @param cluster the other hosts, if there are any
 /// @param settings that come before those of the environment, by their variables
 /// @param program what each rank runs
 /// @param graceSeconds how long the others have when a rank has failed
@@ -21,6 +22,7 @@ import org.comm4j.api.spi.RankLauncher;
 /// @param cleanUp what to do before this JVM is halted, which runs no shutdown hooks
 record Launch(
     int ranks,
+    Optional<Cluster> cluster,
     Map<String, String> settings,
     Program program,
     double graceSeconds,
@@ -44,7 +46,8 @@ record Launch(
 
   /// A launch of a command of our own.
   static Launch of(int ranks, Map<String, String> settings, Program program) {
-    return new Launch(ranks, settings, program, USUAL_GRACE, false, false, false, () -> {});
+    return new Launch(
+        ranks, Optional.empty(), settings, program, USUAL_GRACE, false, false, false, () -> {});
   }
 
   long graceNs() {
@@ -57,11 +60,16 @@ record Launch(
   int run(PrintStream out, PrintStream err) throws InterruptedException {
     CommConfig config = config();
     boolean ofThreads = isOfThreads(config);
+    if (ofThreads && cluster.isPresent()) {
+      throw new IllegalArgumentException(
+          "--nnodes: not for backend %s (expected: a backend that connects processes)"
+              .formatted(config.backend()));
+    }
     Optional<RankLauncher> launcher = Backends.launcher(ranks, config);
     boolean oneByOne = !ofThreads && launcher.isEmpty();
     Backends.Selection selection =
         Backends.select(oneByOne ? config.toBuilder().rank(0).worldSize(ranks).build() : config);
-    if (announces) {
+    if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
       String why = ofThreads ? "asked for; its ranks are threads of this JVM" : selection.why();
       err.println("comm-cli: backend " + selection.backend() + " (" + why + ")");
     }

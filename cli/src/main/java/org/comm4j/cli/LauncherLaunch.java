@@ -39,6 +39,11 @@ final class LauncherLaunch {
   }
 
   int run() throws InterruptedException {
+    if (launch.cluster().isPresent()) {
+      throw new IllegalArgumentException(
+          "--nnodes: not for backend %s (expected: its hosts as %s takes them; run %s yourself, it may start comm4j's ranks anywhere)"
+              .formatted(launch.config().backend(), name(), name()));
+    }
     if (launch.continues()) {
       throw new IllegalArgumentException(
           "--on-failure: continue (expected: stop, since %s starts the ranks, which ends all of them when one fails)"
@@ -90,7 +95,7 @@ final class LauncherLaunch {
 
   private Process start(HostedSession session, RankPipes pipes) {
     Map<String, String> environment = launch.environment();
-    session.addTo(environment);
+    environment.putAll(session.place());
     environment.putAll(launcher.environment());
     List<String> command = new ArrayList<>(launcher.command());
     command.addAll(

@@ -17,14 +17,17 @@ import org.jspecify.annotations.Nullable;
 /// later SIGKILL. They also get it when `comm-cli` itself is ended by a signal.
 final class ProcessLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final int ELSEWHERE = -1; // among those that have ended: on another host
   private static final int SIGNAL_BASE = 128; // how Java gives the signal that ended a process
 
   private final Launch launch;
   private final PrintStream out;
   private final PrintStream err;
-  private final List<Process> ranks = new ArrayList<>();
+  private final List<Process> ranks = new ArrayList<>(); // of this host
   private final List<Thread> outputs = new ArrayList<>();
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
+  private volatile String elsewhere = "";
+  private int firstRank;
 
   ProcessLaunch(Launch launch, PrintStream out, PrintStream err) {
     this.launch = launch;
@@ -34,14 +37,39 @@ final class ProcessLaunch {
 
   int run() throws InterruptedException {
     Thread onSignal = new Thread(this::terminate, "end ranks");
-    try (var session = HostedSession.start(launch.ranks(), launch.config())) {
+    try (Nodes nodes = meet()) {
       Runtime.getRuntime().addShutdownHook(onSignal);
-      start(session);
-      return await(session);
+      start(nodes);
+      boolean fine = await(nodes);
+      return nodes.finish(fine) ? ExitCode.FINE : ExitCode.RANK_FAILED;
     } finally {
       terminate();
       forget(onSignal);
     }
+  }
+
+  private Nodes meet() {
+    if (launch.cluster().isEmpty()) {
+      return Nodes.alone(launch.ranks(), launch.config());
+    }
+    Nodes nodes = Nodes.meet(launch.cluster().get(), launch.ranks(), launch.config());
+    firstRank = nodes.firstRank();
+    err.println(
+        "comm-cli: node %d of %d, with ranks %d to %d of %d"
+            .formatted(
+                nodes.node(),
+                nodes.count(),
+                firstRank,
+                firstRank + launch.ranks() - 1,
+                nodes.worldSize()));
+    var _ =
+        nodes
+            .failureElsewhere()
+            .thenAccept(what -> {
+              elsewhere = what;
+              ended.add(ELSEWHERE);
+            });
+    return nodes;
   }
 
   static void forget(Thread hook) {
@@ -52,22 +80,21 @@ final class ProcessLaunch {
     }
   }
 
-  private void start(HostedSession session) {
+  private void start(Nodes nodes) {
     Map<String, String> environment = launch.environment();
-    environment.put("COMM_WORLD_SIZE", Integer.toString(launch.ranks()));
     environment.put("COMM_LOCAL_WORLD_SIZE", Integer.toString(launch.ranks()));
-    environment.put("COMM_NODE_RANK", "0");
-    session.addTo(environment);
+    nodes.addTo(environment);
     List<String> command = RankCommand.of(launch.program(), environment);
-    for (int rank = 0; rank < launch.ranks(); rank++) {
-      environment.put("COMM_RANK", Integer.toString(rank));
-      environment.put("COMM_LOCAL_RANK", Integer.toString(rank));
-      ranks.add(start(command, environment, rank, session));
+    for (int local = 0; local < launch.ranks(); local++) {
+      environment.put("COMM_RANK", Integer.toString(firstRank + local));
+      environment.put("COMM_LOCAL_RANK", Integer.toString(local));
+      ranks.add(start(command, environment, local, nodes));
     }
   }
 
   private Process start(
-      List<String> command, Map<String, String> environment, int rank, HostedSession session) {
+      List<String> command, Map<String, String> environment, int local, Nodes nodes) {
+    int rank = firstRank + local;
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().clear();
     builder.environment().putAll(environment);
@@ -98,13 +125,14 @@ final class ProcessLaunch {
         process
             .onExit()
             .thenRun(() -> {
-              session.ended(rank, how(process.exitValue()));
-              ended.add(rank);
+              int code = process.exitValue();
+              nodes.ended(rank, how(code), code != 0 && !launch.continues());
+              ended.add(local);
             });
     return process;
   }
 
-  private int await(HostedSession session) throws InterruptedException {
+  private boolean await(Nodes nodes) throws InterruptedException {
     long termNs = Long.MAX_VALUE;
     long killNs = Long.MAX_VALUE;
     int open = ranks.size();
@@ -119,14 +147,17 @@ final class ProcessLaunch {
         termNs = Long.MAX_VALUE;
         killNs = now + TERM_NS;
       }
-      @Nullable Integer rank = poll(Math.min(termNs, killNs) - now);
-      if (rank == null) {
+      @Nullable Integer local = poll(Math.min(termNs, killNs) - now);
+      if (local == null) {
         continue;
       }
-      open--;
-      int code = ranks.get(rank).exitValue();
+      boolean isHere = local != ELSEWHERE;
+      int code = isHere ? ranks.get(local).exitValue() : 1;
+      open -= isHere ? 1 : 0;
       if (code != 0) {
-        report(rank, code);
+        err.println(
+            "comm-cli: "
+                + (isHere ? "rank %d %s".formatted(firstRank + local, how(code)) : elsewhere));
         if (!failed && !launch.continues()) {
           termNs = System.nanoTime() + launch.graceNs();
         }
@@ -137,21 +168,18 @@ final class ProcessLaunch {
       output.join(TimeUnit.SECONDS.toMillis(1)); // a grandchild may keep the pipe open
     }
     if (failed) {
-      session
+      nodes
           .loss()
           .map(HostedSession.Loss::rank)
-          .filter(rank -> ranks.get(rank).exitValue() == 0)
+          .filter(rank -> rank >= firstRank && rank < firstRank + ranks.size())
+          .filter(rank -> ranks.get(rank - firstRank).exitValue() == 0)
           .ifPresent(this::reportLost);
     }
-    return failed ? ExitCode.RANK_FAILED : ExitCode.FINE;
+    return !failed;
   }
 
   private @Nullable Integer poll(long nanos) throws InterruptedException {
     return ended.poll(Math.max(0, nanos), TimeUnit.NANOSECONDS);
-  }
-
-  private void report(int rank, int code) {
-    err.println("comm-cli: rank %d %s".formatted(rank, how(code)));
   }
 
   private void reportLost(int rank) {

@@ -12,6 +12,8 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -22,13 +24,13 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/// Runs a program as n ranks on this host.
+/// Runs a program as n ranks on this host, or on this one and others.
 @Command(
     name = "run",
     mixinStandardHelpOptions = true,
     modelTransformer = RankOptions.class,
     description = {
-      "Run a program as n ranks on this host.",
+      "Run a program as n ranks on this host, or as the ranks of several hosts.",
       "",
       "What follows the program are its own arguments.",
       "",
@@ -40,7 +42,10 @@ import picocli.CommandLine.Spec;
           + " ranks, native libraries, and standard output, whose lines are labelled all the same.",
       "",
       "Where the backend has a launcher of its own (mpi: the mpirun of its library) that starts the"
-          + " ranks, and ends all of them when one fails."
+          + " ranks, and ends all of them when one fails.",
+      "",
+      "With --nnodes the same command is started on each host. They meet at --master, and when a rank"
+          + " fails anywhere the others end."
     })
 final class Run implements Callable<Integer> {
   /// What happens to the others when a rank fails.
@@ -55,8 +60,30 @@ final class Run implements Callable<Integer> {
       names = {"-n", "--ranks"},
       required = true,
       paramLabel = "N",
-      description = "How many ranks.")
+      description = "How many ranks, on this host.")
   int ranks;
+
+  @Option(
+      names = "--nnodes",
+      defaultValue = "1",
+      paramLabel = "HOSTS",
+      description =
+          "On how many hosts; run the same command on each. ${DEFAULT-VALUE} unless given.")
+  int nodes = 1;
+
+  @Option(
+      names = "--node-rank",
+      paramLabel = "K",
+      description =
+          "This host's number; 0 is the one with --master. Unless given, hosts are numbered as they come.")
+  @Nullable Integer node;
+
+  @Option(
+      names = "--master",
+      paramLabel = "HOST[:PORT]",
+      description =
+          "Where the hosts meet: an address of the first one that the others reach. Needs a secret: COMM_SECRET_FILE.")
+  @Nullable String master;
 
   @Option(
       names = "--grace",
@@ -109,6 +136,19 @@ final class Run implements Callable<Integer> {
     return launch(new Program.Command(program), () -> {}).run(System.out, System.err);
   }
 
+  private Optional<Cluster> cluster() {
+    if (nodes == 1 && node == null && master == null) {
+      return Optional.empty();
+    }
+    if (master == null) {
+      throw new ParameterException(
+          Objects.requireNonNull(spec).commandLine(),
+          "--master: not given (expected: where the --nnodes hosts meet, as HOST or HOST:PORT)");
+    }
+    return Optional.of(
+        Cluster.of(nodes, node == null ? OptionalInt.empty() : OptionalInt.of(node), master));
+  }
+
   private static boolean isFile(String name) {
     return Files.isRegularFile(Path.of(name));
   }
@@ -116,6 +156,7 @@ final class Run implements Callable<Integer> {
   private Launch launch(Program what, Runnable cleanUp) {
     return new Launch(
         ranks,
+        cluster(),
         RankOptions.given(Objects.requireNonNull(spec)),
         what,
         graceSeconds,

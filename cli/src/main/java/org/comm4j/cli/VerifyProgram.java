@@ -26,12 +26,13 @@ final class VerifyProgram {
   /// @throws IOException if the result can't be written
   public static void main(String[] arguments) throws IOException {
     Sentences.forUncaught();
-    long seed = Long.parseLong(arguments[0]);
+    long[] seed = {Long.parseLong(arguments[0])};
     var format = Listing.Format.valueOf(arguments[1]);
     var log = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
     CommConfig config = Environment.config(arguments, 3);
     try (Communicator communicator = Communicators.open(config)) {
-      LiveReport report = LiveVerification.run(communicator, config, seed, log);
+      communicator.broadcast(seed, 0); // each may have chosen its own
+      LiveReport report = LiveVerification.run(communicator, config, seed[0], log);
       if (communicator.rank() == 0) {
         var out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         print(report, communicator, format, out, log);

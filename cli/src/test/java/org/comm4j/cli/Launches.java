@@ -43,7 +43,16 @@ final class Launches implements AutoCloseable {
 
   /// Starts it with some more in its environment.
   static Launches start(Map<String, String> environment, String... arguments) throws IOException {
-    List<String> command = java(Main.class);
+    return start(List.of(), environment, arguments);
+  }
+
+  /// Starts it by another command.
+  ///
+  /// @param by what stands before the command line of ours
+  static Launches start(List<String> by, Map<String, String> environment, String... arguments)
+      throws IOException {
+    List<String> command = new ArrayList<>(by);
+    command.addAll(java(Main.class));
     command.addAll(List.of(arguments));
     var builder = new ProcessBuilder(command);
     builder.environment().put("JDK_JAVA_OPTIONS", JVM_OPTIONS);
@@ -123,6 +132,11 @@ final class Launches implements AutoCloseable {
     synchronized (this) {
       return new Commands.Done(process.exitValue(), String.join("\n", out), String.join("\n", err));
     }
+  }
+
+  /// Ends it as the kernel would.
+  void kill() {
+    process.destroyForcibly();
   }
 
   /// Ends it, and its ranks, if it has not ended.

@@ -427,7 +427,7 @@ public abstract class TransportContract {
   /// Many small messages and some of any size, so that everything wraps at every alignment.
   private Message ofStress(int from, int to, int number, Transport transport) {
     var random = new SplittableRandom(seed ^ (from * 1_000_003L + to) * 1_000_003L + number);
-    int most = transport.maxPayloadBytes(to);
+    int most = transport.maxPayloadBytes(transport.rank() == to ? from : to);
     int bytes = random.nextInt(4) == 0 ? random.nextInt(most + 1) : random.nextInt(65);
     return message(from * 64 + to, number, bytes);
   }

@@ -10,6 +10,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
@@ -104,6 +105,21 @@ public final class ShmProvider implements BackendProvider {
       return Availability.unavailable(
           "%s can't be looked at: %s".formatted(root, e), "see what it is with df " + root);
     }
+  }
+
+  @Override
+  public Availability connects(Session session) {
+    HostIdentity here = session.member(0).host();
+    for (int rank = 1; rank < session.size(); rank++) {
+      HostIdentity there = session.member(rank).host();
+      if (!there.id().equals(here.id())) {
+        return Availability.unavailable(
+            "ranks 0 and %d don't share memory: they run on '%s' and '%s', or in different containers or for different users"
+                .formatted(rank, here.name(), there.name()),
+            "use a backend that reaches other hosts, or start all ranks on one");
+      }
+    }
+    return Availability.ready();
   }
 
   @Override

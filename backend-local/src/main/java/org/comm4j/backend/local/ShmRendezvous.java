@@ -9,7 +9,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
@@ -44,7 +43,6 @@ final class ShmRendezvous {
   /// @param found empty without native access
   /// @throws CommException if it can't be opened on some rank
   SharedMemoryTransport open(long windowBytes, Optional<NativeCalls> found, long maxSleepNanos) {
-    checkHosts();
     byte common = agree(windowBytes, abilities(found));
     var layout = new BlockLayout(session.size(), windowBytes);
     var place = new SharedPlace(root, WindowOption.SHM.variable(), windowBytes);
@@ -66,20 +64,6 @@ final class ShmRendezvous {
             ? SleepFence.asymmetric(calls)
             : SleepFence.symmetric(),
         maxSleepNanos);
-  }
-
-  private void checkHosts() {
-    var here = session.member(0).host();
-    for (int rank = 1; rank < session.size(); rank++) {
-      var there = session.member(rank).host();
-      if (!there.id().equals(here.id())) {
-        throw new BackendUnavailableException(
-            "shm",
-            "ranks 0 and %d don't share memory: they run on '%s' and '%s', or in different containers or for different users"
-                .formatted(rank, here.name(), there.name()),
-            "use a backend that reaches other hosts, or start all ranks on one");
-      }
-    }
   }
 
   private static byte abilities(Optional<NativeCalls> found) {

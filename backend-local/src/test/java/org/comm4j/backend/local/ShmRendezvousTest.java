@@ -15,10 +15,10 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
@@ -50,7 +50,7 @@ class ShmRendezvousTest {
   }
 
   @Test
-  void open_ranksOnDifferentHosts_namesThem() {
+  void connects_ranksOnDifferentHosts_namesThem() {
     var session =
         new MeetingSession(elsewhere, 0, 2, "0123456789abcdef") {
           @Override
@@ -58,9 +58,10 @@ class ShmRendezvousTest {
             return new Member(peer, new HostIdentity("host" + peer, "" + peer), 1, List.of());
           }
         };
-    assertThatThrownBy(() -> open(session, WINDOW_BYTES))
-        .isInstanceOf(BackendUnavailableException.class)
-        .hasMessageContaining("'host0' and 'host1'");
+    assertThat(new ShmProvider().connects(session))
+        .isInstanceOfSatisfying(
+            Availability.Unavailable.class,
+            refusal -> assertThat(refusal.reason()).contains("'host0' and 'host1'"));
   }
 
   @Test

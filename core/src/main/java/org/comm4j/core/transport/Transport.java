@@ -15,7 +15,8 @@ public interface Transport extends AutoCloseable {
   /// How many ranks.
   int size();
 
-  /// The largest payload that [#offer] takes for this peer, in bytes; at least 256 and constant.
+  /// The largest payload that [#offer] takes for this peer, in bytes; at least 256, constant, and
+  /// the same from that peer to this rank.
   int maxPayloadBytes(int peer);
 
   /// Offers one payload to a peer. Never blocks and keeps neither segment. A payload may be empty.

@@ -1,0 +1,263 @@
+package org.comm4j.cli;
+
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.DefaultSessionFactory;
+import org.jspecify.annotations.Nullable;
+
+/// The hosts of a launch, each with a launcher that starts the ranks there.
+///
+/// The launchers form a session of their own, in which each has the number of its host: there they
+/// say how many ranks they start, where those meet (node 0 hosts that session too), and whether one
+/// has failed, upon which all end theirs. A launch on one host needs no such session.
+final class Nodes implements AutoCloseable {
+  private static final String LAUNCHERS = "comm-cli-run";
+  private static final String RANKS = "ranks";
+  private static final String ENDED = "ended";
+  private static final Duration AS_LONG_AS_RANKS_RUN = Duration.ofDays(36_500);
+
+  private final @Nullable Session launchers;
+  private final @Nullable HostedSession hosted;
+  private final Map<String, String> meetingPlace;
+  private final int firstRank;
+  private final int worldSize;
+  private final CompletableFuture<String> failureElsewhere = new CompletableFuture<>();
+
+  private Nodes(
+      @Nullable Session launchers,
+      @Nullable HostedSession hosted,
+      Map<String, String> meetingPlace,
+      int firstRank,
+      int worldSize) {
+    this.launchers = launchers;
+    this.hosted = hosted;
+    this.meetingPlace = Map.copyOf(meetingPlace);
+    this.firstRank = firstRank;
+    this.worldSize = worldSize;
+  }
+
+  /// This host alone.
+  static Nodes alone(int ranks, CommConfig config) {
+    HostedSession hosted = HostedSession.start(ranks, config);
+    return new Nodes(null, hosted, hosted.place(), 0, ranks);
+  }
+
+  /// Waits for the launchers of all hosts.
+  ///
+  /// @param ranks how many this one starts; the others may start more or fewer
+  /// @param config of all ranks
+  static Nodes meet(Cluster cluster, int ranks, CommConfig config) {
+    Session launchers = join(cluster, config);
+    HostedSession hosted = null;
+    try {
+      int firstRank = 0;
+      int worldSize = 0;
+      byte[] own = ByteBuffer.allocate(Integer.BYTES).putInt(ranks).array();
+      List<byte[]> all = launchers.exchange(RANKS, own, config.joinTimeout());
+      for (int node = 0; node < all.size(); node++) {
+        int there = ByteBuffer.wrap(all.get(node)).getInt();
+        firstRank += node < launchers.rank() ? there : 0;
+        worldSize += there;
+      }
+      Map<String, String> place;
+      if (launchers.rank() == 0) {
+        hosted = HostedSession.start(address(cluster.host()), cluster.host(), worldSize, config);
+        place = hosted.place();
+        launchers.put(RANKS, encode(place));
+      } else {
+        place = decode(launchers.get(RANKS, config.joinTimeout()));
+      }
+      var nodes = new Nodes(launchers, hosted, place, firstRank, worldSize);
+      launchers.onNews(nodes::hear);
+      nodes.hear();
+      return nodes;
+    } catch (RuntimeException e) {
+      if (hosted != null) {
+        hosted.close();
+      }
+      launchers.close();
+      throw e;
+    }
+  }
+
+  private static Session join(Cluster cluster, CommConfig config) {
+    CommConfig.Builder place =
+        config.toBuilder()
+            .worldSize(cluster.nodes())
+            .masterAddress(cluster.host())
+            .masterPort(cluster.port())
+            .session(LAUNCHERS);
+    if (cluster.node().isPresent()) {
+      return join(place, cluster.node().getAsInt());
+    }
+    JoinException taken = null;
+    for (int node = isHere(cluster.host()) ? 0 : 1; node < cluster.nodes(); node++) {
+      try {
+        return join(place, node);
+      } catch (JoinException e) {
+        if (e.reason() != Reason.DUPLICATE_RANK) {
+          throw e;
+        }
+        taken = e;
+      }
+    }
+    throw new JoinException(
+        Reason.DUPLICATE_RANK,
+        "all %d hosts of the launch at %s port %d have come already; give another launch its own port, and start each host once"
+            .formatted(cluster.nodes(), cluster.host(), cluster.port()),
+        taken);
+  }
+
+  private static Session join(CommConfig.Builder place, int node) {
+    return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
+  }
+
+  private static boolean isHere(String host) {
+    try {
+      return NetworkInterface.getByInetAddress(address(host)) != null;
+    } catch (SocketException e) {
+      return false;
+    }
+  }
+
+  private static InetAddress address(String host) {
+    try {
+      return InetAddress.getByName(host);
+    } catch (UnknownHostException e) {
+      throw new IllegalArgumentException(
+          "--master: '%s' (expected: a host that is known here)".formatted(host), e);
+    }
+  }
+
+  private static byte[] encode(Map<String, String> place) {
+    StringBuilder lines = new StringBuilder();
+    place.forEach((name, value) -> lines.append(name).append('=').append(value).append('\n'));
+    return lines.toString().getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static Map<String, String> decode(byte[] lines) {
+    Map<String, String> place = new HashMap<>();
+    new String(lines, StandardCharsets.UTF_8)
+        .lines()
+        .forEach(line -> {
+          int equals = line.indexOf('=');
+          place.put(line.substring(0, equals), line.substring(equals + 1));
+        });
+    return place;
+  }
+
+  /// This host's number.
+  int node() {
+    return launchers == null ? 0 : launchers.rank();
+  }
+
+  /// How many hosts there are.
+  int count() {
+    return launchers == null ? 1 : launchers.size();
+  }
+
+  /// The first rank of this host.
+  int firstRank() {
+    return firstRank;
+  }
+
+  /// How many ranks all hosts start.
+  int worldSize() {
+    return worldSize;
+  }
+
+  /// Tells ranks where they meet.
+  void addTo(Map<String, String> environment) {
+    environment.putAll(meetingPlace);
+    environment.put("COMM_WORLD_SIZE", Integer.toString(worldSize));
+    environment.put("COMM_NODE_RANK", Integer.toString(node()));
+  }
+
+  /// What happened on another host, as soon as it is known.
+  CompletableFuture<String> failureElsewhere() {
+    return failureElsewhere;
+  }
+
+  private void hear() {
+    Session.News news = Objects.requireNonNull(launchers).news();
+    String evicted = news.evicted();
+    if (evicted != null) {
+      failureElsewhere.complete("this host was given up by the others: " + evicted);
+    }
+    for (Session.Abort abort : news.aborts()) {
+      if (abort.rank() != node()) {
+        failureElsewhere.complete(
+            "node %d: %s"
+                .formatted(abort.rank(), new String(abort.reason(), StandardCharsets.UTF_8)));
+      }
+    }
+    for (Session.Failure failure : news.failures()) {
+      failureElsewhere.complete(
+          "node %d (%s) is gone: %s"
+              .formatted(
+                  failure.rank(),
+                  launchers.member(failure.rank()).host().name(),
+                  failure.evidence()));
+    }
+  }
+
+  /// A rank's process has ended.
+  ///
+  /// @param how for example `ended with exit code 1`
+  void ended(int rank, String how, boolean failed) {
+    if (hosted != null) {
+      hosted.ended(rank, how);
+    }
+    if (failed && launchers != null) {
+      launchers.abort(0, "rank %d %s".formatted(rank, how).getBytes(StandardCharsets.UTF_8));
+    }
+  }
+
+  /// The first rank that ended without a goodbye, if one has and this host knows.
+  Optional<HostedSession.Loss> loss() {
+    return hosted == null ? Optional.empty() : hosted.loss();
+  }
+
+  /// Waits until the ranks of all hosts have ended.
+  ///
+  /// @return whether all of them are fine
+  boolean finish(boolean fine) {
+    if (launchers == null) {
+      return fine;
+    }
+    try {
+      return launchers
+          .exchange(ENDED, new byte[] {(byte) (fine ? 1 : 0)}, AS_LONG_AS_RANKS_RUN)
+          .stream()
+          .allMatch(there -> there[0] == 1);
+    } catch (CommException e) {
+      return false;
+    }
+  }
+
+  @Override
+  public void close() {
+    if (hosted != null) {
+      hosted.close();
+    }
+    if (launchers != null) {
+      launchers.close();
+    }
+  }
+}

@@ -1,0 +1,216 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Launches on several hosts: their launchers run here, or in network namespaces of their own.
+@Timeout(120)
+final class NodesTest {
+  /// Each rank says who it is, and what all of them sum up to.
+  private static final String SUM =
+      """
+      float[] ranks = new float[100_000];
+      java.util.Arrays.fill(ranks, comm.rank());
+      comm.allReduce(ranks, org.comm4j.api.ReduceOp.SUM);
+      IO.println("rank " + comm.rank() + " on " + comm.backend() + " node "
+          + System.getenv("COMM_NODE_RANK") + " sum " + ranks[99_999]);
+      """;
+
+  @TempDir private Path folder;
+  private final List<AutoCloseable> opened = new ArrayList<>();
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable each : opened.reversed()) {
+      each.close();
+    }
+  }
+
+  private static String freePlace() throws Exception {
+    try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return "127.0.0.1:" + socket.getLocalPort();
+    }
+  }
+
+  private String program(String body) throws Exception {
+    return Files.writeString(
+            folder.resolve("Body.java"),
+            """
+            void main() throws Exception {
+              try (var comm = org.comm4j.api.Communicators.open()) {
+                %s
+              }
+            }
+            """
+                .formatted(body))
+        .toString();
+  }
+
+  private Launches start(
+      List<String> by,
+      Map<String, String> environment,
+      int nodes,
+      String master,
+      int ranks,
+      String program)
+      throws Exception {
+    var launch =
+        Launches.start(
+            by,
+            environment,
+            "run",
+            "--nnodes",
+            Integer.toString(nodes),
+            "--master",
+            master,
+            "--grace",
+            "0.5",
+            "-n",
+            Integer.toString(ranks),
+            program);
+    opened.add(launch);
+    return launch;
+  }
+
+  private Launches start(String master, int ranks, String program) throws Exception {
+    return start(List.of(), Map.of(), 2, master, ranks, program);
+  }
+
+  @Test
+  void run_sameLineOnEachHost_numbersHostsAndRanks() throws Exception {
+    String place = freePlace();
+    String program = program(SUM);
+    Launches one = start(place, 1, program);
+    Launches two = start(place, 2, program);
+    Commands.Done first = one.await();
+    Commands.Done second = two.await();
+    assertThat(first.code()).as(first.err()).isEqualTo(ExitCode.FINE);
+    assertThat(second.code()).as(second.err()).isEqualTo(ExitCode.FINE);
+    boolean isInOrder = first.err().contains("node 0 of 2, with ranks 0 to 0 of 3");
+    assertThat(List.of(first.err(), second.err()))
+        .anyMatch(err -> err.contains("node 0 of 2"))
+        .anyMatch(err -> err.contains("node 1 of 2"));
+    List<String> lines = new ArrayList<>(first.out().lines().toList());
+    lines.addAll(second.out().lines().toList());
+    assertThat(lines)
+        .containsExactlyInAnyOrder(
+            "[0] rank 0 on shm node 0 sum 3.0",
+            "[1] rank 1 on shm node %d sum 3.0".formatted(isInOrder ? 1 : 0),
+            "[2] rank 2 on shm node 1 sum 3.0");
+  }
+
+  @Test
+  void run_rankFails_endsTheRanksOfAllHosts() throws Exception {
+    String place = freePlace();
+    String program =
+        program(
+            """
+            comm.barrier();
+            if (comm.rank() == 1) Runtime.getRuntime().halt(7);
+            new java.util.concurrent.CountDownLatch(1).await();
+            """);
+    Commands.Done first;
+    Commands.Done second;
+    try (var one = start(place, 1, program);
+        var two = start(place, 1, program)) {
+      first = one.await();
+      second = two.await();
+    }
+    assertThat(first.code()).as(first.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(second.code()).as(second.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(List.of(first.err(), second.err()))
+        .anyMatch(err -> err.contains("comm-cli: rank 1 ended with exit code 7"))
+        .anyMatch(err -> err.contains("comm-cli: node 1: rank 1 ended with exit code 7"));
+  }
+
+  @Test
+  void run_launcherIsKilled_endsTheOthersAndNamesIt() throws Exception {
+    String place = freePlace();
+    String program =
+        program(
+            """
+            comm.barrier();
+            IO.println("ready");
+            new java.util.concurrent.CountDownLatch(1).await();
+            """);
+    Launches one = start(place, 1, program);
+    Launches two = start(place, 1, program);
+    one.line(line -> line.contains("ready"));
+    two.line(line -> line.contains("ready"));
+    two.kill();
+    Commands.Done rest = one.await();
+    assertThat(rest.code()).as(rest.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(rest.err()).containsPattern("comm-cli: node [01] \\(.*\\) is gone: .*connection");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--nnodes 2 -n 1 true | --master: not given",
+        "--nnodes 2 --node-rank 2 --master h:1 -n 1 -- true | --node-rank: 2 (expected: 0..1",
+        "--nnodes 0 --master h:1 -n 1 -- true | --nnodes: 0 (expected: 1 or more",
+        "--nnodes 2 --master h:x -n 1 -- true | --master: 'h:x' (expected: HOST or HOST:PORT",
+        "--nnodes 2 --master no.such.host.invalid -n 1 -- true | --master: 'no.such.host.invalid'",
+        "--nnodes 2 --master 192.0.2.1 -n 1 -- true | no secret that ranks could prove to know",
+        "--nnodes 2 --master 127.0.0.1 -n 1 --backend local -- true | --nnodes: not for backend local",
+      })
+  void run_wrongCluster_saysWhatIsExpected(String arguments, String expected) throws Exception {
+    List<String> all = new ArrayList<>(List.of("run"));
+    all.addAll(List.of(arguments.split(" ")));
+    var done = Launches.run(all.toArray(String[]::new));
+    assertThat(done.code()).isIn(ExitCode.USAGE, ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains(expected);
+  }
+
+  /// Three hosts of which the second has two ranks; then the third is cut off.
+  @Test
+  void run_hostsWithNetworks_talkOverUdpAndNameTheOneThatIsCutOff() throws Exception {
+    assumeTrue(
+        NetworkNamespaces.canBeMade(),
+        "network namespaces need root and the command ip (iproute2)");
+    Path secret = Files.writeString(folder.resolve("secret"), "0123456789abcdef0123456789abcdef\n");
+    Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-------"));
+    Map<String, String> environment =
+        Map.of("COMM_SECRET_FILE", secret.toString(), "COMM_LIVENESS", "2s");
+    String program =
+        program(
+            SUM
+                + """
+                float[] one = {1};
+                while (true) comm.allReduce(one, org.comm4j.api.ReduceOp.SUM);
+                """);
+    var hosts = NetworkNamespaces.make(3);
+    opened.add(hosts);
+    List<Launches> launches = new ArrayList<>();
+    for (int host = 0; host < 3; host++) {
+      int ranks = host == 1 ? 2 : 1;
+      launches.add(start(hosts.in(host), environment, 3, hosts.address(0), ranks, program));
+    }
+    for (int host = 0; host < 3; host++) {
+      launches.get(host).line(line -> line.contains("on aeron") && line.endsWith("sum 6.0"));
+    }
+    hosts.cutOff(2);
+    for (int host = 0; host < 2; host++) {
+      Commands.Done done = launches.get(host).await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err()).contains("PeerFailedException").contains("silent for");
+    }
+    assertThat(launches.get(2).await().code()).isEqualTo(ExitCode.RANK_FAILED);
+  }
+}
