@@ -8,6 +8,7 @@ import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
 import io.aeron.exceptions.StorageSpaceException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentTerminationException;
@@ -38,38 +39,39 @@ final class Driver implements AutoCloseable {
   private final Agent clientAgent;
   private volatile @Nullable Throwable fatal;
 
-  private Driver(DriverFolder folder, Dimensions dimensions) {
+  private Driver(
+      DriverFolder folder, Dimensions dimensions, UnaryOperator<MediaDriver.Context> changes) {
     this.folder = folder;
     String path = folder.driver().toString();
-    driver =
-        MediaDriver.launch(
-            new MediaDriver.Context()
-                .aeronDirectoryName(path)
-                .threadingMode(ThreadingMode.INVOKER)
-                .dirDeleteOnStart(true)
-                .dirDeleteOnShutdown(true)
-                .warnIfDirectoryExists(false)
-                .termBufferSparseFile(false) // a full /dev/shm is an error then, not a SIGBUS
-                .counterValuesBufferLength(COUNTERS_BYTES)
-                .errorBufferLength(ERRORS_BYTES)
-                .lossReportBufferLength(LOSS_BYTES)
-                .conductorBufferLength(COMMANDS_BYTES)
-                .toClientsBufferLength(EVENTS_BYTES)
-                .mtuLength(dimensions.mtu())
-                .publicationTermBufferLength(dimensions.termBytes())
-                .initialWindowLength(dimensions.windowBytes())
-                .socketRcvbufLength(dimensions.windowBytes())
-                .socketSndbufLength(dimensions.windowBytes())
-                .streamSessionLimit(MOST_STREAMS)
-                .timerIntervalNs(TIMER_NS)
-                .statusMessageTimeoutNs(STATUS_NS)
-                .imageLivenessTimeoutNs(PATIENCE_NS)
-                .publicationConnectionTimeoutNs(PATIENCE_NS)
-                .clientLivenessTimeoutNs(PATIENCE_NS)
-                .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
-                .publicationLingerTimeoutNs(0)
-                .asyncExecutorEnabled(false)
-                .errorHandler(this::onError));
+    MediaDriver.Context settings =
+        new MediaDriver.Context()
+            .aeronDirectoryName(path)
+            .threadingMode(ThreadingMode.INVOKER)
+            .dirDeleteOnStart(true)
+            .dirDeleteOnShutdown(true)
+            .warnIfDirectoryExists(false)
+            .termBufferSparseFile(false) // a full /dev/shm is an error then, not a SIGBUS
+            .counterValuesBufferLength(COUNTERS_BYTES)
+            .errorBufferLength(ERRORS_BYTES)
+            .lossReportBufferLength(LOSS_BYTES)
+            .conductorBufferLength(COMMANDS_BYTES)
+            .toClientsBufferLength(EVENTS_BYTES)
+            .mtuLength(dimensions.mtu())
+            .publicationTermBufferLength(dimensions.termBytes())
+            .initialWindowLength(dimensions.windowBytes())
+            .socketRcvbufLength(dimensions.windowBytes())
+            .socketSndbufLength(dimensions.windowBytes())
+            .streamSessionLimit(MOST_STREAMS)
+            .timerIntervalNs(TIMER_NS)
+            .statusMessageTimeoutNs(STATUS_NS)
+            .imageLivenessTimeoutNs(PATIENCE_NS)
+            .publicationConnectionTimeoutNs(PATIENCE_NS)
+            .clientLivenessTimeoutNs(PATIENCE_NS)
+            .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
+            .publicationLingerTimeoutNs(0)
+            .asyncExecutorEnabled(false)
+            .errorHandler(this::onError);
+    driver = MediaDriver.launch(changes.apply(settings));
     try {
       driverAgent = driver.sharedAgentInvoker().agent();
       aeron =
@@ -89,10 +91,11 @@ final class Driver implements AutoCloseable {
     }
   }
 
-  static Driver start(Dimensions dimensions) {
+  /// @param changes to the driver's settings; tests lose datagrams with them
+  static Driver start(Dimensions dimensions, UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
     try {
-      return new Driver(folder, dimensions);
+      return new Driver(folder, dimensions, changes);
     } catch (RuntimeException e) {
       folder.close();
       throw new TransportFailedException("the media driver does not start: " + e.getMessage(), e);

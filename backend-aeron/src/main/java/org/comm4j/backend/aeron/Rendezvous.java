@@ -1,5 +1,6 @@
 package org.comm4j.backend.aeron;
 
+import io.aeron.driver.MediaDriver;
 import io.aeron.exceptions.RegistrationException;
 import java.io.IOException;
 import java.net.DatagramSocket;
@@ -8,6 +9,7 @@ import java.net.InetSocketAddress;
 import java.security.SecureRandom;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
@@ -18,10 +20,17 @@ final class Rendezvous {
 
   private final Session session;
   private final CommConfig config;
+  private final UnaryOperator<MediaDriver.Context> changes;
 
   Rendezvous(Session session, CommConfig config) {
+    this(session, config, UnaryOperator.identity());
+  }
+
+  /// @param changes to the driver's settings
+  Rendezvous(Session session, CommConfig config, UnaryOperator<MediaDriver.Context> changes) {
     this.session = session;
     this.config = config;
+    this.changes = changes;
   }
 
   AeronTransport open() {
@@ -30,7 +39,7 @@ final class Rendezvous {
     Dimensions dimensions = Dimensions.of(options, session.size(), Interfaces.datagramBytes(host));
     byte[] secret = new byte[Address.SECRET_BYTES];
     new SecureRandom().nextBytes(secret);
-    Driver driver = Driver.start(dimensions);
+    Driver driver = Driver.start(dimensions, changes);
     AeronTransport transport = null;
     try {
       int port = reserve(driver, host, options.ports());

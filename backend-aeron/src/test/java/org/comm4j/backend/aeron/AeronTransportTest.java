@@ -3,17 +3,12 @@ package org.comm4j.backend.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
-import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
@@ -30,29 +25,14 @@ class AeronTransportTest {
   }
 
   @AfterAll
-  static void nothingIsLeft() throws Exception {
+  static void nothingIsLeft() {
     Thread.setDefaultUncaughtExceptionHandler(null);
     assertThat(UNCAUGHT).as("what ended a daemon thread").isEmpty();
-    try (var left = Files.newDirectoryStream(DriverFolder.root(), "comm4j-aeron-*")) {
-      assertThat(left).isEmpty();
-    }
+    AeronGroups.checkNothingIsLeft();
   }
 
   private static List<AeronTransport> open(int size, Map<String, String> options) throws Exception {
-    var group = InMemorySessions.group(size);
-    CommConfig config = CommConfig.fromEnvironment(options);
-    try (var threads = Executors.newVirtualThreadPerTaskExecutor()) {
-      var opening = new ArrayList<Future<AeronTransport>>();
-      for (int rank = 0; rank < size; rank++) {
-        var rendezvous = new Rendezvous(group.session(rank), config);
-        opening.add(threads.submit(rendezvous::open));
-      }
-      var transports = new ArrayList<AeronTransport>();
-      for (Future<AeronTransport> each : opening) {
-        transports.add(each.get());
-      }
-      return transports;
-    }
+    return new AeronGroups(CommConfig.fromEnvironment(options)).transports(size);
   }
 
   /// Aeron's own loops end where they find their thread interrupted.

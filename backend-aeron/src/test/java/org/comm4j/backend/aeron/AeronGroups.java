@@ -1,0 +1,70 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.aeron.driver.MediaDriver;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.IntFunction;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.tck.ThreadGroups;
+
+/// Ranks in this JVM, each with a driver of its own, whose settings a test may change.
+///
+/// @param changes of each rank's driver
+record AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+  private static final Queue<Path> FOLDERS = new ConcurrentLinkedQueue<>();
+
+  AeronGroups(CommConfig config) {
+    this(config, _ -> UnaryOperator.identity());
+  }
+
+  List<AeronTransport> transports(int size) throws Exception {
+    var group = InMemorySessions.group(size);
+    try (var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      var opening = new ArrayList<Future<AeronTransport>>();
+      for (int rank = 0; rank < size; rank++) {
+        opening.add(threads.submit(rendezvous(group.session(rank))::open));
+      }
+      var transports = new ArrayList<AeronTransport>();
+      for (Future<AeronTransport> each : opening) {
+        transports.add(each.get());
+      }
+      return transports;
+    }
+  }
+
+  LocalGroup communicators(int size) {
+    return ThreadGroups.open(
+        size,
+        session ->
+            EngineCommunicator.open("aeron", session, rendezvous(session).open(), null, config));
+  }
+
+  private Rendezvous rendezvous(Session session) {
+    UnaryOperator<MediaDriver.Context> change = changes.apply(session.rank());
+    return new Rendezvous(
+        session,
+        config,
+        context -> {
+          FOLDERS.add(Path.of(context.aeronDirectoryName()).getParent());
+          return change.apply(context);
+        });
+  }
+
+  /// Fails if a folder of a driver is still there, once all groups are closed.
+  static void checkNothingIsLeft() {
+    assertThat(FOLDERS).isNotEmpty().noneMatch(Files::exists);
+  }
+}
