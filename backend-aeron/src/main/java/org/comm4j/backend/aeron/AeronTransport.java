@@ -31,6 +31,9 @@ final class AeronTransport implements Transport {
   /// How long after everything was sent a peer may ask for it again.
   private static final long REPEAT_NS = TimeUnit.MILLISECONDS.toNanos(200);
 
+  /// How often this looks whether a peer has to be probed.
+  private static final long PROBE_NS = TimeUnit.MILLISECONDS.toNanos(1);
+
   private static final int BURST = 1000;
 
   private final int rank;
@@ -40,6 +43,7 @@ final class AeronTransport implements Transport {
   private final Thread keeper;
   private final ReentrantLock lock = new ReentrantLock();
   private int turn;
+  private long probedNs = System.nanoTime();
   private volatile long workedNs = System.nanoTime();
   private volatile @Nullable Thread parked;
   private volatile boolean woken;
@@ -114,7 +118,14 @@ final class AeronTransport implements Transport {
 
   private int work() {
     int done = driver.work();
-    workedNs = System.nanoTime();
+    long nowNs = System.nanoTime();
+    workedNs = nowNs;
+    if (nowNs - probedNs > PROBE_NS) {
+      probedNs = nowNs;
+      for (Peer peer : peers) {
+        peer.probe(nowNs);
+      }
+    }
     return done;
   }
 
@@ -226,7 +237,7 @@ final class AeronTransport implements Transport {
     long sentNs = startNs;
     do {
       peers.forEach(Peer::sayGoodbye);
-      if (driver.work() == 0) {
+      if (work() == 0) {
         LockSupport.parkNanos(FIRST_NAP_NS);
       }
       peers.forEach(Peer::discard);

@@ -11,6 +11,7 @@ import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.FragmentHandler;
 import io.aeron.logbuffer.Header;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.TransportFailedException;
@@ -30,6 +31,16 @@ final class Peer {
 
   /// The answer: all that came before the goodbye is here.
   private static final int TAKEN_BYTES = 2;
+
+  /// Something that comes after a message, so that its loss is noticed.
+  private static final int PROBE_BYTES = 3;
+
+  private static final long FIRST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(2);
+
+  /// Then Aeron says every 100 ms how much there is.
+  private static final long LAST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(32);
+
+  private static final long NEVER_NS = Long.MAX_VALUE;
 
   private final int rank;
   private final Aeron aeron;
@@ -55,6 +66,9 @@ final class Peer {
   private boolean hasTaken;
   private long seenPosition; // up to here there is no goodbye
   private boolean hasLeft;
+  private boolean hasOffered; // since the last look
+  private long lastNs; // the last offer or probe
+  private long probeAfterNs = NEVER_NS;
 
   /// @param self this rank, which receives at `own`
   /// @param rank the other one
@@ -99,7 +113,26 @@ final class Peer {
     MemorySegment.copy(header, 0, term, at, Transport.HEADER_BYTES);
     MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
     claim.commit();
+    hasOffered = true;
     return true;
+  }
+
+  /// Sends something short some time after the last message, and again. A receiver asks for what
+  /// was lost when it sees a gap, so it must see what comes after the gap; Aeron itself is silent
+  /// for 100 ms.
+  void probe(long nowNs) {
+    if (hasOffered) {
+      hasOffered = false;
+      lastNs = nowNs;
+      probeAfterNs = FIRST_PROBE_NS;
+    } else if (nowNs - lastNs >= probeAfterNs) {
+      ExclusivePublication to = publication;
+      if (to != null && to.tryClaim(PROBE_BYTES, claim) > 0) {
+        commitControl(PROBE_BYTES);
+        lastNs = nowNs;
+        probeAfterNs = probeAfterNs < LAST_PROBE_NS ? 2 * probeAfterNs : NEVER_NS;
+      }
+    }
   }
 
   private boolean claim(ExclusivePublication to, int bytes) {
@@ -259,9 +292,14 @@ final class Peer {
     if (to == null || to.isClosed() || !claim(to, bytes)) {
       return false;
     }
+    commitControl(bytes);
+    hasOffered = true;
+    return true;
+  }
+
+  private void commitControl(int bytes) {
     claim.buffer().setMemory(claim.offset(), bytes, (byte) 0);
     claim.commit();
-    return true;
   }
 
   /// Whether neither side waits for the other one: the peer has all that was sent or wants nothing,
