@@ -19,6 +19,9 @@ import org.jspecify.annotations.Nullable;
 final class AeronTransport implements Transport {
   private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
+  /// While peers ask for one thing after the other: for what was lost, one gap at a time.
+  private static final long BUSY_KEEP_NS = TimeUnit.MICROSECONDS.toNanos(200);
+
   /// No nap is shorter than 50 µs, so that short ones cost more than they save.
   private static final long AWAKE_NS = TimeUnit.MICROSECONDS.toNanos(500);
 
@@ -184,18 +187,22 @@ final class AeronTransport implements Transport {
 
   /// Of the daemon thread.
   private void keep() {
+    long nap = KEEP_NS;
     while (!closed) {
-      LockSupport.parkNanos(this, KEEP_NS);
-      if (System.nanoTime() - workedNs > KEEP_NS && lock.tryLock()) {
+      LockSupport.parkNanos(this, nap);
+      boolean hasWorked = false;
+      if (System.nanoTime() - workedNs > nap && lock.tryLock()) {
         try {
           peers.forEach(Peer::answerGoodbye);
           for (int i = 0; i < BURST && !closed && work() > 0 && !lock.hasQueuedThreads(); i++) {
+            hasWorked = true;
             Thread.onSpinWait();
           }
         } finally {
           lock.unlock();
         }
       }
+      nap = hasWorked ? BUSY_KEEP_NS : Math.min(2 * nap, KEEP_NS);
     }
   }
 
