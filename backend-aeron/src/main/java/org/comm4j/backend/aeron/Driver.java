@@ -48,7 +48,7 @@ final class Driver implements AutoCloseable {
     this.folder = folder;
     String path = folder.driver().toString();
     MediaDriver.Context settings =
-        new MediaDriver.Context()
+        Frames.check(new MediaDriver.Context())
             .aeronDirectoryName(path)
             .threadingMode(ThreadingMode.INVOKER)
             .dirDeleteOnStart(true)
