@@ -215,9 +215,8 @@ final class AeronTransport implements Transport {
     LockSupport.unpark(keeper);
     boolean interrupted = joinKeeper();
     lock.lock();
-    try {
+    try (driver) {
       drain();
-      driver.close();
     } finally {
       lock.unlock();
       if (interrupted) {
@@ -242,7 +241,7 @@ final class AeronTransport implements Transport {
   private void drain() {
     long startNs = System.nanoTime();
     long sentNs = startNs;
-    do {
+    while (!driver.hasFailed()) {
       peers.forEach(Peer::sayGoodbye);
       if (work() == 0) {
         LockSupport.parkNanos(FIRST_NAP_NS);
@@ -253,6 +252,9 @@ final class AeronTransport implements Transport {
       } else if (System.nanoTime() - sentNs > REPEAT_NS) {
         return;
       }
-    } while (System.nanoTime() - startNs < LINGER_NS && any(peer -> !peer.isOver()));
+      if (System.nanoTime() - startNs >= LINGER_NS || !any(peer -> !peer.isOver())) {
+        return;
+      }
+    }
   }
 }

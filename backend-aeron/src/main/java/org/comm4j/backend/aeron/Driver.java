@@ -7,6 +7,7 @@ import io.aeron.exceptions.AeronException;
 import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
 import io.aeron.exceptions.StorageSpaceException;
+import java.nio.file.FileSystemException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
@@ -36,12 +37,19 @@ final class Driver implements AutoCloseable {
   /// 1,600 repetitions a second, as it knows 16 at a time.
   private static final long REPEATED_NS = TimeUnit.MILLISECONDS.toNanos(2);
 
+  /// A turn that ends with an exception may do so once; a driver of which a tenth of the turns do
+  /// is broken.
+  private static final int TROUBLE = 10;
+
+  private static final int MOST_TROUBLE = 1000;
+
   private final DriverFolder folder;
   private final MediaDriver driver;
   private final Aeron aeron;
   private final Agent driverAgent;
   private final Agent clientAgent;
   private volatile @Nullable Throwable fatal;
+  private int trouble;
 
   private Driver(
       DriverFolder folder, Dimensions dimensions, UnaryOperator<MediaDriver.Context> changes) {
@@ -128,21 +136,30 @@ final class Driver implements AutoCloseable {
 
   private int doWork(Agent agent) {
     try {
-      return agent.doWork();
+      int done = agent.doWork();
+      trouble = Math.max(0, trouble - 1);
+      return done;
     } catch (Exception | LinkageError | VirtualMachineError e) {
       onError(e);
+      trouble += TROUBLE;
+      if (trouble > MOST_TROUBLE && fatal == null) {
+        fatal = e;
+      }
       return 0;
     }
   }
 
+  /// Whether there is no driver any more.
+  boolean hasFailed() {
+    return fatal != null || aeron.isClosed();
+  }
+
   /// @throws TransportFailedException if there is no driver any more
   void check() {
-    Throwable cause = fatal;
-    if (cause != null || aeron.isClosed()) {
+    if (hasFailed()) {
+      Throwable cause = fatal;
       throw new TransportFailedException(
-          "the media driver of this rank has failed"
-              + (cause == null ? "" : ": " + cause.getMessage()),
-          cause);
+          "the media driver of this rank has failed" + (cause == null ? "" : ": " + cause), cause);
     }
   }
 
@@ -153,6 +170,7 @@ final class Driver implements AutoCloseable {
             || error instanceof ConductorServiceTimeoutException
             || error instanceof AgentTerminationException
             || error instanceof StorageSpaceException // no place for what a peer sends
+            || error instanceof FileSystemException // or somebody has removed the folder
             || (error instanceof AeronException known
                 && known.category() == AeronException.Category.FATAL)
             || error instanceof VirtualMachineError;

@@ -5,7 +5,7 @@ import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.Publication;
 import io.aeron.driver.status.SenderPos;
-import io.aeron.exceptions.RegistrationException;
+import io.aeron.exceptions.AeronException;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.FragmentHandler;
@@ -156,7 +156,7 @@ final class Peer {
       }
       try {
         known = aeron.getExclusivePublication(registration);
-      } catch (RegistrationException e) {
+      } catch (AeronException e) {
         throw new TransportFailedException(
             "no way to rank %d (%s): %s; if there is no space in %s, free some, make it larger (with Docker --shm-size) or lower COMM_AERON_TERM"
                 .formatted(
@@ -250,7 +250,11 @@ final class Peer {
   /// something; is called until it could.
   void sayGoodbye() {
     if (!saidGoodbye && (publication != null || image != null)) {
-      saidGoodbye = say(GOODBYE_BYTES);
+      try {
+        saidGoodbye = say(GOODBYE_BYTES);
+      } catch (TransportFailedException _) {
+        saidGoodbye = true; // the peer can't be told
+      }
     }
   }
 

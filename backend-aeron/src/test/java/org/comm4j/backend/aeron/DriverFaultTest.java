@@ -1,0 +1,124 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.aeron.driver.MediaDriver;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.TransportFailedException;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+
+/// When the driver of rank 0 fails, that rank's call says why and the others' say who.
+class DriverFaultTest {
+  private static final int RANKS = 3;
+  private static final CommConfig CONFIG =
+      CommConfig.builder().timeout(Duration.ofSeconds(60)).build();
+
+  private final AtomicReference<@Nullable RuntimeException> fault = new AtomicReference<>();
+  private final AtomicReference<Path> folder = new AtomicReference<>();
+
+  @AfterAll
+  static void nothingIsLeft() {
+    AeronGroups.checkNothingIsLeft();
+  }
+
+  @Test
+  void agentThrowsEveryTime_ownCallSaysWhyAndOthersWho() throws Exception {
+    try (LocalGroup group = group()) {
+      assertThat(sums(group)).containsOnly("3");
+      fault.set(new IllegalStateException("the clock has stopped"));
+      expectFailure(sums(group), "the clock has stopped");
+      expectFailure(sums(group), "the clock has stopped");
+    }
+  }
+
+  @Test
+  void folderIsRemovedBeforeItIsUsed_ownCallSaysWhyAndOthersWho() throws Exception {
+    try (LocalGroup group = group()) {
+      remove(folder.get());
+      expectFailure(sums(group), folder.get().toString());
+    }
+  }
+
+  @Test
+  void folderIsRemovedLater_goesOn() throws Exception {
+    try (LocalGroup group = group()) {
+      assertThat(sums(group)).containsOnly("3");
+      remove(folder.get());
+      assertThat(sums(group)).containsOnly("3");
+    }
+  }
+
+  private LocalGroup group() {
+    UnaryOperator<MediaDriver.Context> faulty =
+        context -> {
+          folder.set(Path.of(context.aeronDirectoryName()));
+          return context.nanoClock(() -> {
+            RuntimeException thrown = fault.get();
+            if (thrown != null) {
+              throw thrown;
+            }
+            return System.nanoTime();
+          });
+        };
+    return new AeronGroups(CONFIG, rank -> rank == 0 ? faulty : UnaryOperator.identity())
+        .communicators(RANKS);
+  }
+
+  private static void expectFailure(List<String> outcomes, String cause) {
+    assertThat(outcomes.getFirst())
+        .startsWith(TransportFailedException.class.getName())
+        .contains(cause);
+    assertThat(outcomes.subList(1, RANKS))
+        .allMatch(each -> each.startsWith(AbortedException.class.getName() + ": rank 0"));
+  }
+
+  /// What each rank's all-reduce gives, or throws.
+  static List<String> sums(LocalGroup group) throws Exception {
+    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      List<Callable<String>> bodies = new ArrayList<>();
+      for (Communicator comm : group.communicators()) {
+        bodies.add(() -> {
+          int[] data = new int[100_000];
+          data[0] = 1;
+          try {
+            comm.allReduce(data, ReduceOp.SUM);
+            return String.valueOf(data[0]);
+          } catch (RuntimeException e) {
+            return e.toString();
+          }
+        });
+      }
+      List<String> sums = new ArrayList<>();
+      for (Future<String> each : threads.invokeAll(bodies)) {
+        sums.add(each.get());
+      }
+      return sums;
+    }
+  }
+
+  private static void remove(Path folder) throws Exception {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path each : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(each);
+      }
+    }
+  }
+}
