@@ -98,7 +98,7 @@ final class Driver implements AutoCloseable {
                   .errorHandler(this::onError)
                   .subscriberErrorHandler(this::onError));
       clientAgent = aeron.conductorAgentInvoker().agent();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | InternalError e) {
       driver.close();
       throw e;
     }
@@ -109,9 +109,9 @@ final class Driver implements AutoCloseable {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
     try {
       return new Driver(folder, dimensions, changes);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | InternalError e) {
       folder.close();
-      throw new TransportFailedException("the media driver does not start: " + e.getMessage(), e);
+      throw new TransportFailedException("the media driver does not start: " + reason(e), e);
     }
   }
 
@@ -159,8 +159,18 @@ final class Driver implements AutoCloseable {
     if (hasFailed()) {
       Throwable cause = fatal;
       throw new TransportFailedException(
-          "the media driver of this rank has failed" + (cause == null ? "" : ": " + cause), cause);
+          "the media driver of this rank has failed" + (cause == null ? "" : ": " + reason(cause)),
+          cause);
     }
+  }
+
+  /// What happened, and what to do about it where that is known. Java throws an InternalError where
+  /// the system has no page for a file that is mapped.
+  private static String reason(Throwable cause) {
+    return cause instanceof StorageSpaceException || cause instanceof InternalError
+        ? "%s; there seems to be no space in %s: %s"
+            .formatted(cause, DriverFolder.root(), DriverFolder.REMEDY)
+        : cause.toString();
   }
 
   /// Called by Aeron; by default it would end the JVM.

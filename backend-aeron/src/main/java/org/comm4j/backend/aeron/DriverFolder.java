@@ -24,6 +24,10 @@ import org.jspecify.annotations.Nullable;
 /// its process lives. What a killed process has left, the others remove when they end, or the next
 /// one that begins.
 final class DriverFolder implements AutoCloseable {
+  /// Against too little space.
+  static final String REMEDY =
+      "free some, make it larger (with Docker --shm-size) or lower COMM_AERON_TERM";
+
   private static final String PREFIX = "comm4j-aeron-";
   private static final String LOCK = "lock";
   private static final Duration STARTING = Duration.ofMinutes(1);
@@ -66,9 +70,7 @@ final class DriverFolder implements AutoCloseable {
       return new DriverFolder(root, path, channel, channel.lock());
     } catch (IOException e) {
       throw new TransportFailedException(
-          "no folder for the media driver in %s: %s; free space there or make it larger (with Docker --shm-size)"
-              .formatted(root, e),
-          e);
+          "no folder for the media driver in %s: %s; %s".formatted(root, e, REMEDY), e);
     }
   }
 

@@ -158,9 +158,13 @@ final class Peer {
         known = aeron.getExclusivePublication(registration);
       } catch (AeronException e) {
         throw new TransportFailedException(
-            "no way to rank %d (%s): %s; if there is no space in %s, free some, make it larger (with Docker --shm-size) or lower COMM_AERON_TERM"
+            "no way to rank %d (%s): %s; if there is no space in %s, %s"
                 .formatted(
-                    rank, channel.replaceAll("[|].*", ""), e.getMessage(), DriverFolder.root()),
+                    rank,
+                    channel.replaceAll("[|].*", ""),
+                    e.getMessage(),
+                    DriverFolder.root(),
+                    DriverFolder.REMEDY),
             e);
       }
       publication = known;
