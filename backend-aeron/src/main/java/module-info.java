@@ -9,6 +9,8 @@ module org.comm4j.backend.aeron {
   requires org.comm4j.core;
   requires static org.jspecify;
 
+  uses org.comm4j.core.transport.HostTransports;
+
   provides org.comm4j.api.spi.BackendProvider with
       org.comm4j.backend.aeron.AeronProvider;
 }

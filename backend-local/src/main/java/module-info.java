@@ -9,4 +9,6 @@ module org.comm4j.backend.local {
   provides org.comm4j.api.spi.BackendProvider with
       org.comm4j.backend.local.LocalProvider,
       org.comm4j.backend.local.ShmProvider;
+  provides org.comm4j.core.transport.HostTransports with
+      org.comm4j.backend.local.ShmTransports;
 }

@@ -1,7 +1,10 @@
 package org.comm4j.backend.aeron;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.ServiceConfigurationError;
+import java.util.ServiceLoader;
 import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
@@ -11,7 +14,11 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.session.Versions;
+import org.comm4j.core.transport.HostTransports;
+import org.comm4j.core.transport.Transport;
+import org.comm4j.core.transport.TwoLevelTransport;
 
 /// `aeron`: ranks that are processes, over Aeron UDP.
 public final class AeronProvider implements BackendProvider {
@@ -85,11 +92,31 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public BackendCommunicator open(Session session, CommConfig config) {
-    AeronTransport transport = new Rendezvous(session, config).open();
+    Transport transport = withinHosts(session, config, new Rendezvous(session, config).open());
     try {
       return EngineCommunicator.open(NAME, session, transport, null, config);
     } catch (RuntimeException e) {
       transport.close();
+      throw e;
+    }
+  }
+
+  /// Among hosts, the ranks of each share memory. Where all ranks are on one host who asks for this
+  /// backend gets UDP.
+  private static Transport withinHosts(Session session, CommConfig config, Transport far) {
+    List<Integer> here = MembersSession.ranksOfThisHost(session);
+    boolean isWanted = Options.of(config).sharesMemory();
+    if (!isWanted || here.size() == 1 || here.size() == session.size()) {
+      return far;
+    }
+    try {
+      return ServiceLoader.load(HostTransports.class, AeronProvider.class.getClassLoader())
+          .findFirst()
+          .map(found -> found.open(MembersSession.of(session, "aeron/host", here), config))
+          .<Transport>map(near -> new TwoLevelTransport(near, far, here))
+          .orElse(far);
+    } catch (RuntimeException | ServiceConfigurationError e) {
+      far.close();
       throw e;
     }
   }

@@ -11,6 +11,7 @@ import java.net.UnknownHostException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.MembersSession;
 import org.jspecify.annotations.Nullable;
 
 /// Where a rank receives: an address of this host that the others reach.
@@ -29,7 +30,7 @@ final class Interfaces {
     if (!options.address().isEmpty()) {
       return own(options.address());
     }
-    if (isOnOneHost(session)) {
+    if (MembersSession.ranksOfThisHost(session).size() == session.size()) {
       return InetAddress.getLoopbackAddress();
     }
     String place = config.masterAddress().orElse("");
@@ -40,16 +41,6 @@ final class Interfaces {
           null);
     }
     return towards(place);
-  }
-
-  private static boolean isOnOneHost(Session session) {
-    String here = session.member(session.rank()).host().id();
-    for (int rank = 0; rank < session.size(); rank++) {
-      if (!session.member(rank).host().id().equals(here)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private static InetAddress own(String text) {

@@ -14,13 +14,14 @@ import org.comm4j.api.CommConfig;
 /// | `COMM_AERON_ADDRESS` | loopback on one host, else the one from which the meeting place is reached | the IP address of this host where a rank receives |
 /// | `COMM_AERON_MTU` | what a packet of that interface holds | bytes of a datagram, a multiple of 32 |
 /// | `COMM_AERON_TERM` | by the number of ranks | bytes of a term, a power of two: a pair of ranks that talks has three on each side, for each direction |
+/// | `COMM_AERON_SHARED` | true | whether ranks of one host share memory where others run elsewhere |
 /// | `COMM_AERON_PORTS` | any free one | from which range UDP ports are taken, as `40000-40099` |
 ///
 /// @param address empty unless given
 /// @param mtu 0 unless given
 /// @param termBytes 0 unless given
-record Options(String address, int mtu, int termBytes, Ports ports) {
-  static final Set<String> NAMES = Set.of("ADDRESS", "MTU", "TERM", "PORTS");
+record Options(String address, int mtu, int termBytes, Ports ports, boolean sharesMemory) {
+  static final Set<String> NAMES = Set.of("ADDRESS", "MTU", "TERM", "PORTS", "SHARED");
 
   private static final String PREFIX = "COMM_AERON_";
   static final int LEAST_MTU = 1024;
@@ -48,7 +49,16 @@ record Options(String address, int mtu, int termBytes, Ports ports) {
         config.options().getOrDefault(PREFIX + "ADDRESS", ""),
         mtu == null ? 0 : mtu(mtu),
         term == null ? 0 : term(term),
-        ports == null ? Ports.ANY : ports(ports));
+        ports == null ? Ports.ANY : ports(ports),
+        shared(config.options().getOrDefault(PREFIX + "SHARED", "true")));
+  }
+
+  private static boolean shared(String text) {
+    return switch (text) {
+      case "true" -> true;
+      case "false" -> false;
+      default -> throw refused("SHARED", text, "true or false");
+    };
   }
 
   private static int mtu(String text) {

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class DimensionsTest {
   private static final int LOOPBACK = 65_508;
-  private static final Options NONE = new Options("", 0, 0, Options.Ports.ANY);
+  private static final Options NONE = new Options("", 0, 0, Options.Ports.ANY, true);
 
   /// What every rank has for each peer it talks to: three terms and a page, twice.
   private static long logBytes(Dimensions dimensions, int ranks) {
@@ -37,8 +37,8 @@ class DimensionsTest {
 
   @Test
   void of_datagramTooLargeForATerm_isRefused() {
-    assertThatThrownBy(
-            () -> Dimensions.of(new Options("", 65_504, 64 << 10, Options.Ports.ANY), 2, LOOPBACK))
+    assertThatThrownBy(() ->
+            Dimensions.of(new Options("", 65_504, 64 << 10, Options.Ports.ANY, true), 2, LOOPBACK))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContainingAll("COMM_AERON_MTU", "65504", "8192", "COMM_AERON_TERM");
   }

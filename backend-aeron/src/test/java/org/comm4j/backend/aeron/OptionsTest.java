@@ -17,7 +17,7 @@ class OptionsTest {
   @Test
   void of_nothingGiven_leavesAllOpen() {
     Options options = Options.of(CommConfig.fromEnvironment(Map.of()));
-    assertThat(options).isEqualTo(new Options("", 0, 0, Options.Ports.ANY));
+    assertThat(options).isEqualTo(new Options("", 0, 0, Options.Ports.ANY, true));
   }
 
   @Test

@@ -18,7 +18,7 @@ import org.comm4j.core.session.Versions;
 
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
 public final class ShmProvider implements BackendProvider {
-  private static final Path ROOT = Path.of("/dev/shm");
+  static final Path ROOT = Path.of("/dev/shm");
 
   /// What a rank of a small group needs at the least: control lines, a ring, flags, staging.
   private static final long LEAST_FREE_BYTES = 5 << 20;

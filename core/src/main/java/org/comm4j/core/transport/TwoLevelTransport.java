@@ -1,0 +1,109 @@
+package org.comm4j.core.transport;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// One transport to the ranks of this host and another one to all others.
+///
+/// Both are polled in turn. As long as something arrives it waits by polling; then it sleeps in the
+/// near one, whose peers wake it, and looks at the far one each time, after a millisecond at most.
+public final class TwoLevelTransport implements Transport {
+  private static final int FAR = -1;
+  private static final long AWAKE_NS = TimeUnit.MICROSECONDS.toNanos(500);
+  private static final long LOOK_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long FIRST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  private final Transport near;
+  private final Transport far;
+  private final int[] nearRanks; // by rank; FAR for those elsewhere
+  private final int[] ranks; // by near rank
+  private boolean nearFirst;
+  private long deliveredNs = System.nanoTime();
+  private long napNs = FIRST_NAP_NS;
+
+  /// @param near of the ranks of this host, in this order; closed with this one
+  /// @param far of all ranks, though those of this host are never asked for; closed with this one
+  /// @param host the ranks of this host, this one among them
+  public TwoLevelTransport(Transport near, Transport far, List<Integer> host) {
+    this.near = near;
+    this.far = far;
+    this.ranks = host.stream().mapToInt(Integer::intValue).toArray();
+    this.nearRanks = new int[far.size()];
+    Arrays.fill(nearRanks, FAR);
+    for (int each = 0; each < ranks.length; each++) {
+      nearRanks[ranks[each]] = each;
+    }
+    if (near.size() != ranks.length || nearRanks[far.rank()] != near.rank()) {
+      throw new IllegalArgumentException(
+          "near: rank %d of %d (expected: rank %d of %s)"
+              .formatted(near.rank(), near.size(), far.rank(), host));
+    }
+  }
+
+  @Override
+  public int rank() {
+    return far.rank();
+  }
+
+  @Override
+  public int size() {
+    return far.size();
+  }
+
+  @Override
+  public int maxPayloadBytes(int peer) {
+    int there = nearRanks[peer];
+    return there == FAR ? far.maxPayloadBytes(peer) : near.maxPayloadBytes(there);
+  }
+
+  @Override
+  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    int there = nearRanks[peer];
+    return there == FAR ? far.offer(peer, header, payload) : near.offer(there, header, payload);
+  }
+
+  @Override
+  public int poll(PayloadHandler handler, int limit) {
+    PayloadHandler ofNear =
+        (peer, header, payload) -> handler.onPayload(ranks[peer], header, payload);
+    nearFirst = !nearFirst; // neither can use up every limit
+    int delivered = nearFirst ? near.poll(ofNear, limit) : far.poll(handler, limit);
+    if (delivered < limit) {
+      int rest = limit - delivered;
+      delivered += nearFirst ? far.poll(handler, rest) : near.poll(ofNear, rest);
+    }
+    if (delivered > 0) {
+      deliveredNs = System.nanoTime();
+      napNs = FIRST_NAP_NS;
+    }
+    return delivered;
+  }
+
+  @Override
+  public void park(long nanos) {
+    if (System.nanoTime() - deliveredNs < AWAKE_NS) {
+      far.park(Math.min(nanos, LOOK_NS));
+    } else {
+      near.park(Math.min(nanos, napNs));
+      napNs = Math.min(2 * napNs, LONGEST_NAP_NS);
+    }
+  }
+
+  @Override
+  public void wakeUp() {
+    near.wakeUp();
+    far.wakeUp();
+  }
+
+  @Override
+  public void close() {
+    try {
+      near.close();
+    } finally {
+      far.close();
+    }
+  }
+}
