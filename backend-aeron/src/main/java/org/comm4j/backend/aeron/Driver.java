@@ -31,6 +31,10 @@ final class Driver implements AutoCloseable {
   private static final long PATIENCE_NS = TimeUnit.DAYS.toNanos(1);
 
   private static final long TIMER_NS = TimeUnit.MILLISECONDS.toNanos(10);
+
+  /// The client hears of new peers, which is no matter of microseconds.
+  private static final long CLIENT_NS = TimeUnit.MICROSECONDS.toNanos(100);
+
   private static final long STATUS_NS = TimeUnit.MILLISECONDS.toNanos(50);
 
   /// What was sent again and lost again is not sent again earlier. Aeron's 10 ms limit a sender to
@@ -49,6 +53,7 @@ final class Driver implements AutoCloseable {
   private final Agent driverAgent;
   private final Agent clientAgent;
   private volatile @Nullable Throwable fatal;
+  private long clientNs;
   private int trouble;
 
   private Driver(
@@ -126,7 +131,13 @@ final class Driver implements AutoCloseable {
   int work() {
     boolean interrupted = Thread.interrupted();
     try {
-      return doWork(driverAgent) + doWork(clientAgent);
+      int done = doWork(driverAgent);
+      long nowNs = System.nanoTime();
+      if (nowNs - clientNs > CLIENT_NS) {
+        clientNs = nowNs;
+        done += doWork(clientAgent);
+      }
+      return done;
     } finally {
       if (interrupted) {
         Thread.currentThread().interrupt();
