@@ -53,7 +53,8 @@ final class AeronTransport implements Transport {
   private volatile boolean closed;
 
   /// @param addresses of all ranks
-  AeronTransport(int rank, List<Address> addresses, Driver driver) {
+  /// @param patienceNs how long a peer may take to answer the first time
+  AeronTransport(int rank, List<Address> addresses, Driver driver, long patienceNs) {
     this.rank = rank;
     this.size = addresses.size();
     this.driver = driver;
@@ -61,7 +62,7 @@ final class AeronTransport implements Transport {
     this.peers = new ArrayList<>(size - 1);
     for (int each = 0; each < size; each++) {
       if (each != rank) {
-        peers.add(new Peer(driver.aeron(), rank, own, each, addresses.get(each)));
+        peers.add(new Peer(driver.aeron(), rank, own, each, addresses.get(each), patienceNs));
       }
     }
     this.keeper = Thread.ofPlatform().daemon().name("comm4j-aeron-" + rank).unstarted(this::keep);

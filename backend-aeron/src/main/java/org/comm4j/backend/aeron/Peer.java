@@ -47,6 +47,9 @@ final class Peer {
   private final String channel;
   private final int stream;
   private final int maxPayloadBytes;
+  private final String place;
+  private final long patienceNs;
+  private long triedNs = NONE; // since when the peer has not answered, until it has once
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final BufferClaim claim = new BufferClaim();
@@ -72,7 +75,8 @@ final class Peer {
 
   /// @param self this rank, which receives at `own`
   /// @param rank the other one
-  Peer(Aeron aeron, int self, Address own, int rank, Address other) {
+  /// @param patienceNs how long it may take to answer the first time
+  Peer(Aeron aeron, int self, Address own, int rank, Address other, long patienceNs) {
     this.rank = rank;
     this.aeron = aeron;
     Address.Ids out = other.from(self);
@@ -81,6 +85,8 @@ final class Peer {
         "aeron:udp?endpoint=%s:%d|session-id=%d|mtu=%d"
             .formatted(other.host(), other.port(), out.session(), mtu);
     this.maxPayloadBytes = mtu - FRAME_BYTES - Transport.HEADER_BYTES;
+    this.place = other.toString();
+    this.patienceNs = patienceNs;
     this.stream = out.stream();
     Address.Ids in = own.from(rank);
     var _ =
@@ -140,12 +146,28 @@ final class Peer {
     if (result == Publication.ADMIN_ACTION) {
       result = to.tryClaim(bytes, claim); // at the start of the next term
     }
+    if (result == Publication.NOT_CONNECTED) {
+      checkPatience();
+    }
     if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED) {
       throw new TransportFailedException(
           "the way to rank %d is closed (%s)".formatted(rank, Publication.errorString(result)),
           null);
     }
     return result > 0;
+  }
+
+  /// A peer that lives answers, by its daemon thread if it computes.
+  private void checkPatience() {
+    long nowNs = System.nanoTime();
+    if (triedNs == NONE) {
+      triedNs = nowNs;
+    } else if (nowNs - triedNs > patienceNs) {
+      throw new TransportFailedException(
+          "rank %d, which lives, has not answered at UDP %s for %d s; let UDP through to that port (COMM_AERON_PORTS gives a range), or set COMM_AERON_ADDRESS on its host to an address that this one reaches"
+              .formatted(rank, place, TimeUnit.NANOSECONDS.toSeconds(patienceNs)),
+          null);
+    }
   }
 
   private @Nullable ExclusivePublication publication() {

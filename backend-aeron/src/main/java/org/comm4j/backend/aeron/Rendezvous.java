@@ -7,6 +7,7 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.UnaryOperator;
@@ -17,6 +18,7 @@ import org.comm4j.api.spi.Session;
 /// How the ranks of a session learn where the others receive.
 final class Rendezvous {
   private static final int TRIES = 20;
+  private static final Duration LEAST_PATIENCE = Duration.ofSeconds(5);
 
   private final Session session;
   private final CommConfig config;
@@ -48,17 +50,26 @@ final class Rendezvous {
           session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
               .map(Address::of)
               .toList();
-      transport = new AeronTransport(session.rank(), all, driver);
+      transport = new AeronTransport(session.rank(), all, driver, patienceNs());
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | InternalError e) {
       if (transport == null) {
         driver.close();
       } else {
         transport.close(); // its thread may be at work in the driver
       }
-      throw e;
+      if (e instanceof RuntimeException known) {
+        throw known;
+      }
+      throw new TransportFailedException("aeron can't be opened: " + Driver.reason(e), e);
     }
+  }
+
+  /// Who is silent for longer than the liveness time is given up by the session.
+  private long patienceNs() {
+    Duration liveness = config.liveness();
+    return (liveness.compareTo(LEAST_PATIENCE) > 0 ? liveness : LEAST_PATIENCE).toNanos();
   }
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it.

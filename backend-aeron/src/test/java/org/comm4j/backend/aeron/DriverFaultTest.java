@@ -66,6 +66,20 @@ class DriverFaultTest {
     }
   }
 
+  /// As behind a firewall: the session's TCP gets through.
+  @Test
+  void udpDoesNotGetThrough_saysWhichPortAndWhatToDo() throws Exception {
+    CommConfig config = CONFIG.toBuilder().liveness(Duration.ofSeconds(2)).build();
+    var wall = new Loss(1, 1);
+    try (LocalGroup group = new AeronGroups(config, _ -> wall.changes()).communicators(2)) {
+      assertThat(sums(group))
+          .anyMatch(each ->
+              each.startsWith(TransportFailedException.class.getName())
+                  && each.contains("has not answered at UDP 127.0.0.1:")
+                  && each.contains("COMM_AERON_PORTS"));
+    }
+  }
+
   private LocalGroup group() {
     UnaryOperator<MediaDriver.Context> faulty =
         context -> {
