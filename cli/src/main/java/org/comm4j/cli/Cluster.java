@@ -1,8 +1,8 @@
 package org.comm4j.cli;
 
-import java.net.URI;
-import java.net.URISyntaxException;
 import java.util.OptionalInt;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// How many hosts a launch has, and where their launchers meet.
 ///
@@ -11,6 +11,9 @@ import java.util.OptionalInt;
 /// @param host name or address, of the node 0
 /// @param port there, for the launchers
 record Cluster(int nodes, OptionalInt node, String host, int port) {
+  private static final int LAST_PORT = 65_535;
+  private static final Pattern MASTER =
+      Pattern.compile("(\\[[^\\]]+]|[^:\\[\\]]+)(?::(\\d{1,5}))?");
   private static final int USUAL_PORT = 29_500; // torchrun's too
 
   Cluster {
@@ -27,17 +30,16 @@ record Cluster(int nodes, OptionalInt node, String host, int port) {
 
   /// @param master `HOST` or `HOST:PORT`
   static Cluster of(int nodes, OptionalInt node, String master) {
-    try {
-      URI place = new URI("comm4j://" + master);
-      if (place.getHost() != null
-          && ("comm4j://" + place.getAuthority()).equals(place.toString())) {
-        String host = place.getHost().replaceAll("[\\[\\]]", ""); // of IPv6
-        return new Cluster(nodes, node, host, place.getPort() < 0 ? USUAL_PORT : place.getPort());
+    Matcher parts = MASTER.matcher(master);
+    if (parts.matches()) {
+      String host = parts.group(1).replaceAll("[\\[\\]]", ""); // of IPv6
+      int port = parts.group(2) == null ? USUAL_PORT : Integer.parseInt(parts.group(2));
+      if (port >= 1 && port <= LAST_PORT) {
+        return new Cluster(nodes, node, host, port);
       }
-    } catch (URISyntaxException e) {
-      // as without a host
     }
     throw new IllegalArgumentException(
-        "--master: '%s' (expected: HOST or HOST:PORT, of the first host)".formatted(master));
+        "--master: '%s' (expected: HOST or HOST:PORT, of the first host, with a port from 1 to 65535)"
+            .formatted(master));
   }
 }

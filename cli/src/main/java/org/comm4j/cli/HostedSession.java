@@ -6,6 +6,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.api.CommConfig;
@@ -25,14 +26,18 @@ final class HostedSession implements AutoCloseable {
     }
   }
 
+  /// The variables that tell ranks where they meet.
+  static final Set<String> PLACE =
+      Set.of("COMM_MASTER_ADDR", "COMM_MASTER_PORT", "COMM_SESSION", DefaultSessionFactory.HOSTED);
+
   private final String name;
   private final String job;
   private final SessionServer server;
   private final CompletableFuture<Loss> firstLoss = new CompletableFuture<>();
   private volatile List<ProcessHandle> members = List.of();
 
-  private HostedSession(InetAddress address, String name, int ranks, CommConfig config) {
-    this.name = name;
+  private HostedSession(InetAddress address, int ranks, CommConfig config) {
+    this.name = address.getHostAddress();
     byte[] random = new byte[8];
     ThreadLocalRandom.current().nextBytes(random);
     job = "run-" + HexFormat.of().formatHex(random);
@@ -66,14 +71,12 @@ final class HostedSession implements AutoCloseable {
 
   /// @param config of all ranks
   static HostedSession start(int ranks, CommConfig config) {
-    InetAddress loopback = InetAddress.getLoopbackAddress();
-    return start(loopback, loopback.getHostAddress(), ranks, config);
+    return start(InetAddress.getLoopbackAddress(), ranks, config);
   }
 
   /// @param address where it listens, which other hosts may reach
-  /// @param name of the address, for the ranks
-  static HostedSession start(InetAddress address, String name, int ranks, CommConfig config) {
-    return new HostedSession(address, name, ranks, config);
+  static HostedSession start(InetAddress address, int ranks, CommConfig config) {
+    return new HostedSession(address, ranks, config);
   }
 
   /// Where the ranks meet, by the variables that tell them.

@@ -77,7 +77,7 @@ final class Nodes implements AutoCloseable {
       }
       Map<String, String> place;
       if (launchers.rank() == 0) {
-        hosted = HostedSession.start(address(cluster.host()), cluster.host(), worldSize, config);
+        hosted = HostedSession.start(address(cluster.host()), worldSize, config);
         place = hosted.place();
         launchers.put(RANKS, encode(place));
       } else {
@@ -100,14 +100,14 @@ final class Nodes implements AutoCloseable {
     CommConfig.Builder place =
         config.toBuilder()
             .worldSize(cluster.nodes())
-            .masterAddress(cluster.host())
+            .masterAddress(address(cluster.host()).getHostAddress())
             .masterPort(cluster.port())
             .session(LAUNCHERS);
     if (cluster.node().isPresent()) {
       return join(place, cluster.node().getAsInt());
     }
     JoinException taken = null;
-    for (int node = isHere(cluster.host()) ? 0 : 1; node < cluster.nodes(); node++) {
+    for (int node = isHere(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
       try {
         return join(place, node);
       } catch (JoinException e) {
@@ -128,17 +128,30 @@ final class Nodes implements AutoCloseable {
     return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
   }
 
-  private static boolean isHere(String host) {
+  private static boolean isHere(InetAddress address) {
     try {
-      return NetworkInterface.getByInetAddress(address(host)) != null;
+      return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
     } catch (SocketException e) {
       return false;
     }
   }
 
+  /// A name may have several addresses, and on the host that has the name often means its loopback
+  /// interface: of those that others reach, one of this host, else the first.
   private static InetAddress address(String host) {
     try {
-      return InetAddress.getByName(host);
+      List<InetAddress> all = List.of(InetAddress.getAllByName(host));
+      boolean isName = !host.equals("localhost") && !all.getFirst().getHostAddress().equals(host);
+      List<InetAddress> reached =
+          all.stream().filter(each -> !isName || !each.isLoopbackAddress()).toList();
+      return reached.stream()
+          .filter(Nodes::isHere)
+          .findFirst()
+          .or(() -> reached.stream().findFirst())
+          .orElseThrow(() ->
+              new IllegalArgumentException(
+                  "--master: '%s' (expected: an address that the other hosts reach; here that name is %s alone, see /etc/hosts)"
+                      .formatted(host, all.getFirst().getHostAddress())));
     } catch (UnknownHostException e) {
       throw new IllegalArgumentException(
           "--master: '%s' (expected: a host that is known here)".formatted(host), e);
@@ -157,7 +170,12 @@ final class Nodes implements AutoCloseable {
         .lines()
         .forEach(line -> {
           int equals = line.indexOf('=');
-          place.put(line.substring(0, equals), line.substring(equals + 1));
+          String name = equals < 0 ? line : line.substring(0, equals);
+          if (!HostedSession.PLACE.contains(name)) { // the ranks' environment is nobody else's
+            throw new JoinException(
+                Reason.PROTOCOL, "node 0 says what is no part of a place: '%s'".formatted(name));
+          }
+          place.put(name, line.substring(equals + 1));
         });
     return place;
   }
@@ -200,11 +218,9 @@ final class Nodes implements AutoCloseable {
     if (evicted != null) {
       failureElsewhere.complete("this host was given up by the others: " + evicted);
     }
-    for (Session.Abort abort : news.aborts()) {
-      if (abort.rank() != node()) {
-        failureElsewhere.complete(
-            "node %d: %s"
-                .formatted(abort.rank(), new String(abort.reason(), StandardCharsets.UTF_8)));
+    for (Session.Abort end : news.aborts()) {
+      if (end.rank() != node()) {
+        endedElsewhere(end);
       }
     }
     for (Session.Failure failure : news.failures()) {
@@ -217,15 +233,28 @@ final class Nodes implements AutoCloseable {
     }
   }
 
-  /// A rank's process has ended.
+  /// @param end of a rank on another host
+  private void endedElsewhere(Session.Abort end) {
+    String how = new String(end.reason(), StandardCharsets.UTF_8);
+    long rank = Math.abs(end.scope()) - 1;
+    if (hosted != null) {
+      hosted.ended((int) rank, how);
+    }
+    if (end.scope() < 0) {
+      failureElsewhere.complete("node %d: rank %d %s".formatted(end.rank(), rank, how));
+    }
+  }
+
+  /// A rank's process has ended. The other launchers hear of it as an abort whose scope is the rank
+  /// plus 1, negative if that is a failure.
   ///
   /// @param how for example `ended with exit code 1`
   void ended(int rank, String how, boolean failed) {
     if (hosted != null) {
       hosted.ended(rank, how);
     }
-    if (failed && launchers != null) {
-      launchers.abort(0, "rank %d %s".formatted(rank, how).getBytes(StandardCharsets.UTF_8));
+    if (launchers != null) {
+      launchers.abort(failed ? -rank - 1 : rank + 1, how.getBytes(StandardCharsets.UTF_8));
     }
   }
 

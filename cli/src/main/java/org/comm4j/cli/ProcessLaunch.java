@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -23,10 +24,11 @@ final class ProcessLaunch {
   private final Launch launch;
   private final PrintStream out;
   private final PrintStream err;
-  private final List<Process> ranks = new ArrayList<>(); // of this host
+  private final List<Process> ranks = new CopyOnWriteArrayList<>(); // of this host
   private final List<Thread> outputs = new ArrayList<>();
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
   private volatile String elsewhere = "";
+  private volatile boolean ending;
   private int firstRank;
 
   ProcessLaunch(Launch launch, PrintStream out, PrintStream err) {
@@ -41,7 +43,11 @@ final class ProcessLaunch {
       Runtime.getRuntime().addShutdownHook(onSignal);
       start(nodes);
       boolean fine = await(nodes);
-      return nodes.finish(fine) ? ExitCode.FINE : ExitCode.RANK_FAILED;
+      boolean allFine = nodes.finish(fine);
+      if (fine && !allFine) {
+        err.println("comm-cli: " + nodes.failureElsewhere().getNow("another host failed"));
+      }
+      return allFine ? ExitCode.FINE : ExitCode.RANK_FAILED;
     } finally {
       terminate();
       forget(onSignal);
@@ -88,7 +94,12 @@ final class ProcessLaunch {
     for (int local = 0; local < launch.ranks(); local++) {
       environment.put("COMM_RANK", Integer.toString(firstRank + local));
       environment.put("COMM_LOCAL_RANK", Integer.toString(local));
-      ranks.add(start(command, environment, local, nodes));
+      if (!ending) {
+        ranks.add(start(command, environment, local, nodes));
+      }
+      if (ending) { // a signal; its hook may have missed this one
+        ranks.forEach(Process::destroyForcibly);
+      }
     }
   }
 
@@ -200,6 +211,7 @@ final class ProcessLaunch {
 
   /// Ends what still runs.
   private void terminate() {
+    ending = true;
     List<Process> living = living();
     living.forEach(Process::destroy);
     long endNs = System.nanoTime() + TERM_NS;

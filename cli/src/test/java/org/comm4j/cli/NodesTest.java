@@ -138,6 +138,30 @@ final class NodesTest {
         .anyMatch(err -> err.contains("comm-cli: node 1: rank 1 ended with exit code 7"));
   }
 
+  /// The host of the session hears of it, and those who wait for that rank do not wait longer.
+  @Test
+  void run_rankElsewhereEndsBeforeItJoins_othersHearOfItAtOnce() throws Exception {
+    String place = freePlace();
+    String program =
+        Files.writeString(
+                folder.resolve("Never.java"),
+                """
+                void main() {
+                  if (!System.getenv("COMM_NODE_RANK").equals("1"))
+                    org.comm4j.api.Communicators.open().close();
+                }
+                """)
+            .toString();
+    Launches one = start(place, 1, program);
+    Launches two = start(place, 1, program);
+    List<Commands.Done> all = List.of(one.await(), two.await());
+    assertThat(all).extracting(Commands.Done::code).containsOnly(ExitCode.RANK_FAILED);
+    assertThat(all)
+        .extracting(Commands.Done::err)
+        .anyMatch(err -> err.contains("rank 1 ended with exit code 0 before it had joined"))
+        .anyMatch(err -> err.contains("comm-cli: node 0: rank 0 ended with exit code 1"));
+  }
+
   @Test
   void run_launcherIsKilled_endsTheOthersAndNamesIt() throws Exception {
     String place = freePlace();
@@ -166,6 +190,7 @@ final class NodesTest {
         "--nnodes 2 --node-rank 2 --master h:1 -n 1 -- true | --node-rank: 2 (expected: 0..1",
         "--nnodes 0 --master h:1 -n 1 -- true | --nnodes: 0 (expected: 1 or more",
         "--nnodes 2 --master h:x -n 1 -- true | --master: 'h:x' (expected: HOST or HOST:PORT",
+        "--nnodes 2 --master h:70000 -n 1 -- true | port from 1 to 65535",
         "--nnodes 2 --master no.such.host.invalid -n 1 -- true | --master: 'no.such.host.invalid'",
         "--nnodes 2 --master 192.0.2.1 -n 1 -- true | no secret that ranks could prove to know",
         "--nnodes 2 --master 127.0.0.1 -n 1 --backend local -- true | --nnodes: not for backend local",

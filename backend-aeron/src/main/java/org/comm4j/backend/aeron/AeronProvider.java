@@ -112,7 +112,8 @@ public final class AeronProvider implements BackendProvider {
     try {
       return ServiceLoader.load(HostTransports.class, AeronProvider.class.getClassLoader())
           .findFirst()
-          .map(found -> found.open(MembersSession.of(session, "aeron/host", here), config))
+          .map(found ->
+              found.open(MembersSession.of(session, "aeron/host-" + here.getFirst(), here), config))
           .<Transport>map(near -> new TwoLevelTransport(near, far, here))
           .orElse(far);
     } catch (RuntimeException | ServiceConfigurationError e) {

@@ -177,7 +177,7 @@ final class Driver implements AutoCloseable {
 
   /// What happened, and what to do about it where that is known. Java throws an InternalError where
   /// the system has no page for a file that is mapped.
-  private static String reason(Throwable cause) {
+  static String reason(Throwable cause) {
     return cause instanceof StorageSpaceException || cause instanceof InternalError
         ? "%s; there seems to be no space in %s: %s"
             .formatted(cause, DriverFolder.root(), DriverFolder.REMEDY)

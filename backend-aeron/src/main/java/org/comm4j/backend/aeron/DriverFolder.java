@@ -8,10 +8,12 @@ import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.SimpleFileVisitor;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
@@ -30,6 +32,8 @@ final class DriverFolder implements AutoCloseable {
 
   private static final String PREFIX = "comm4j-aeron-";
   private static final String LOCK = "lock";
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
   private static final Duration STARTING = Duration.ofMinutes(1);
 
   /// Of this process: its locks would be lost if it looked at them.
@@ -59,10 +63,7 @@ final class DriverFolder implements AutoCloseable {
     sweep(root);
     try {
       Path path =
-          Files.createTempDirectory(
-              root,
-              PREFIX,
-              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+          Files.createTempDirectory(root, PREFIX, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
       OWN.add(path);
       FileChannel channel =
           FileChannel.open(
@@ -95,7 +96,7 @@ final class DriverFolder implements AutoCloseable {
   private static void sweep(Path root) {
     try (DirectoryStream<Path> left = Files.newDirectoryStream(root, PREFIX + "*")) {
       for (Path each : left) {
-        if (!OWN.contains(each) && isAbandoned(each)) {
+        if (!OWN.contains(each) && isOfThisUser(each) && isAbandoned(each)) {
           remove(each);
         }
       }
@@ -104,19 +105,32 @@ final class DriverFolder implements AutoCloseable {
     }
   }
 
+  /// Whether it is a folder that nobody else can have put anything into.
+  private static boolean isOfThisUser(Path folder) {
+    try {
+      int self = (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+      int owner = (Integer) Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+      return owner == self
+          && Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+          && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS).equals(OWNER_ONLY);
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+
   private static boolean isAbandoned(Path folder) {
     Path file = folder.resolve(LOCK);
     try {
-      if (!Files.exists(file)) {
+      if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
         Instant made = Files.getLastModifiedTime(folder).toInstant();
-        return Files.isWritable(folder) && made.isBefore(Instant.now().minus(STARTING));
+        return made.isBefore(Instant.now().minus(STARTING));
       }
       try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE);
           FileLock taken = tryLock(channel)) {
         return taken != null;
       }
     } catch (IOException e) {
-      return false; // another user's
+      return false; // somebody removes it at the same time
     }
   }
 

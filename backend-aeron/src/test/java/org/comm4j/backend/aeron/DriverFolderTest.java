@@ -26,7 +26,7 @@ class DriverFolderTest {
 
   @Test
   void create_whatAKilledProcessLeft_isRemoved() throws Exception {
-    Path left = Files.createDirectories(root.resolve("comm4j-aeron-123/driver"));
+    Path left = Files.createDirectories(ownFolder("comm4j-aeron-123").resolve("driver"));
     Files.writeString(left.resolve("cnc.dat"), "left");
     Files.createFile(root.resolve("comm4j-aeron-123/lock")); // nobody holds it
     Path others = Files.createDirectory(root.resolve("of-somebody-else"));
@@ -38,17 +38,40 @@ class DriverFolderTest {
 
   @Test
   void close_whatAKilledPeerLeft_isRemoved() throws Exception {
-    Path left = root.resolve("comm4j-aeron-789");
+    Path left;
     try (DriverFolder _ = DriverFolder.create(root)) {
-      Files.createDirectory(left);
+      left = ownFolder("comm4j-aeron-789");
       Files.createFile(left.resolve("lock"));
     }
     assertThat(left).doesNotExist();
   }
 
+  private Path ownFolder(String name) throws Exception {
+    return Files.createDirectory(
+        root.resolve(name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+  }
+
+  /// Somebody else's file of that name could make us wait or remove what is not ours.
+  @Test
+  void create_foldersThatOthersMayEnter_areLeftAlone() throws Exception {
+    Path open = ownFolder("comm4j-aeron-open");
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxrwxrwx"));
+    assertThat(new ProcessBuilder("mkfifo", open.resolve("lock").toString()).start().waitFor())
+        .isZero();
+    Path target = ownFolder("target");
+    Files.createFile(target.resolve("lock"));
+    Path link = Files.createSymbolicLink(root.resolve("comm4j-aeron-link"), target);
+    try (DriverFolder _ = DriverFolder.create(root)) {
+      assertThat(open.resolve("lock")).exists();
+      assertThat(target.resolve("lock")).exists();
+      assertThat(link).isSymbolicLink();
+    }
+  }
+
   @Test
   void create_whatIsInUseOrBeginning_stays() throws Exception {
-    Path beginning = Files.createDirectory(root.resolve("comm4j-aeron-456"));
+    Path beginning = ownFolder("comm4j-aeron-456");
     try (DriverFolder first = DriverFolder.create(root);
         DriverFolder _ = DriverFolder.create(root)) {
       assertThat(first.driver().getParent()).exists();

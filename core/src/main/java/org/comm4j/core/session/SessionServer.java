@@ -249,13 +249,18 @@ public final class SessionServer implements AutoCloseable {
       throw new JoinException(
           Reason.ADDRESS,
           "can't listen on %s port %d: %s%s"
-              .formatted(
-                  address.getHostAddress(),
-                  port,
-                  e.getMessage(),
-                  e instanceof BindException ? "; choose another COMM_MASTER_PORT" : ""),
+              .formatted(address.getHostAddress(), port, e.getMessage(), hint(e)),
           e);
     }
+  }
+
+  private static String hint(IOException failure) {
+    if (!(failure instanceof BindException)) {
+      return "";
+    }
+    return String.valueOf(failure.getMessage()).contains("assign")
+        ? "; it is no address of this host: rank 0, or node 0, must run where COMM_MASTER_ADDR is"
+        : "; choose another COMM_MASTER_PORT";
   }
 
   /// The port that it listens on.
@@ -348,9 +353,11 @@ public final class SessionServer implements AutoCloseable {
 
   private void accept(long now) {
     try {
-      for (SocketChannel channel = acceptor.accept();
-          channel != null;
-          channel = acceptor.accept()) {
+      for (int i = 0; i < MAX_PENDING; i++) { // whoever connects without end holds up nobody
+        SocketChannel channel = acceptor.accept();
+        if (channel == null) {
+          return;
+        }
         if (pending.size() >= MAX_PENDING) {
           pending.pollFirstEntry().getKey().close();
         }
