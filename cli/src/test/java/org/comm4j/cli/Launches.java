@@ -12,7 +12,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 
 /// A `comm-cli` as a process of its own, whose lines can be waited for.
@@ -29,6 +31,7 @@ final class Launches implements AutoCloseable {
   private final List<String> out = new ArrayList<>();
   private final List<String> err = new ArrayList<>();
   private final List<Thread> reading;
+  private final List<ProcessHandle> left = new ArrayList<>();
 
   private Launches(Process process) {
     this.process = process;
@@ -134,16 +137,24 @@ final class Launches implements AutoCloseable {
     }
   }
 
-  /// Ends it as the kernel would.
+  /// Ends it as the kernel would; its ranks live on until [#close].
   void kill() {
+    left.addAll(process.descendants().toList());
     process.destroyForcibly();
   }
 
   /// Ends it, and its ranks, if it has not ended.
   @Override
   public void close() {
-    List<ProcessHandle> ranks = process.descendants().toList();
+    left.addAll(process.descendants().toList());
     process.destroyForcibly();
-    ranks.forEach(ProcessHandle::destroyForcibly);
+    left.forEach(ProcessHandle::destroy); // in order, so that they leave nothing
+    for (ProcessHandle each : left) {
+      try {
+        each.onExit().get(5, TimeUnit.SECONDS);
+      } catch (InterruptedException | ExecutionException | TimeoutException e) {
+        each.destroyForcibly();
+      }
+    }
   }
 }

@@ -19,6 +19,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +39,9 @@ final class DriverFolder implements AutoCloseable {
 
   /// Of this process: its locks would be lost if it looked at them.
   private static final Set<Path> OWN = ConcurrentHashMap.newKeySet();
+
+  private static final AtomicBoolean WATCHED = new AtomicBoolean();
+  private static final int TRIES = 10;
 
   private final Path root;
   private final Path path;
@@ -65,6 +69,9 @@ final class DriverFolder implements AutoCloseable {
       Path path =
           Files.createTempDirectory(root, PREFIX, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
       OWN.add(path);
+      if (WATCHED.compareAndSet(false, true)) {
+        Runtime.getRuntime().addShutdownHook(new Thread(DriverFolder::removeOwn, "comm4j-aeron"));
+      }
       FileChannel channel =
           FileChannel.open(
               path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -91,6 +98,13 @@ final class DriverFolder implements AutoCloseable {
       throw new UncheckedIOException(e);
     }
     sweep(root); // peers may have been killed
+  }
+
+  /// When the JVM is ended by a signal, or exits with communicators open.
+  private static void removeOwn() {
+    for (int i = 0; i < TRIES && OWN.stream().anyMatch(Files::exists); i++) {
+      OWN.forEach(DriverFolder::remove); // again, if a driver was just writing there
+    }
   }
 
   private static void sweep(Path root) {

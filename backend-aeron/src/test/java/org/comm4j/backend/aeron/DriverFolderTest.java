@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -66,6 +70,31 @@ class DriverFolderTest {
       assertThat(open.resolve("lock")).exists();
       assertThat(target.resolve("lock")).exists();
       assertThat(link).isSymbolicLink();
+    }
+  }
+
+  /// What [#signal_endsTheProcess_folderIsRemoved] ends.
+  static final class Holder {
+    public static void main(String[] root) throws Exception {
+      IO.println(DriverFolder.create(Path.of(root[0])).driver().getParent());
+      new CountDownLatch(1).await();
+    }
+  }
+
+  @Test
+  void signal_endsTheProcess_folderIsRemoved() throws Exception {
+    List<String> command = new ArrayList<>(ChildJvm.command(List.of(), Holder.class));
+    command.add(root.toString());
+    Process holder =
+        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    try (var out = holder.inputReader()) {
+      Path folder = Path.of(String.valueOf(out.readLine()));
+      assertThat(folder).exists();
+      holder.destroy();
+      assertThat(holder.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(folder).doesNotExist();
+    } finally {
+      holder.destroyForcibly();
     }
   }
 
