@@ -125,7 +125,18 @@ final class Nodes implements AutoCloseable {
   }
 
   private static Session join(CommConfig.Builder place, int node) {
-    return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
+    try {
+      return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
+    } catch (JoinException e) {
+      if (e.reason() == Reason.DUPLICATE_RANK) {
+        throw e;
+      }
+      throw new JoinException(
+          e.reason(),
+          "the hosts have not met at --master (a rank is the number of a host here): "
+              + e.getMessage(),
+          e);
+    }
   }
 
   private static boolean isHere(InetAddress address) {
