@@ -1,15 +1,18 @@
 package org.comm4j.cli;
 
 import java.net.InetAddress;
+import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.Secret;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
@@ -26,17 +29,21 @@ final class HostedSession implements AutoCloseable {
     }
   }
 
-  /// The variables that tell ranks where they meet.
+  /// The variables that tell ranks of any host where they meet.
   static final Set<String> PLACE =
       Set.of("COMM_MASTER_ADDR", "COMM_MASTER_PORT", "COMM_SESSION", DefaultSessionFactory.HOSTED);
 
+  private final Optional<String> secret;
   private final String name;
   private final String job;
   private final SessionServer server;
   private final CompletableFuture<Loss> firstLoss = new CompletableFuture<>();
   private volatile List<ProcessHandle> members = List.of();
 
-  private HostedSession(InetAddress address, int ranks, CommConfig config) {
+  /// @param secret that was made for these ranks and reaches them in their environment
+  private HostedSession(
+      InetAddress address, int ranks, CommConfig config, Optional<String> secret) {
+    this.secret = secret;
     this.name = address.getHostAddress();
     byte[] random = new byte[8];
     ThreadLocalRandom.current().nextBytes(random);
@@ -47,7 +54,10 @@ final class HostedSession implements AutoCloseable {
             0,
             job,
             ranks,
-            Authenticator.of(config),
+            Authenticator.of(
+                secret
+                    .map(made -> config.toBuilder().secret(Secret.of(made)).build())
+                    .orElse(config)),
             new SessionServer.Listener() {
               private final List<Integer> left = new ArrayList<>();
 
@@ -69,27 +79,35 @@ final class HostedSession implements AutoCloseable {
             });
   }
 
+  /// For ranks of this host. Where the user gives them no secret they get one, as every user of the
+  /// host reaches the place where they meet.
+  ///
   /// @param config of all ranks
   static HostedSession start(int ranks, CommConfig config) {
-    return start(InetAddress.getLoopbackAddress(), ranks, config);
+    boolean isGiven = config.secret().isPresent() || config.secretFile().isPresent();
+    byte[] random = new byte[32];
+    new SecureRandom().nextBytes(random);
+    return new HostedSession(
+        InetAddress.getLoopbackAddress(),
+        ranks,
+        config,
+        isGiven ? Optional.empty() : Optional.of(HexFormat.of().formatHex(random)));
   }
 
   /// @param address where it listens, which other hosts may reach
   static HostedSession start(InetAddress address, int ranks, CommConfig config) {
-    return new HostedSession(address, ranks, config);
+    return new HostedSession(address, ranks, config, Optional.empty());
   }
 
   /// Where the ranks meet, by the variables that tell them.
   Map<String, String> place() {
-    return Map.of(
-        "COMM_MASTER_ADDR",
-        name,
-        "COMM_MASTER_PORT",
-        Integer.toString(server.port()),
-        "COMM_SESSION",
-        job,
-        DefaultSessionFactory.HOSTED,
-        "launcher");
+    Map<String, String> place = new TreeMap<>();
+    place.put("COMM_MASTER_ADDR", name);
+    place.put("COMM_MASTER_PORT", Integer.toString(server.port()));
+    place.put("COMM_SESSION", job);
+    place.put(DefaultSessionFactory.HOSTED, "launcher");
+    secret.ifPresent(made -> place.put("COMM_SECRET", made));
+    return place;
   }
 
   /// Tells the others that a rank's process has ended.

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,6 +13,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
+import org.comm4j.core.session.DefaultSessionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -270,6 +274,34 @@ class RunTest {
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
     assertThat(done.err())
         .contains("comm-cli: ranks [0, 2] still run 0.5 s after the failure; their JVM ends now");
+  }
+
+  /// Every user of the host can find the port.
+  @Test
+  void run_strangerKnowsThePlace_isRefused(@TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Waiting.java");
+    Files.writeString(
+        source,
+        """
+        void main() throws Exception {
+          IO.println("port " + System.getenv("COMM_MASTER_PORT"));
+          new java.util.concurrent.CountDownLatch(1).await();
+        }
+        """);
+    try (var launch = Launches.start("run", "-n", "1", "--backend", "shm", source.toString())) {
+      String port = launch.line(line -> line.contains("port ")).replaceAll("\\D*0\\D+", "");
+      CommConfig stranger =
+          CommConfig.builder()
+              .rank(0)
+              .worldSize(1)
+              .masterAddress("127.0.0.1")
+              .masterPort(Integer.parseInt(port))
+              .option(DefaultSessionFactory.HOSTED, "launcher")
+              .build();
+      assertThatThrownBy(() -> new DefaultSessionFactory().join(stranger, List.of()))
+          .isInstanceOf(JoinException.class)
+          .hasMessageContaining("asks for a secret, but this rank has none");
+    }
   }
 
   @ParameterizedTest
