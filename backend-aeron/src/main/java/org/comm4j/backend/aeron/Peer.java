@@ -49,7 +49,6 @@ final class Peer {
   private final int maxPayloadBytes;
   private final String place;
   private final long patienceNs;
-  private long triedNs = NONE; // since when the peer has not answered, until it has once
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final BufferClaim claim = new BufferClaim();
@@ -58,6 +57,7 @@ final class Peer {
   private final ControlledFragmentHandler onGoodbye = this::onGoodbye;
 
   private long registration = NONE;
+  private long triedNs = NONE; // when the peer was first found not to have answered yet
   private @Nullable ExclusivePublication publication;
   private volatile @Nullable Image image;
   private @Nullable PayloadHandler handler;

@@ -66,10 +66,10 @@ final class Rendezvous {
     }
   }
 
-  /// Who is silent for longer than the liveness time is given up by the session.
+  /// Long enough that the session has given up whoever does not live.
   private long patienceNs() {
-    Duration liveness = config.liveness();
-    return (liveness.compareTo(LEAST_PATIENCE) > 0 ? liveness : LEAST_PATIENCE).toNanos();
+    Duration patience = config.liveness().multipliedBy(2);
+    return (patience.compareTo(LEAST_PATIENCE) > 0 ? patience : LEAST_PATIENCE).toNanos();
   }
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it.
