@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
-import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.MembersSession;
 import org.jspecify.annotations.Nullable;
 
 /// One launch's use of the library: from the opening of the first communicator to the close of the
@@ -38,12 +38,7 @@ final class MpiJob {
   MpiJob(Session session, CommConfig config) {
     this.session = session;
     this.config = config;
-    String here = session.member(session.rank()).host().id();
-    int ranksHere =
-        (int)
-            IntStream.range(0, session.size())
-                .filter(rank -> session.member(rank).host().id().equals(here))
-                .count();
+    int ranksHere = MembersSession.ranksOfThisHost(session).size();
     this.waitsInLibrary = Wait.of(config).isInLibrary(ranksHere);
     this.oversubscribed = ranksHere > Runtime.getRuntime().availableProcessors();
     this.timeoutNs = saturatedNanos(config);

@@ -3,7 +3,9 @@ package org.comm4j.core.transport;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// One transport to the ranks of this host and another one to all others.
 ///
@@ -20,6 +22,8 @@ public final class TwoLevelTransport implements Transport {
   private final Transport far;
   private final int[] nearRanks; // by rank; FAR for those elsewhere
   private final int[] ranks; // by near rank
+  private final PayloadHandler ofNear = this::onNear;
+  private @Nullable PayloadHandler to;
   private boolean nearFirst;
   private long deliveredNs = System.nanoTime();
   private long napNs = FIRST_NAP_NS;
@@ -67,8 +71,7 @@ public final class TwoLevelTransport implements Transport {
 
   @Override
   public int poll(PayloadHandler handler, int limit) {
-    PayloadHandler ofNear =
-        (peer, header, payload) -> handler.onPayload(ranks[peer], header, payload);
+    to = handler;
     nearFirst = !nearFirst; // neither can use up every limit
     int delivered = nearFirst ? near.poll(ofNear, limit) : far.poll(handler, limit);
     if (delivered < limit) {
@@ -80,6 +83,10 @@ public final class TwoLevelTransport implements Transport {
       napNs = FIRST_NAP_NS;
     }
     return delivered;
+  }
+
+  private void onNear(int nearRank, MemorySegment header, MemorySegment payload) {
+    Objects.requireNonNull(to).onPayload(ranks[nearRank], header, payload);
   }
 
   @Override
