@@ -260,6 +260,7 @@ final class Nodes implements AutoCloseable {
   /// plus 1, negative if that is a failure.
   ///
   /// @param how for example `ended with exit code 1`
+  /// @param failed whether the ranks of other hosts must end too
   void ended(int rank, String how, boolean failed) {
     if (hosted != null) {
       hosted.ended(rank, how);

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// rank and that of the host are of different words, neither can be used as the other; since the
 /// nonces are new each time, neither can be used again.
 ///
-/// Without a secret nothing is proved, and only loopback addresses may be used.
+/// Without a secret nothing is proved, and only loopback addresses may be used, unless [#INSECURE].
 ///
 /// Immutable and thread-safe.
 public final class Authenticator {
