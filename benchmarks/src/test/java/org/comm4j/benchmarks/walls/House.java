@@ -29,6 +29,7 @@ final class House {
       List.of(
           "org.comm4j.api",
           "org.comm4j.backend.aeron",
+          "org.comm4j.backend.cuda",
           "org.comm4j.backend.local",
           "org.comm4j.backend.mpi",
           "org.comm4j.cli",

@@ -33,6 +33,7 @@ class WallsTest {
           "org.comm4j.api", List.of(),
           "org.comm4j.core", List.of("org.comm4j.api"),
           "org.comm4j.backend.aeron", List.of("org.comm4j.api", "org.comm4j.core"),
+          "org.comm4j.backend.cuda", List.of("org.comm4j.api", "org.comm4j.core"),
           "org.comm4j.backend.local", List.of("org.comm4j.api", "org.comm4j.core"),
           "org.comm4j.backend.mpi", List.of("org.comm4j.api", "org.comm4j.core"),
           "org.comm4j.tck", List.of("org.comm4j.api", "org.comm4j.core"),
@@ -74,6 +75,7 @@ class WallsTest {
           "org.comm4j.guice.CommModule",
           // Ask for facts of the platform: system, processor, folder for temporary files.
           "org.comm4j.backend.aeron.DriverFolder",
+          "org.comm4j.backend.cuda.CudaProvider",
           "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",

@@ -1,0 +1,163 @@
+package org.comm4j.backend.cuda;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Capability;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankKind;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Versions;
+
+/// `cuda`: ranks that own GPUs. It finds out what the host has and lacks; that is all it can do
+/// yet.
+public final class CudaProvider implements BackendProvider {
+  static final String NAME = "cuda";
+
+  /// The first that is for CUDA 12, whose PTX the kernels are written in.
+  private static final int OLDEST_DRIVER = 525;
+
+  private static final String OTHER_BACKEND = "use another backend, for example 'shm'";
+
+  private final DriverFiles files;
+
+  /// Does nothing.
+  public CudaProvider() {
+    this(new DriverFiles(libraryPath(), Path.of("/")));
+  }
+
+  CudaProvider(DriverFiles files) {
+    this.files = files;
+  }
+
+  private static String libraryPath() {
+    return Optional.ofNullable(System.getenv("LD_LIBRARY_PATH")).orElse("");
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public String version() {
+    return Versions.ofJar(CudaProvider.class, "comm4j-backend-cuda");
+  }
+
+  @Override
+  public RankKind rankKind() {
+    return RankKind.PROCESSES;
+  }
+
+  /// Below shared memory: a program whose data is on the host should not pay for a GPU's context.
+  @Override
+  public int priority() {
+    return 55;
+  }
+
+  @Override
+  public String reaches() {
+    return "GPUs of one host";
+  }
+
+  @Override
+  public Set<Capability> capabilities() {
+    return Set.of();
+  }
+
+  @Override
+  public BackendCommunicator open(Session session, CommConfig config) {
+    if (availability(config) instanceof Availability.Unavailable it) {
+      throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
+    }
+    throw new AssertionError("it never says that it is ready yet");
+  }
+
+  @Override
+  public Availability availability(CommConfig config) {
+    return platform()
+        .or(this::driver)
+        .or(this::device)
+        .orElseGet(() ->
+            Availability.unavailable(
+                "this version finds GPUs and has no collectives for them yet", OTHER_BACKEND));
+  }
+
+  private Optional<Availability> platform() {
+    String system = System.getProperty("os.name");
+    String processor = System.getProperty("os.arch");
+    if (!system.equals("Linux") || !processor.equals("amd64")) {
+      return unavailable(
+          "it needs Linux on x86-64, this is %s on %s".formatted(system, processor),
+          "use another backend, for example 'local'");
+    }
+    String modules =
+        Stream.of(CudaProvider.class, jcuda.Pointer.class)
+            .map(Class::getModule)
+            .filter(module -> !module.isNativeAccessEnabled())
+            .map(module -> module.isNamed() ? module.getName() : "ALL-UNNAMED")
+            .distinct()
+            .collect(Collectors.joining(","));
+    return modules.isEmpty()
+        ? Optional.empty()
+        : unavailable(
+            "Java keeps it from calling native code",
+            "start java with --enable-native-access=" + modules);
+  }
+
+  private Optional<Availability> driver() {
+    if (files.library().isEmpty()) {
+      return unavailable(
+          "no %s found, the library of NVIDIA's driver".formatted(DriverFiles.LIBRARY),
+          "install NVIDIA's driver, %d or newer; in a container, start it with the NVIDIA Container Toolkit (docker run --gpus all)"
+              .formatted(OLDEST_DRIVER));
+    }
+    return files
+        .version()
+        .filter(version -> Integer.parseInt(version, 0, version.indexOf('.'), 10) < OLDEST_DRIVER)
+        .flatMap(version ->
+            unavailable(
+                "NVIDIA's driver is %s (expected: %d or newer)".formatted(version, OLDEST_DRIVER),
+                "install a newer driver"));
+  }
+
+  private Optional<Availability> device() {
+    List<Path> devices = files.devices();
+    if (devices.isEmpty()) {
+      return unavailable(
+          "NVIDIA's driver is here but no GPU: there is no /dev/nvidia0",
+          "see what nvidia-smi says; in a container, hand the GPUs in (docker run --gpus all)");
+    }
+    return devices.stream().anyMatch(Files::isWritable)
+        ? Optional.empty()
+        : unavailable(
+            "this user may not use %s".formatted(devices.getFirst()),
+            "let the user read and write it, on many systems by adding him to the group 'video'");
+  }
+
+  private static Optional<Availability> unavailable(String reason, String remedy) {
+    return Optional.of(Availability.unavailable(reason, remedy));
+  }
+
+  @Override
+  public Map<String, String> details(CommConfig config) {
+    Map<String, String> details = new LinkedHashMap<>();
+    files.version().ifPresent(version -> details.put("driver", version));
+    files.library().ifPresent(library -> details.put("file", library.toString()));
+    List<Path> devices = files.devices();
+    if (!devices.isEmpty()) {
+      details.put("devices", devices.stream().map(Path::toString).collect(Collectors.joining(" ")));
+    }
+    return details;
+  }
+}

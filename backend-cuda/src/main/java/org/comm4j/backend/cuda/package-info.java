@@ -1,0 +1,2 @@
+/// The `cuda` backend.
+package org.comm4j.backend.cuda;

@@ -1,0 +1,102 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import org.comm4j.api.BackendInfo;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicators;
+import org.comm4j.api.spi.Availability;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+@EnabledOnOs(value = OS.LINUX, architectures = "amd64")
+class CudaProviderTest {
+  private static final CommConfig CONFIG = CommConfig.builder().build();
+
+  @TempDir Path root;
+
+  @Test
+  void provider_isFound_andNotBroken() {
+    assertThat(Backends.availableBackends(CONFIG))
+        .filteredOn(info -> info.name().equals("cuda"))
+        .singleElement()
+        .satisfies(info -> {
+          assertThat(info.status()).isEqualTo(BackendInfo.Status.UNAVAILABLE);
+          assertThat(info.reason()).isNotEmpty();
+          assertThat(info.remedy()).isNotEmpty();
+        });
+  }
+
+  @Test
+  void communicator_notAvailable_saysWhy() {
+    assertThatThrownBy(() -> Communicators.open(CONFIG.toBuilder().backend("cuda").build()))
+        .isInstanceOf(BackendUnavailableException.class)
+        .hasMessageStartingWith("backend 'cuda' is not available: ");
+  }
+
+  @Test
+  void availability_noLibrary_saysWhatToInstall() {
+    assertUnavailable(new FakeHost(root), "no libcuda.so.1 found", "install NVIDIA's driver");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"470.199.02", "520.61"})
+  void availability_oldDriver_namesTheVersion(String version) throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+    host.kernelModule(FakeHost.CLOSED, version);
+
+    assertUnavailable(
+        host, "driver is " + version + " (expected: 525 or newer)", "install a newer driver");
+  }
+
+  @Test
+  void availability_noDevice_saysSo() throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1");
+    host.kernelModule(FakeHost.CLOSED, "535.104.05");
+
+    assertUnavailable(host, "no GPU", "nvidia-smi");
+  }
+
+  @Test
+  void availability_everythingHere_saysThatCollectivesAreMissing() throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+
+    assertUnavailable(host, "no collectives", "another backend");
+    host.kernelModule(FakeHost.OPEN, "570.1");
+    assertUnavailable(host, "no collectives", "another backend");
+  }
+
+  @Test
+  void details_areWhatIsThere() throws IOException {
+    var host = new FakeHost(root);
+    assertThat(new CudaProvider(host.files()).details(CONFIG)).isEmpty();
+
+    host.library("usr/lib64/libcuda.so.1").device("nvidia0").device("nvidia1");
+    host.kernelModule(FakeHost.CLOSED, "535.104.05");
+    assertThat(new CudaProvider(host.files()).details(CONFIG))
+        .containsExactly(
+            Map.entry("driver", "535.104.05"),
+            Map.entry("file", root.resolve("usr/lib64/libcuda.so.1").toString()),
+            Map.entry("devices", root.resolve("dev/nvidia0") + " " + root.resolve("dev/nvidia1")));
+  }
+
+  private static void assertUnavailable(FakeHost host, String reason, String remedy) {
+    assertThat(new CudaProvider(host.files()).availability(CONFIG))
+        .isInstanceOfSatisfying(
+            Availability.Unavailable.class,
+            it -> {
+              assertThat(it.reason()).contains(reason);
+              assertThat(it.remedy()).contains(remedy);
+            });
+  }
+}
