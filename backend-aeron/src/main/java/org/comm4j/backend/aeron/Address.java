@@ -20,19 +20,30 @@ import java.util.HexFormat;
 /// @param host an address, not a name
 /// @param secret 16 random bytes
 /// @param mtu the most bytes of a datagram to there
-record Address(String host, int port, String secret, int mtu) {
+/// @param termBytes of its logs
+/// @param driver names the media driver, where that serves other ranks of its host too and they may
+///   talk through memory; else empty
+record Address(String host, int port, String secret, int mtu, int termBytes, String driver) {
   static final int SECRET_BYTES = 16;
 
   /// The numbers by which Aeron tells one sender's messages from another's.
   record Ids(int stream, int session) {}
 
-  static Address of(InetAddress host, int port, byte[] secret, int mtu) {
+  /// {@return an address as it stands before a port}
+  static String textOf(InetAddress host) {
     String text = host.getHostAddress();
+    return host instanceof Inet6Address ? "[" + text + "]" : text;
+  }
+
+  static Address of(
+      InetAddress host, int port, byte[] secret, Dimensions dimensions, String driver) {
     return new Address(
-        host instanceof Inet6Address ? "[" + text + "]" : text,
+        textOf(host),
         port,
         HexFormat.of().formatHex(secret),
-        mtu);
+        dimensions.mtu(),
+        dimensions.termBytes(),
+        driver);
   }
 
   /// What a rank sends here with.
@@ -48,6 +59,11 @@ record Address(String host, int port, String secret, int mtu) {
     }
   }
 
+  /// Whether ranks there and here talk through the memory of one media driver.
+  boolean sharesDriver(Address other) {
+    return !driver.isEmpty() && driver.equals(other.driver);
+  }
+
   byte[] toBytes() {
     var bytes = new ByteArrayOutputStream();
     try (var out = new DataOutputStream(bytes)) {
@@ -55,6 +71,8 @@ record Address(String host, int port, String secret, int mtu) {
       out.writeInt(port);
       out.writeUTF(secret);
       out.writeInt(mtu);
+      out.writeInt(termBytes);
+      out.writeUTF(driver);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -63,7 +81,8 @@ record Address(String host, int port, String secret, int mtu) {
 
   static Address of(byte[] bytes) {
     try (var in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-      return new Address(in.readUTF(), in.readInt(), in.readUTF(), in.readInt());
+      return new Address(
+          in.readUTF(), in.readInt(), in.readUTF(), in.readInt(), in.readInt(), in.readUTF());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

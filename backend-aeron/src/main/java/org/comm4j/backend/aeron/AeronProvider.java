@@ -86,8 +86,24 @@ public final class AeronProvider implements BackendProvider {
   public Map<String, String> details(CommConfig config) {
     Map<String, String> details = new LinkedHashMap<>();
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
-    details.put("driver", "in each rank's process, in " + DriverFolder.root());
+    details.put("driver", placeOfDriver(config));
     return details;
+  }
+
+  private static String placeOfDriver(CommConfig config) {
+    Options options;
+    try {
+      options = Options.of(config);
+    } catch (IllegalArgumentException e) {
+      return "unknown"; // the reason says why
+    }
+    return switch (options.driver()) {
+      case EMBEDDED -> "in each rank's process, in " + DriverFolder.root();
+      case SHARED -> "in the process of each host's first rank, in " + DriverFolder.root();
+      case EXTERNAL ->
+          "in "
+              + (options.directory().isEmpty() ? "Aeron's default directory" : options.directory());
+    };
   }
 
   @Override

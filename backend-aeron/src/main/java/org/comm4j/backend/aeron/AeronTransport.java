@@ -1,7 +1,6 @@
 package org.comm4j.backend.aeron;
 
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -52,19 +51,13 @@ final class AeronTransport implements Transport {
   private volatile boolean woken;
   private volatile boolean closed;
 
-  /// @param addresses of all ranks
-  /// @param patienceNs how long a peer may take to answer the first time
-  AeronTransport(int rank, List<Address> addresses, Driver driver, long patienceNs) {
+  /// @param driver of this rank, closed with the transport
+  /// @param peers all other ranks in order
+  AeronTransport(int rank, Driver driver, List<Peer> peers) {
     this.rank = rank;
-    this.size = addresses.size();
+    this.size = peers.size() + 1;
     this.driver = driver;
-    Address own = addresses.get(rank);
-    this.peers = new ArrayList<>(size - 1);
-    for (int each = 0; each < size; each++) {
-      if (each != rank) {
-        peers.add(new Peer(driver.aeron(), rank, own, each, addresses.get(each), patienceNs));
-      }
-    }
+    this.peers = List.copyOf(peers);
     this.keeper = Thread.ofPlatform().daemon().name("comm4j-aeron-" + rank).unstarted(this::keep);
     keeper.start();
   }

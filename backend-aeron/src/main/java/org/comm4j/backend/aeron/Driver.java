@@ -2,140 +2,181 @@ package org.comm4j.backend.aeron;
 
 import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
-import io.aeron.driver.ThreadingMode;
-import io.aeron.exceptions.AeronException;
-import io.aeron.exceptions.ConductorServiceTimeoutException;
-import io.aeron.exceptions.DriverTimeoutException;
-import io.aeron.exceptions.StorageSpaceException;
-import java.nio.file.FileSystemException;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
-import org.agrona.concurrent.AgentTerminationException;
+import org.agrona.concurrent.AgentInvoker;
+import org.agrona.concurrent.BackoffIdleStrategy;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
-/// The media driver of this rank and its client, without threads of their own: whoever holds the
-/// transport's lock moves them along with [#work].
+/// A rank's way into a media driver: its own, or one that serves others too. It has no thread:
+/// whoever holds the transport's lock moves it along with [#work], and a driver of its own with it.
 final class Driver implements AutoCloseable {
-  private static final int COUNTERS_BYTES = 1 << 20;
-  private static final int ERRORS_BYTES = 4 << 20;
-  private static final int LOSS_BYTES = 1 << 20;
-  private static final int TRAILER_BYTES = 768; // of Agrona's ring and broadcast buffers
-  private static final int COMMANDS_BYTES = (1 << 20) + TRAILER_BYTES;
-  private static final int EVENTS_BYTES = (1 << 20) + 128;
-  private static final int MOST_STREAMS = 1 << 20;
-
-  /// The session knows who lives; what is silent for Aeron may only be busy.
-  private static final long PATIENCE_NS = TimeUnit.DAYS.toNanos(1);
-
-  private static final long TIMER_NS = TimeUnit.MILLISECONDS.toNanos(10);
-
   /// The client hears of new peers, which is no matter of microseconds.
   private static final long CLIENT_NS = TimeUnit.MICROSECONDS.toNanos(100);
 
-  private static final long STATUS_NS = TimeUnit.MILLISECONDS.toNanos(50);
+  /// A driver with Aeron's own settings gives a sign of life each second.
+  private static final long LEAST_SILENCE_NS = TimeUnit.SECONDS.toNanos(3);
 
-  /// What was sent again and lost again is not sent again earlier. Aeron's 10 ms limit a sender to
-  /// 1,600 repetitions a second, as it knows 16 at a time.
-  private static final long REPEATED_NS = TimeUnit.MILLISECONDS.toNanos(2);
+  private static final long SHORTEST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(1);
+  private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final int YIELDS = 100;
 
-  /// A turn that ends with an exception may do so once; a driver of which a tenth of the turns do
-  /// is broken.
-  private static final int TROUBLE = 10;
-
-  private static final int MOST_TROUBLE = 1000;
-
-  private final DriverFolder folder;
-  private final MediaDriver driver;
+  private final String name;
+  private final Path directory;
+  private final Faults faults;
   private final Aeron aeron;
-  private final Agent driverAgent;
+  private final @Nullable Agent driverAgent; // null where the driver has a thread elsewhere
   private final Agent clientAgent;
-  private volatile @Nullable Throwable fatal;
+  private final Runnable whenClosed;
   private long clientNs;
-  private int trouble;
 
+  /// @param name for messages
+  /// @param invoker of the driver, where whoever calls [#work] moves that along
+  /// @param silenceNs after which a driver counts as gone
+  /// @param whenClosed is run once the client is closed, or could not be made
   private Driver(
-      DriverFolder folder, Dimensions dimensions, UnaryOperator<MediaDriver.Context> changes) {
-    this.folder = folder;
-    String path = folder.driver().toString();
-    MediaDriver.Context settings =
-        Frames.check(new MediaDriver.Context())
-            .aeronDirectoryName(path)
-            .threadingMode(ThreadingMode.INVOKER)
-            .dirDeleteOnStart(true)
-            .dirDeleteOnShutdown(true)
-            .warnIfDirectoryExists(false)
-            .termBufferSparseFile(false) // a full /dev/shm is an error then, not a SIGBUS
-            .counterValuesBufferLength(COUNTERS_BYTES)
-            .errorBufferLength(ERRORS_BYTES)
-            .lossReportBufferLength(LOSS_BYTES)
-            .conductorBufferLength(COMMANDS_BYTES)
-            .toClientsBufferLength(EVENTS_BYTES)
-            .mtuLength(dimensions.mtu())
-            .publicationTermBufferLength(dimensions.termBytes())
-            .initialWindowLength(dimensions.windowBytes())
-            .socketRcvbufLength(dimensions.windowBytes())
-            .socketSndbufLength(dimensions.windowBytes())
-            .streamSessionLimit(MOST_STREAMS)
-            .timerIntervalNs(TIMER_NS)
-            .statusMessageTimeoutNs(STATUS_NS)
-            .retransmitUnicastLingerNs(REPEATED_NS)
-            .imageLivenessTimeoutNs(PATIENCE_NS)
-            .publicationConnectionTimeoutNs(PATIENCE_NS)
-            .clientLivenessTimeoutNs(PATIENCE_NS)
-            .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
-            .publicationLingerTimeoutNs(0)
-            .asyncExecutorEnabled(false)
-            .errorHandler(this::onError);
-    driver = MediaDriver.launch(changes.apply(settings));
+      String name,
+      Path directory,
+      Faults faults,
+      @Nullable AgentInvoker invoker,
+      long silenceNs,
+      Runnable whenClosed) {
+    this.name = name;
+    this.directory = directory;
+    this.faults = faults;
+    this.driverAgent = invoker == null ? null : invoker.agent();
+    this.whenClosed = whenClosed;
     try {
-      driverAgent = driver.sharedAgentInvoker().agent();
-      aeron =
-          Aeron.connect(
-              new Aeron.Context()
-                  .aeronDirectoryName(path)
-                  .useConductorAgentInvoker(true)
-                  .driverAgentInvoker(driver.sharedAgentInvoker())
-                  .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(PATIENCE_NS))
-                  .resourceLingerDurationNs(0)
-                  .errorHandler(this::onError)
-                  .subscriberErrorHandler(this::onError));
-      clientAgent = aeron.conductorAgentInvoker().agent();
+      Aeron.Context context =
+          new Aeron.Context()
+              .aeronDirectoryName(directory.toString())
+              .useConductorAgentInvoker(true)
+              .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(silenceNs))
+              .awaitingIdleStrategy(
+                  new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS))
+              .resourceLingerDurationNs(0)
+              .errorHandler(faults)
+              .subscriberErrorHandler(faults);
+      if (invoker != null) {
+        context.driverAgentInvoker(invoker);
+      }
+      this.aeron = Aeron.connect(context);
+      this.clientAgent = aeron.conductorAgentInvoker().agent();
     } catch (RuntimeException | InternalError e) {
-      driver.close();
-      throw e;
+      whenClosed.run();
+      throw new TransportFailedException(
+          "no way into %s: %s".formatted(name, Faults.reason(e, directory)), e);
     }
   }
 
+  /// Starts a media driver for this rank alone.
+  ///
+  /// @param ranks of the launch
   /// @param changes to the driver's settings; tests lose datagrams with them
-  static Driver start(Dimensions dimensions, UnaryOperator<MediaDriver.Context> changes) {
+  static Driver embedded(
+      Dimensions dimensions, int ranks, UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    Faults faults = new Faults();
+    MediaDriver driver;
     try {
-      return new Driver(folder, dimensions, changes);
+      driver =
+          MediaDriver.launch(
+              changes.apply(
+                  DriverSettings.of(
+                      folder.driver(), dimensions, 2 * ranks, DriverSettings.PATIENCE_NS, faults)));
     } catch (RuntimeException | InternalError e) {
       folder.close();
-      throw new TransportFailedException("the media driver does not start: " + reason(e), e);
+      throw new TransportFailedException(
+          "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);
     }
+    return new Driver(
+        "the media driver of this rank",
+        folder.driver(),
+        faults,
+        driver.sharedAgentInvoker(),
+        DriverSettings.PATIENCE_NS,
+        () -> {
+          CloseHelper.close(driver);
+          folder.close();
+        });
+  }
+
+  /// Starts a media driver for all ranks of this host.
+  ///
+  /// @param rank that starts it, for messages
+  /// @param ranks of the launch
+  /// @param here how many of them are on this host
+  /// @param livenessNs how long a rank may be silent
+  static Driver leading(
+      int rank,
+      Dimensions dimensions,
+      int ranks,
+      int here,
+      long livenessNs,
+      UnaryOperator<MediaDriver.Context> changes) {
+    Faults faults = new Faults();
+    HostDriver driver =
+        HostDriver.start(
+            rank, dimensions, 2 * here * ranks, 2 * silenceNs(livenessNs), faults, changes);
+    return new Driver(
+        nameOf(rank), driver.directory(), faults, null, silenceNs(livenessNs), driver::leave);
+  }
+
+  /// Uses the media driver that another rank of this host has started.
+  static Driver following(int leader, Path directory, long livenessNs) {
+    return new Driver(
+        nameOf(leader),
+        directory,
+        new Faults(),
+        null,
+        silenceNs(livenessNs),
+        () -> DriverFolder.sweep(DriverFolder.root())); // the leader may have been killed
+  }
+
+  private static String nameOf(int leader) {
+    return "the media driver that rank %d runs for this host".formatted(leader);
+  }
+
+  /// Uses a media driver that runs already.
+  static Driver external(Path directory, long livenessNs) {
+    DriverDirectory.check(directory, silenceNs(livenessNs));
+    return new Driver(
+        "the media driver in " + directory,
+        directory,
+        new Faults(),
+        null,
+        silenceNs(livenessNs),
+        () -> {});
+  }
+
+  private static long silenceNs(long livenessNs) {
+    return Math.max(livenessNs, LEAST_SILENCE_NS);
   }
 
   Aeron aeron() {
     return aeron;
   }
 
-  /// Does what there is to do: sends, receives, answers. Not by Aeron's invokers, which close the
-  /// driver for good when they find the calling thread interrupted.
+  /// Where the driver's files are.
+  Path directory() {
+    return directory;
+  }
+
+  /// Does what there is to do: sends, receives, answers.
   ///
   /// @return how much it was
   int work() {
     boolean interrupted = Thread.interrupted();
     try {
-      int done = doWork(driverAgent);
+      int done = driverAgent == null ? 0 : faults.work(driverAgent);
       long nowNs = System.nanoTime();
       if (nowNs - clientNs > CLIENT_NS) {
         clientNs = nowNs;
-        done += doWork(clientAgent);
+        done += faults.work(clientAgent);
       }
       return done;
     } finally {
@@ -145,68 +186,28 @@ final class Driver implements AutoCloseable {
     }
   }
 
-  private int doWork(Agent agent) {
-    try {
-      int done = agent.doWork();
-      trouble = Math.max(0, trouble - 1);
-      return done;
-    } catch (Exception | LinkageError | VirtualMachineError e) {
-      onError(e);
-      trouble += TROUBLE;
-      if (trouble > MOST_TROUBLE && fatal == null) {
-        fatal = e;
-      }
-      return 0;
-    }
-  }
-
   /// Whether there is no driver any more.
   boolean hasFailed() {
-    return fatal != null || aeron.isClosed();
+    return faults.fatal() != null || aeron.isClosed();
   }
 
   /// @throws TransportFailedException if there is no driver any more
   void check() {
     if (hasFailed()) {
-      Throwable cause = fatal;
+      Throwable cause = faults.fatal();
       throw new TransportFailedException(
-          "the media driver of this rank has failed" + (cause == null ? "" : ": " + reason(cause)),
+          name + " has failed" + (cause == null ? "" : ": " + Faults.reason(cause, directory)),
           cause);
     }
-  }
-
-  /// What happened, and what to do about it where that is known. Java throws an InternalError where
-  /// the system has no page for a file that is mapped.
-  static String reason(Throwable cause) {
-    return cause instanceof StorageSpaceException || cause instanceof InternalError
-        ? "%s; there seems to be no space in %s: %s"
-            .formatted(cause, DriverFolder.root(), DriverFolder.REMEDY)
-        : cause.toString();
-  }
-
-  /// Called by Aeron; by default it would end the JVM.
-  private void onError(Throwable error) {
-    boolean isFatal =
-        error instanceof DriverTimeoutException
-            || error instanceof ConductorServiceTimeoutException
-            || error instanceof AgentTerminationException
-            || error instanceof StorageSpaceException // no place for what a peer sends
-            || error instanceof FileSystemException // or somebody has removed the folder
-            || (error instanceof AeronException known
-                && known.category() == AeronException.Category.FATAL)
-            || error instanceof VirtualMachineError;
-    if (isFatal && fatal == null) {
-      fatal = error;
-    } // others concern one datagram: a peer's port that is closed already, for example
   }
 
   @Override
   public void close() {
     boolean interrupted = Thread.interrupted();
     try {
-      CloseHelper.closeAll(aeron, driver);
+      CloseHelper.close(aeron);
     } finally {
-      folder.close();
+      whenClosed.run();
       if (interrupted) {
         Thread.currentThread().interrupt();
       }

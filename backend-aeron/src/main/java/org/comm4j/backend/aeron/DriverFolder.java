@@ -107,7 +107,8 @@ final class DriverFolder implements AutoCloseable {
     }
   }
 
-  private static void sweep(Path root) {
+  /// Removes what killed processes have left.
+  static void sweep(Path root) {
     try (DirectoryStream<Path> left = Files.newDirectoryStream(root, PREFIX + "*")) {
       for (Path each : left) {
         if (!OWN.contains(each) && isOfThisUser(each) && isAbandoned(each)) {

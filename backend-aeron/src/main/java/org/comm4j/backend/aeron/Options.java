@@ -16,12 +16,27 @@ import org.comm4j.api.CommConfig;
 /// | `COMM_AERON_TERM` | by the number of ranks | bytes of a term, a power of two: a pair of ranks that talks has three on each side, for each direction |
 /// | `COMM_AERON_SHARED` | true | whether ranks of one host share memory where others run elsewhere |
 /// | `COMM_AERON_PORTS` | any free one | from which range UDP ports are taken, as `40000-40099` |
+/// | `COMM_AERON_DRIVER` | embedded | whose media driver a rank uses, see [DriverKind] |
+/// | `COMM_AERON_DIRECTORY` | Aeron's own default, `aeron.dir` | the directory of an external driver |
+/// | `COMM_AERON_IPC` | true | whether ranks that have one driver talk through memory |
 ///
 /// @param address empty unless given
 /// @param mtu 0 unless given
 /// @param termBytes 0 unless given
-record Options(String address, int mtu, int termBytes, Ports ports, boolean sharesMemory) {
-  static final Set<String> NAMES = Set.of("ADDRESS", "MTU", "TERM", "PORTS", "SHARED");
+/// @param sharesMemory whether ranks of one host do where others run elsewhere
+/// @param directory of an external driver; empty unless given
+/// @param ipc whether ranks with one driver talk through memory
+record Options(
+    String address,
+    int mtu,
+    int termBytes,
+    Ports ports,
+    boolean sharesMemory,
+    DriverKind driver,
+    String directory,
+    boolean ipc) {
+  static final Set<String> NAMES =
+      Set.of("ADDRESS", "MTU", "TERM", "PORTS", "SHARED", "DRIVER", "DIRECTORY", "IPC");
 
   private static final String PREFIX = "COMM_AERON_";
   static final int LEAST_MTU = 1024;
@@ -35,6 +50,16 @@ record Options(String address, int mtu, int termBytes, Ports ports, boolean shar
   private static final Pattern RANGE = Pattern.compile("(\\d{1,5})-(\\d{1,5})");
   private static final int LAST_PORT = 65_535;
 
+  /// Whose media driver a rank uses.
+  enum DriverKind {
+    /// Its own, which the rank itself moves along.
+    EMBEDDED,
+    /// One for all ranks of a host, in the process of the first of them, on a thread of its own.
+    SHARED,
+    /// One that runs already.
+    EXTERNAL
+  }
+
   /// A range of ports; 0 to 0 is whatever is free.
   record Ports(int first, int last) {
     static final Ports ANY = new Ports(0, 0);
@@ -45,19 +70,43 @@ record Options(String address, int mtu, int termBytes, Ports ports, boolean shar
     String mtu = config.options().get(PREFIX + "MTU");
     String term = config.options().get(PREFIX + "TERM");
     String ports = config.options().get(PREFIX + "PORTS");
+    DriverKind driver = driver(config.options().getOrDefault(PREFIX + "DRIVER", "embedded"));
+    String directory = config.options().getOrDefault(PREFIX + "DIRECTORY", "");
+    if (!directory.isEmpty() && driver != DriverKind.EXTERNAL) {
+      throw refused(
+          "DIRECTORY", directory, "nothing, unless COMM_AERON_DRIVER is external; set it to that");
+    }
     return new Options(
         config.options().getOrDefault(PREFIX + "ADDRESS", ""),
         mtu == null ? 0 : mtu(mtu),
         term == null ? 0 : term(term),
         ports == null ? Ports.ANY : ports(ports),
-        shared(config.options().getOrDefault(PREFIX + "SHARED", "true")));
+        isTrue("SHARED", config),
+        driver,
+        directory,
+        isTrue("IPC", config));
   }
 
-  private static boolean shared(String text) {
+  /// Whether ranks of a host can have one driver, and then talk through memory.
+  boolean sharesDriver() {
+    return ipc && driver != DriverKind.EMBEDDED;
+  }
+
+  private static boolean isTrue(String name, CommConfig config) {
+    String text = config.options().getOrDefault(PREFIX + name, "true");
     return switch (text) {
       case "true" -> true;
       case "false" -> false;
-      default -> throw refused("SHARED", text, "true or false");
+      default -> throw refused(name, text, "true or false");
+    };
+  }
+
+  private static DriverKind driver(String text) {
+    return switch (text) {
+      case "embedded" -> DriverKind.EMBEDDED;
+      case "shared" -> DriverKind.SHARED;
+      case "external" -> DriverKind.EXTERNAL;
+      default -> throw refused("DRIVER", text, "embedded, shared or external");
     };
   }
 

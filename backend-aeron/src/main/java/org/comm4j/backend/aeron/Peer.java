@@ -12,6 +12,7 @@ import io.aeron.logbuffer.FragmentHandler;
 import io.aeron.logbuffer.Header;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.TransportFailedException;
@@ -22,9 +23,6 @@ import org.jspecify.annotations.Nullable;
 /// What this rank sends to another one and receives from it. Guarded by the transport's lock.
 final class Peer {
   private static final long NONE = -1;
-
-  /// What Aeron puts before a message.
-  private static final int FRAME_BYTES = 32;
 
   /// A message without a header: the peer reads nothing any more.
   private static final int GOODBYE_BYTES = 1;
@@ -44,11 +42,10 @@ final class Peer {
 
   private final int rank;
   private final Aeron aeron;
-  private final String channel;
-  private final int stream;
-  private final int maxPayloadBytes;
-  private final String place;
+  private final Route route;
+  private final String space; // where the driver's files are
   private final long patienceNs;
+  private final BooleanSupplier isGone;
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final BufferClaim claim = new BufferClaim();
@@ -57,7 +54,8 @@ final class Peer {
   private final ControlledFragmentHandler onGoodbye = this::onGoodbye;
 
   private long registration = NONE;
-  private long triedNs = NONE; // when the peer was first found not to have answered yet
+  private long silentNs = NONE; // since when the peer has not answered
+  private long lostNs = NONE; // when the driver gave up what comes from the peer
   private @Nullable ExclusivePublication publication;
   private volatile @Nullable Image image;
   private @Nullable PayloadHandler handler;
@@ -73,33 +71,21 @@ final class Peer {
   private long lastNs; // the last offer or probe
   private long probeAfterNs = NEVER_NS;
 
-  /// @param self this rank, which receives at `own`
   /// @param rank the other one
-  /// @param patienceNs how long it may take to answer the first time
-  Peer(Aeron aeron, int self, Address own, int rank, Address other, long patienceNs) {
+  /// @param patienceNs how long it may take to answer, if it lives
+  /// @param isGone whether the session has given it up, or it has left
+  Peer(Driver driver, int rank, Route route, long patienceNs, BooleanSupplier isGone) {
     this.rank = rank;
-    this.aeron = aeron;
-    Address.Ids out = other.from(self);
-    int mtu = Math.min(own.mtu(), other.mtu());
-    this.channel =
-        "aeron:udp?endpoint=%s:%d|session-id=%d|mtu=%d"
-            .formatted(other.host(), other.port(), out.session(), mtu);
-    this.maxPayloadBytes = mtu - FRAME_BYTES - Transport.HEADER_BYTES;
-    this.place = other.toString();
+    this.aeron = driver.aeron();
+    this.space = driver.directory().toString();
+    this.route = route;
     this.patienceNs = patienceNs;
-    this.stream = out.stream();
-    Address.Ids in = own.from(rank);
-    var _ =
-        aeron.addSubscription(
-            "aeron:udp?endpoint=%s:%d|session-id=%d"
-                .formatted(own.host(), own.port(), in.session()),
-            in.stream(),
-            each -> image = each,
-            _ -> {});
+    this.isGone = isGone;
+    var _ = aeron.addSubscription(route.in(), route.inStream(), this::onImage, this::onNoImage);
   }
 
   int maxPayloadBytes() {
-    return maxPayloadBytes;
+    return route.maxPayloadBytes();
   }
 
   /// Sends a payload, which is on its way when the driver has worked.
@@ -127,6 +113,9 @@ final class Peer {
   /// was lost when it sees a gap, so it must see what comes after the gap; Aeron itself is silent
   /// for 100 ms.
   void probe(long nowNs) {
+    if (route.isMemory()) {
+      return;
+    }
     if (hasOffered) {
       hasOffered = false;
       lastNs = nowNs;
@@ -147,7 +136,10 @@ final class Peer {
       result = to.tryClaim(bytes, claim); // at the start of the next term
     }
     if (result == Publication.NOT_CONNECTED) {
-      checkPatience();
+      silentNs = silentNs == NONE ? System.nanoTime() : silentNs;
+      checkPatience(silentNs);
+    } else {
+      silentNs = NONE;
     }
     if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED) {
       throw new TransportFailedException(
@@ -158,14 +150,17 @@ final class Peer {
   }
 
   /// A peer that lives answers, by its daemon thread if it computes.
-  private void checkPatience() {
-    long nowNs = System.nanoTime();
-    if (triedNs == NONE) {
-      triedNs = nowNs;
-    } else if (nowNs - triedNs > patienceNs) {
+  private void checkPatience(long sinceNs) {
+    if (System.nanoTime() - sinceNs > patienceNs && !isGone.getAsBoolean()) {
       throw new TransportFailedException(
-          "rank %d, which lives, has not answered at UDP %s for %d s; let UDP through to that port (COMM_AERON_PORTS gives a range), or set COMM_AERON_ADDRESS on its host to an address that this one reaches"
-              .formatted(rank, place, TimeUnit.NANOSECONDS.toSeconds(patienceNs)),
+          "rank %d, which lives, has not answered at %s for %d s; %s"
+              .formatted(
+                  rank,
+                  route.place(),
+                  TimeUnit.NANOSECONDS.toSeconds(patienceNs),
+                  route.isMemory()
+                      ? "its process or the media driver's may be stopped"
+                      : "let UDP through to that port (COMM_AERON_PORTS gives a range), or set COMM_AERON_ADDRESS on its host to an address that this one reaches"),
           null);
     }
   }
@@ -174,19 +169,14 @@ final class Peer {
     ExclusivePublication known = publication;
     if (known == null) {
       if (registration == NONE) {
-        registration = aeron.asyncAddExclusivePublication(channel, stream);
+        registration = aeron.asyncAddExclusivePublication(route.out(), route.outStream());
       }
       try {
         known = aeron.getExclusivePublication(registration);
       } catch (AeronException e) {
         throw new TransportFailedException(
             "no way to rank %d (%s): %s; if there is no space in %s, %s"
-                .formatted(
-                    rank,
-                    channel.replaceAll("[|].*", ""),
-                    e.getMessage(),
-                    DriverFolder.root(),
-                    DriverFolder.REMEDY),
+                .formatted(rank, route.place(), e.getMessage(), space, DriverFolder.REMEDY),
             e);
       }
       publication = known;
@@ -196,6 +186,19 @@ final class Peer {
 
   // --- receiving ---
 
+  /// What comes later than the first one would have a gap before it.
+  private void onImage(Image each) {
+    if (image == null) {
+      image = each;
+    }
+  }
+
+  private void onNoImage(Image each) {
+    if (each == image && !hasLeft) {
+      lostNs = System.nanoTime();
+    }
+  }
+
   /// Delivers what has arrived.
   ///
   /// @return how many payloads
@@ -203,6 +206,9 @@ final class Peer {
     Image from = image;
     if (from == null) {
       return 0;
+    }
+    if (lostNs != NONE) {
+      checkPatience(lostNs);
     }
     handler = to;
     delivered = 0;
@@ -339,7 +345,9 @@ final class Peer {
     if (to == null) {
       return image == null;
     }
-    return to.isClosed() || (saidGoodbye && (hasTaken || (hasLeft && isSent())));
+    return to.isClosed()
+        || (hasLeft && !to.isConnected()) // nobody listens any more
+        || (saidGoodbye && (hasTaken || (hasLeft && isSent())));
   }
 
   /// Whether everything has gone out.

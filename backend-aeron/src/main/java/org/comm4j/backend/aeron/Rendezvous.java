@@ -6,19 +6,24 @@ import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.MembersSession;
 
 /// How the ranks of a session learn where the others receive.
 final class Rendezvous {
   private static final int TRIES = 20;
   private static final Duration LEAST_PATIENCE = Duration.ofSeconds(5);
+  private static final String STARTED = "started in ";
 
   private final Session session;
   private final CommConfig config;
@@ -41,16 +46,17 @@ final class Rendezvous {
     Dimensions dimensions = Dimensions.of(options, session.size(), Interfaces.datagramBytes(host));
     byte[] secret = new byte[Address.SECRET_BYTES];
     new SecureRandom().nextBytes(secret);
-    Driver driver = Driver.start(dimensions, changes);
+    Driver driver = driver(options, dimensions);
     AeronTransport transport = null;
     try {
-      int port = reserve(driver, host, options.ports());
-      Address own = Address.of(host, port, secret, dimensions.mtu());
+      int port = reserve(driver, host, options.ports(), dimensions);
+      Address own =
+          Address.of(host, port, secret, dimensions, options.sharesDriver() ? nameOf(driver) : "");
       List<Address> all =
           session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
               .map(Address::of)
               .toList();
-      transport = new AeronTransport(session.rank(), all, driver, patienceNs());
+      transport = new AeronTransport(session.rank(), driver, peers(driver, all, dimensions));
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
     } catch (RuntimeException | InternalError e) {
@@ -62,8 +68,79 @@ final class Rendezvous {
       if (e instanceof RuntimeException known) {
         throw known;
       }
-      throw new TransportFailedException("aeron can't be opened: " + Driver.reason(e), e);
+      throw new TransportFailedException(
+          "aeron can't be opened: " + Faults.reason(e, driver.directory()), e);
     }
+  }
+
+  /// The media driver that is asked for.
+  private Driver driver(Options options, Dimensions dimensions) {
+    long livenessNs = config.liveness().toNanos();
+    return switch (options.driver()) {
+      case EMBEDDED -> Driver.embedded(dimensions, session.size(), changes);
+      case EXTERNAL -> Driver.external(DriverDirectory.of(options), livenessNs);
+      case SHARED -> {
+        List<Integer> here = MembersSession.ranksOfThisHost(session);
+        yield here.size() == 1
+            ? Driver.embedded(dimensions, session.size(), changes)
+            : shared(dimensions, here, livenessNs);
+      }
+    };
+  }
+
+  /// The first rank of the host starts it and tells the others where it is, or why it is not.
+  private Driver shared(Dimensions dimensions, List<Integer> here, long livenessNs) {
+    int leader = here.getFirst();
+    Session host = MembersSession.of(session, "aeron/driver-" + leader, here);
+    if (session.rank() != leader) {
+      String answer =
+          new String(
+              host.exchange("directory", new byte[0], config.joinTimeout()).getFirst(),
+              StandardCharsets.UTF_8);
+      if (!answer.startsWith(STARTED)) {
+        throw new TransportFailedException(
+            "rank %d, which runs the media driver of this host: %s".formatted(leader, answer),
+            null);
+      }
+      return Driver.following(leader, Path.of(answer.substring(STARTED.length())), livenessNs);
+    }
+    Driver driver;
+    try {
+      driver = Driver.leading(leader, dimensions, session.size(), here.size(), livenessNs, changes);
+    } catch (TransportFailedException e) {
+      tell(host, String.valueOf(e.getMessage()));
+      throw e;
+    }
+    try {
+      tell(host, STARTED + driver.directory());
+      return driver;
+    } catch (RuntimeException e) {
+      driver.close();
+      throw e;
+    }
+  }
+
+  private void tell(Session host, String answer) {
+    host.exchange("directory", answer.getBytes(StandardCharsets.UTF_8), config.joinTimeout());
+  }
+
+  /// The same on ranks that can use one driver's memory, and on no others.
+  private String nameOf(Driver driver) {
+    return session.member(session.rank()).host().id() + " " + driver.directory();
+  }
+
+  private List<Peer> peers(Driver driver, List<Address> all, Dimensions dimensions) {
+    int self = session.rank();
+    List<Peer> peers = new ArrayList<>();
+    for (int rank = 0; rank < all.size(); rank++) {
+      if (rank != self) {
+        int peer = rank;
+        Route route = Route.of(self, all.get(self), rank, all.get(rank), dimensions);
+        peers.add(
+            new Peer(driver, rank, route, patienceNs(), () -> session.news().hasFailed(peer)));
+      }
+    }
+    return peers;
   }
 
   /// Long enough that the session has given up whoever does not live.
@@ -73,7 +150,8 @@ final class Rendezvous {
   }
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it.
-  private static int reserve(Driver driver, InetAddress host, Options.Ports ports) {
+  private static int reserve(
+      Driver driver, InetAddress host, Options.Ports ports, Dimensions dimensions) {
     RegistrationException last = null;
     int offset = ThreadLocalRandom.current().nextInt(ports.last() - ports.first() + 1);
     int tries = ports.first() == 0 ? TRIES : ports.last() - ports.first() + 1;
@@ -82,14 +160,13 @@ final class Rendezvous {
           ports.first() == 0
               ? freePort(host)
               : ports.first() + (offset + i) % (ports.last() - ports.first() + 1);
+      String endpoint = Address.textOf(host) + ":" + port;
       try {
-        Address here = Address.of(host, port, new byte[Address.SECRET_BYTES], 0);
         var _ =
             driver
                 .aeron()
                 .addSubscription(
-                    "aeron:udp?endpoint=%s:%d|session-id=%d"
-                        .formatted(here.host(), port, ThreadLocalRandom.current().nextInt()),
+                    Route.receiving(endpoint, ThreadLocalRandom.current().nextInt(), dimensions),
                     ThreadLocalRandom.current().nextInt());
         return port;
       } catch (RegistrationException taken) {

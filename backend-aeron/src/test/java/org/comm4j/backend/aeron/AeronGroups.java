@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntFunction;
@@ -42,6 +43,26 @@ record AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Cont
         transports.add(each.get());
       }
       return transports;
+    }
+  }
+
+  /// What each rank that can't be opened says.
+  List<String> failures(int size) throws Exception {
+    try (var group = InMemorySessions.group(size);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<Future<AeronTransport>> opening =
+          group.sessions().stream()
+              .map(session -> threads.submit(() -> rendezvous(session).open()))
+              .toList();
+      var failures = new ArrayList<String>();
+      for (Future<AeronTransport> each : opening) {
+        try {
+          each.get().close();
+        } catch (ExecutionException e) {
+          failures.add(String.valueOf(e.getCause()));
+        }
+      }
+      return failures;
     }
   }
 

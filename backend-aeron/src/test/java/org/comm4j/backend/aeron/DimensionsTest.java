@@ -3,6 +3,7 @@ package org.comm4j.backend.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -10,7 +11,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class DimensionsTest {
   private static final int LOOPBACK = 65_508;
-  private static final Options NONE = new Options("", 0, 0, Options.Ports.ANY, true);
+  private static final Options NONE = OptionsTest.NONE;
 
   /// What every rank has for each peer it talks to: three terms and a page, twice.
   private static long logBytes(Dimensions dimensions, int ranks) {
@@ -38,7 +39,10 @@ class DimensionsTest {
   @Test
   void of_datagramTooLargeForATerm_isRefused() {
     assertThatThrownBy(() ->
-            Dimensions.of(new Options("", 65_504, 64 << 10, Options.Ports.ANY, true), 2, LOOPBACK))
+            Dimensions.of(
+                OptionsTest.of(Map.of("COMM_AERON_MTU", "65504", "COMM_AERON_TERM", "64KiB")),
+                2,
+                LOOPBACK))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContainingAll("COMM_AERON_MTU", "65504", "8192", "COMM_AERON_TERM");
   }

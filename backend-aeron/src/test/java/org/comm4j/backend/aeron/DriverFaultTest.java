@@ -12,7 +12,9 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
@@ -106,10 +108,14 @@ class DriverFaultTest {
 
   /// What each rank's all-reduce gives, or throws.
   static List<String> sums(LocalGroup group) throws Exception {
-    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
-      List<Callable<String>> bodies = new ArrayList<>();
-      for (Communicator comm : group.communicators()) {
-        bodies.add(() -> {
+    return sums(group.communicators());
+  }
+
+  /// What each rank's all-reduce gives, or throws.
+  static List<String> sums(List<Communicator> group) throws Exception {
+    return onEach(
+        group,
+        comm -> {
           int[] data = new int[100_000];
           data[0] = 1;
           try {
@@ -119,16 +125,36 @@ class DriverFaultTest {
             return e.toString();
           }
         });
+  }
+
+  /// What the first sums give that fail; those before may pass through memory, though there is no
+  /// driver any more.
+  static List<String> sumsUntilFailure(LocalGroup group) throws Exception {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    List<String> sums = sums(group);
+    while (sums.getFirst().equals(String.valueOf(group.size())) && System.nanoTime() - endNs < 0) {
+      sums = sums(group);
+    }
+    return sums;
+  }
+
+  /// What each rank's call gives, on a thread of its own.
+  static <T> List<T> onEach(List<Communicator> group, Function<Communicator, T> call)
+      throws Exception {
+    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      List<Callable<T>> bodies = new ArrayList<>();
+      for (Communicator comm : group) {
+        bodies.add(() -> call.apply(comm));
       }
-      List<String> sums = new ArrayList<>();
-      for (Future<String> each : threads.invokeAll(bodies)) {
-        sums.add(each.get());
+      List<T> results = new ArrayList<>();
+      for (Future<T> each : threads.invokeAll(bodies)) {
+        results.add(each.get());
       }
-      return sums;
+      return results;
     }
   }
 
-  private static void remove(Path folder) throws Exception {
+  static void remove(Path folder) throws Exception {
     try (Stream<Path> files = Files.walk(folder)) {
       for (Path each : files.sorted(Comparator.reverseOrder()).toList()) {
         Files.delete(each);

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -19,6 +20,20 @@ class NoSpaceTest {
   @ParameterizedTest
   @ValueSource(strings = {"64k", "10m", "30m"})
   void noSpace_remedyIsNamedAndNothingIsLeft(String space) throws Exception {
+    assertThat(runWithSpace(space, SumsWithoutSpace.class))
+        .startsWith("0:")
+        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []");
+  }
+
+  /// The driver was there before, and has space for itself.
+  @Test
+  void noSpaceForAnExternalDriver_itsDirectoryAndTheRemedyAreNamed() throws Exception {
+    assertThat(runWithSpace("56m", SumsInAFullDirectory.class))
+        .startsWith("0:")
+        .contains("TransportFailedException", "/dev/shm/external-driver-", "--shm-size");
+  }
+
+  private static String runWithSpace(String space, Class<?> main) throws Exception {
     assumeTrue(
         ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
             .startsWith("0:"),
@@ -26,10 +41,8 @@ class NoSpaceTest {
     var command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
     command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(space));
     command.add("sh");
-    command.addAll(ChildJvm.command(List.of(ChildJvm.OPENED), SumsWithoutSpace.class));
-    assertThat(ChildJvm.run(command))
-        .startsWith("0:")
-        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []");
+    command.addAll(ChildJvm.command(List.of(ChildJvm.OPENED), main));
+    return ChildJvm.run(command);
   }
 
   /// A process that sums up where there is little space.
@@ -44,6 +57,19 @@ class NoSpaceTest {
       }
       try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
         System.out.println("left: " + left.toList());
+      }
+    }
+  }
+
+  /// A process with a media driver that has little space, and ranks that use it.
+  static final class SumsInAFullDirectory {
+    private SumsInAFullDirectory() {}
+
+    public static void main(String[] args) throws Exception {
+      try (ExternalDriver driver = ExternalDriver.start();
+          LocalGroup group =
+              new AeronGroups(driver.config(CommConfig.builder().build())).communicators(2)) {
+        System.out.println(DriverFaultTest.sums(group));
       }
     }
   }

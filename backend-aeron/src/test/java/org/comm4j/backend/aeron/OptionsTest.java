@@ -10,14 +10,20 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class OptionsTest {
+  static final Options NONE =
+      new Options("", 0, 0, Options.Ports.ANY, true, Options.DriverKind.EMBEDDED, "", true);
+
+  static Options of(Map<String, String> environment) {
+    return Options.of(CommConfig.fromEnvironment(environment));
+  }
+
   private static Options of(String variable, String value) {
-    return Options.of(CommConfig.fromEnvironment(Map.of(variable, value)));
+    return of(Map.of(variable, value));
   }
 
   @Test
   void of_nothingGiven_leavesAllOpen() {
-    Options options = Options.of(CommConfig.fromEnvironment(Map.of()));
-    assertThat(options).isEqualTo(new Options("", 0, 0, Options.Ports.ANY, true));
+    assertThat(of(Map.of())).isEqualTo(NONE);
   }
 
   @Test
@@ -26,6 +32,15 @@ class OptionsTest {
     assertThat(of("COMM_AERON_TERM", "1MiB").termBytes()).isEqualTo(1 << 20);
     assertThat(of("COMM_AERON_PORTS", "40000-40009").ports())
         .isEqualTo(new Options.Ports(40_000, 40_009));
+    assertThat(of("COMM_AERON_DRIVER", "shared").driver()).isEqualTo(Options.DriverKind.SHARED);
+    assertThat(of("COMM_AERON_IPC", "false").ipc()).isFalse();
+  }
+
+  @Test
+  void of_directoryOfAnExternalDriver_isTaken() {
+    Options options =
+        of(Map.of("COMM_AERON_DRIVER", "external", "COMM_AERON_DIRECTORY", "/a/driver"));
+    assertThat(DriverDirectory.of(options)).hasToString("/a/driver");
   }
 
   @ParameterizedTest
@@ -40,7 +55,10 @@ class OptionsTest {
     "COMM_AERON_PORTS, 40000, two ports",
     "COMM_AERON_PORTS, 40009-40000, two ports",
     "COMM_AERON_PORTS, 0-10, two ports",
-    "COMM_AERON_PORTS, 65000-70000, two ports"
+    "COMM_AERON_PORTS, 65000-70000, two ports",
+    "COMM_AERON_DRIVER, own, 'embedded, shared or external'",
+    "COMM_AERON_IPC, auto, true or false",
+    "COMM_AERON_DIRECTORY, /dev/shm/aeron-me, unless COMM_AERON_DRIVER is external"
   })
   void of_badValue_isRefusedByName(String variable, String value, String expected) {
     assertThatThrownBy(() -> of(variable, value))

@@ -1,0 +1,115 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.CncFileDescriptor;
+import io.aeron.CommonContext;
+import io.aeron.exceptions.AeronException;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.TransportFailedException;
+
+/// The directory of a media driver that somebody else runs. It is looked at, used, and otherwise
+/// left alone.
+final class DriverDirectory {
+  private static final Set<PosixFilePermission> WRITE_OF_OTHERS =
+      EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
+  private static final String START =
+      "start a media driver of Aeron's with that aeron.dir first, or set COMM_AERON_DRIVER to shared or embedded";
+
+  private DriverDirectory() {}
+
+  /// {@return the one that is asked for, else where drivers of this user are unless told otherwise}
+  static Path of(Options options) {
+    return Path.of(
+            options.directory().isEmpty()
+                ? CommonContext.getAeronDirectoryName()
+                : options.directory())
+        .toAbsolutePath();
+  }
+
+  /// Makes sure that a driver of this user lives there, and one that we can talk to.
+  ///
+  /// @param silenceNs how long a driver that lives may be silent
+  /// @throws TransportFailedException if not
+  static void check(Path directory, long silenceNs) {
+    try {
+      checkOwner(directory);
+      checkDriver(directory, silenceNs);
+    } catch (IOException | UnsupportedOperationException e) {
+      throw refused(directory, "can't be looked at: " + e, "make it readable");
+    }
+  }
+
+  private static void checkOwner(Path directory) throws IOException {
+    if (!Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)) {
+      throw refused(directory, "is no directory", START);
+    }
+    int self = uid(Path.of("/proc/self"));
+    int owner = uid(directory);
+    if (owner != self) {
+      throw refused(
+          directory,
+          "belongs to user %d, this process to user %d".formatted(owner, self),
+          "run the media driver as the user of the ranks");
+    }
+    Set<PosixFilePermission> mode =
+        Files.getPosixFilePermissions(directory, LinkOption.NOFOLLOW_LINKS);
+    if (mode.stream().anyMatch(WRITE_OF_OTHERS::contains)) {
+      throw refused(
+          directory,
+          "has mode "
+              + PosixFilePermissions.toString(mode)
+              + ": others could change what ranks read",
+          "start the media driver with a umask of 077");
+    }
+  }
+
+  private static int uid(Path path) throws IOException {
+    return (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+  }
+
+  private static void checkDriver(Path directory, long silenceNs) throws IOException {
+    Path control = directory.resolve(CncFileDescriptor.CNC_FILE);
+    if (!Files.isRegularFile(control, LinkOption.NOFOLLOW_LINKS)) {
+      throw refused(directory, "has no " + CncFileDescriptor.CNC_FILE, START);
+    }
+    try {
+      CncFileDescriptor.checkVersion(version(control));
+      long silenceMs = TimeUnit.NANOSECONDS.toMillis(silenceNs);
+      if (!CommonContext.isDriverActive(directory.toFile(), silenceMs, _ -> {})) {
+        throw refused(
+            directory,
+            "has no live media driver: none has given a sign of life for %d ms"
+                .formatted(silenceMs),
+            START);
+      }
+    } catch (AeronException e) {
+      throw refused(
+          directory,
+          "is of another version of Aeron's: " + e.getMessage(),
+          "run a media driver of the version that comm4j uses, 1.51");
+    }
+  }
+
+  private static int version(Path control) throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
+    try (FileChannel channel = FileChannel.open(control)) {
+      channel.read(bytes, CncFileDescriptor.cncVersionOffset(0));
+    }
+    return bytes.getInt(0);
+  }
+
+  private static TransportFailedException refused(Path directory, String what, String remedy) {
+    return new TransportFailedException(
+        "the media driver's directory %s %s; %s".formatted(directory, what, remedy), null);
+  }
+}

@@ -1,0 +1,75 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.agrona.ErrorHandler;
+
+/// How the media drivers that we start are set: small, patient, and moved along by us.
+final class DriverSettings {
+  /// The session knows who lives; what is silent for Aeron may only be busy.
+  static final long PATIENCE_NS = TimeUnit.DAYS.toNanos(1);
+
+  private static final int COUNTERS_BYTES = 1 << 20;
+  private static final int COUNTER_BYTES = 128;
+  private static final int COUNTERS_PER_PAIR = 12; // of ranks, for each direction
+  private static final int ERRORS_BYTES = 4 << 20;
+  private static final int LOSS_BYTES = 1 << 20;
+  private static final int TRAILER_BYTES = 768; // of Agrona's ring and broadcast buffers
+  private static final int COMMANDS_BYTES = (1 << 20) + TRAILER_BYTES;
+  private static final int EVENTS_BYTES = 1 << 20;
+  private static final int EVENTS_TRAILER_BYTES = 128;
+  private static final int EVENT_BYTES = 512; // some for each pair of ranks
+  private static final int MOST_STREAMS = 1 << 20;
+  private static final long TIMER_NS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long STATUS_NS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  /// What was sent again and lost again is not sent again earlier. Aeron's 10 ms limit a sender to
+  /// 1,600 repetitions a second, as it knows 16 at a time.
+  private static final long REPEATED_NS = TimeUnit.MILLISECONDS.toNanos(2);
+
+  private DriverSettings() {}
+
+  /// @param directory for the driver's files; must not exist
+  /// @param pairs how many ordered pairs of ranks have one end here
+  /// @param clientsNs how long a client may be silent
+  static MediaDriver.Context of(
+      Path directory, Dimensions dimensions, int pairs, long clientsNs, ErrorHandler onError) {
+    return Frames.check(new MediaDriver.Context())
+        .aeronDirectoryName(directory.toString())
+        .threadingMode(ThreadingMode.INVOKER)
+        .dirDeleteOnStart(true)
+        .dirDeleteOnShutdown(true)
+        .warnIfDirectoryExists(false)
+        .termBufferSparseFile(false) // a full /dev/shm is an error then, not a SIGBUS
+        .counterValuesBufferLength(
+            atLeast(COUNTERS_BYTES, (long) pairs * COUNTERS_PER_PAIR * COUNTER_BYTES))
+        .errorBufferLength(ERRORS_BYTES)
+        .lossReportBufferLength(LOSS_BYTES)
+        .conductorBufferLength(COMMANDS_BYTES)
+        .toClientsBufferLength(
+            atLeast(EVENTS_BYTES, (long) pairs * EVENT_BYTES) + EVENTS_TRAILER_BYTES)
+        .mtuLength(dimensions.mtu())
+        .publicationTermBufferLength(dimensions.termBytes())
+        .initialWindowLength(dimensions.windowBytes())
+        .socketRcvbufLength(dimensions.windowBytes())
+        .socketSndbufLength(dimensions.windowBytes())
+        .streamSessionLimit(MOST_STREAMS)
+        .timerIntervalNs(TIMER_NS)
+        .statusMessageTimeoutNs(STATUS_NS)
+        .retransmitUnicastLingerNs(REPEATED_NS)
+        .imageLivenessTimeoutNs(PATIENCE_NS)
+        .publicationConnectionTimeoutNs(PATIENCE_NS)
+        .clientLivenessTimeoutNs(clientsNs)
+        .publicationUnblockTimeoutNs(2 * PATIENCE_NS)
+        .publicationLingerTimeoutNs(0)
+        .asyncExecutorEnabled(false)
+        .errorHandler(onError);
+  }
+
+  /// A power of two, as Aeron wants it.
+  private static int atLeast(int least, long bytes) {
+    return (int) Math.max(least, Long.highestOneBit(2 * bytes - 1));
+  }
+}

@@ -1,0 +1,134 @@
+package org.comm4j.backend.aeron;
+
+import io.aeron.AeronCounters;
+import io.aeron.driver.MediaDriver;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.agrona.concurrent.Agent;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.status.CountersReader;
+import org.comm4j.api.TransportFailedException;
+
+/// The media driver of all ranks of a host, on a thread in the process of the first of them.
+///
+/// Once that rank has left ([#leave]) it goes on until the last one has, and the process with it,
+/// unless that exits by itself; then the others are told by Aeron that there is no driver.
+final class HostDriver {
+  private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  /// Yields for some 100 µs, then sleeps: ranks need the processors.
+  private static final int YIELDS = 200;
+
+  private static final long SHORTEST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long LONGEST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(250);
+
+  private final DriverFolder folder;
+  private final Faults faults = new Faults();
+  private final Faults ofRank;
+  private final MediaDriver driver;
+  private final Agent agent;
+  private final Thread thread;
+  private volatile boolean left;
+  private long lookedNs;
+
+  private HostDriver(
+      int rank,
+      Dimensions dimensions,
+      int pairs,
+      long clientsNs,
+      Faults ofRank,
+      UnaryOperator<MediaDriver.Context> changes,
+      DriverFolder folder) {
+    this.folder = folder;
+    this.ofRank = ofRank;
+    this.driver =
+        MediaDriver.launch(
+            changes.apply(
+                DriverSettings.of(folder.driver(), dimensions, pairs, clientsNs, faults)));
+    this.agent = driver.sharedAgentInvoker().agent();
+    this.thread =
+        Thread.ofPlatform().daemon().name("comm4j-aeron-driver-" + rank).unstarted(this::run);
+  }
+
+  /// @param rank that runs it
+  /// @param pairs how many ordered pairs of ranks have one end on this host
+  /// @param clientsNs how long a rank may be silent
+  /// @param ofRank learns why the driver can't go on
+  /// @param changes to the driver's settings
+  /// @throws TransportFailedException if it does not start
+  static HostDriver start(
+      int rank,
+      Dimensions dimensions,
+      int pairs,
+      long clientsNs,
+      Faults ofRank,
+      UnaryOperator<MediaDriver.Context> changes) {
+    DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    try {
+      var driver = new HostDriver(rank, dimensions, pairs, clientsNs, ofRank, changes, folder);
+      driver.thread.start();
+      return driver;
+    } catch (RuntimeException | InternalError e) {
+      folder.close();
+      throw new TransportFailedException(
+          "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);
+    }
+  }
+
+  Path directory() {
+    return folder.driver();
+  }
+
+  /// The rank that has started it needs it no more, and its client is closed. Others may: the
+  /// process should not end before they have left.
+  void leave() {
+    left = true;
+    Thread.ofPlatform().name(thread.getName() + "-for-others").start(this::await);
+  }
+
+  private void await() {
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException _) {
+        return; // who interrupts this thread wants the process to end
+      }
+    }
+  }
+
+  private void run() {
+    IdleStrategy idle = new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS);
+    try (folder;
+        driver) {
+      while (faults.fatal() == null && !isOver()) {
+        idle.idle(faults.work(agent));
+      }
+      Throwable fatal = faults.fatal();
+      if (fatal != null) {
+        ofRank.fail(fatal);
+      }
+    }
+  }
+
+  private boolean isOver() {
+    long nowNs = System.nanoTime();
+    if (!left || nowNs - lookedNs < LOOK_NS) {
+      return false;
+    }
+    lookedNs = nowNs;
+    int[] clients = new int[1];
+    driver
+        .context()
+        .countersManager()
+        .forEach(
+            (CountersReader.MetaData)
+                (_, type, _, _) -> {
+                  if (type == AeronCounters.DRIVER_HEARTBEAT_TYPE_ID) {
+                    clients[0]++;
+                  }
+                });
+    return clients[0] == 0;
+  }
+}

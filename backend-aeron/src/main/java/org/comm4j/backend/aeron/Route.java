@@ -1,0 +1,67 @@
+package org.comm4j.backend.aeron;
+
+import org.comm4j.core.transport.Transport;
+
+/// How a rank sends to another one and receives from it, in Aeron's words: through memory where
+/// both have one media driver and want that, else over UDP.
+///
+/// What concerns memory and sockets is said for each channel, since the driver may be one that we
+/// have not set.
+///
+/// @param out the channel on which to send, with this stream
+/// @param in the channel on which to receive, with this stream
+/// @param mtu the most bytes of a message with what Aeron puts before it
+/// @param isMemory whether nothing is ever lost
+/// @param place of the other rank, for messages
+record Route(
+    String out, int outStream, String in, int inStream, int mtu, boolean isMemory, String place) {
+  private static final int LARGEST_MTU = 65_504;
+
+  /// A message may be an eighth of a term.
+  private static final int MESSAGES_PER_TERM = 8;
+
+  /// What Aeron puts before a message.
+  private static final int FRAME_BYTES = 32;
+
+  /// @param self this rank, which receives at `own`
+  /// @param rank the other one, which receives at `other`
+  static Route of(int self, Address own, int rank, Address other, Dimensions dimensions) {
+    Address.Ids to = other.from(self);
+    Address.Ids from = own.from(rank);
+    if (own.sharesDriver(other)) {
+      int terms = Math.min(own.termBytes(), other.termBytes());
+      int mtu = Math.min(LARGEST_MTU, terms / MESSAGES_PER_TERM);
+      return new Route(
+          "aeron:ipc?session-id=%d|mtu=%d|term-length=%d|sparse=false"
+              .formatted(to.session(), mtu, own.termBytes()),
+          to.stream(),
+          "aeron:ipc?session-id=%d".formatted(from.session()),
+          from.stream(),
+          mtu,
+          true,
+          "its media driver");
+    }
+    int mtu = Math.min(own.mtu(), other.mtu());
+    return new Route(
+        "aeron:udp?endpoint=%s|session-id=%d|mtu=%d|term-length=%d|so-sndbuf=%d|sparse=false"
+            .formatted(other, to.session(), mtu, own.termBytes(), dimensions.windowBytes()),
+        to.stream(),
+        receiving(own.toString(), from.session(), dimensions),
+        from.stream(),
+        mtu,
+        false,
+        "UDP " + other);
+  }
+
+  /// The channel of one sender's datagrams.
+  ///
+  /// @param endpoint address and port
+  static String receiving(String endpoint, int session, Dimensions dimensions) {
+    return "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false"
+        .formatted(endpoint, session, dimensions.windowBytes(), dimensions.windowBytes());
+  }
+
+  int maxPayloadBytes() {
+    return mtu - FRAME_BYTES - Transport.HEADER_BYTES;
+  }
+}

@@ -1,0 +1,189 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.aeron.CncFileDescriptor;
+import io.aeron.driver.status.SystemCounterDescriptor;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.TransportFailedException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Where ranks use a media driver that somebody else runs: what is wrong with it is said, and
+/// nothing of it is changed.
+class ExternalDriverTest {
+  private static final int RANKS = 2;
+  private static final CommConfig CONFIG =
+      CommConfig.builder().timeout(Duration.ofSeconds(60)).liveness(Duration.ofSeconds(3)).build();
+  private static final long SILENCE_NS = TimeUnit.SECONDS.toNanos(3);
+
+  @TempDir Path root;
+
+  @Test
+  void check_driverLives_isFine() {
+    try (ExternalDriver driver = ExternalDriver.start()) {
+      DriverDirectory.check(driver.directory(), SILENCE_NS);
+      assertThat(driver.directory()).exists();
+    }
+  }
+
+  @Test
+  void check_directoryIsNotThere_saysWhatToDo() {
+    expectRefused(root.resolve("none"), "is no directory", "start a media driver", "shared");
+  }
+
+  @Test
+  void check_linkToADirectory_isRefused() throws Exception {
+    Path link = Files.createSymbolicLink(root.resolve("link"), directory("real", "rwx------"));
+    expectRefused(link, "is no directory");
+  }
+
+  @Test
+  void check_directoryOfAnotherUser_isRefused() throws Exception {
+    Path directory = directory("theirs", "rwx------");
+    assumeTrue(isGivenTo(directory, 65_534), "needs the right to give a file away");
+    expectRefused(directory, "belongs to user 65534, this process to user");
+  }
+
+  private static boolean isGivenTo(Path path, int user) throws IOException {
+    try {
+      Files.setAttribute(path, "unix:uid", user);
+      return true;
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  @Test
+  void check_directoryThatOthersMayChange_isRefused() throws Exception {
+    expectRefused(directory("open", "rwxrwxr-x"), "has mode rwxrwxr-x", "umask");
+  }
+
+  @Test
+  void check_noControlFile_saysWhatToDo() throws Exception {
+    expectRefused(directory("empty", "rwx------"), "has no cnc.dat", "start a media driver");
+  }
+
+  @Test
+  void check_anotherVersion_isRefused() throws Exception {
+    try (ExternalDriver driver = ExternalDriver.start()) {
+      Path control = driver.directory().resolve(CncFileDescriptor.CNC_FILE);
+      Path old = directory("old", "rwx------");
+      Path copy = old.resolve(CncFileDescriptor.CNC_FILE);
+      Files.copy(control, copy);
+      ByteBuffer version = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder());
+      try (FileChannel file = FileChannel.open(copy, StandardOpenOption.WRITE)) {
+        file.write(version.putInt(0, 9 << 16), CncFileDescriptor.cncVersionOffset(0));
+      }
+      expectRefused(old, "is of another version of Aeron's", "9.0.0");
+    }
+  }
+
+  @Test
+  void driverIsKilled_callsSayWhich_andSoDoesTheNextOpen() throws Exception {
+    Process process =
+        new ProcessBuilder(ChildJvm.command(List.of(ChildJvm.OPENED), RunsDriver.class))
+            .redirectError(ProcessBuilder.Redirect.DISCARD)
+            .start();
+    try (var out = process.inputReader()) {
+      Path directory = Path.of(String.valueOf(out.readLine()));
+      CommConfig config = ExternalDriver.config(CONFIG, directory);
+      try (LocalGroup group = new AeronGroups(config).communicators(RANKS)) {
+        assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+        process.destroyForcibly();
+        assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
+        expectEnd(group, directory);
+      }
+      expectRefused(directory, "has no live media driver", "start a media driver");
+      assertThat(directory).as("of somebody else").exists();
+      DriverFaultTest.remove(directory);
+    } finally {
+      process.destroyForcibly();
+    }
+  }
+
+  @Test
+  void driverEndsInOrder_callsSayWhich() throws Exception {
+    ExternalDriver driver = ExternalDriver.start();
+    try (LocalGroup group = new AeronGroups(driver.config(CONFIG)).communicators(RANKS)) {
+      assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+      driver.close();
+      expectEnd(group, driver.directory());
+    }
+  }
+
+  private static void expectEnd(LocalGroup group, Path directory) throws Exception {
+    assertThat(DriverFaultTest.sumsUntilFailure(group))
+        .allMatch(each -> each.contains("the media driver in %s has failed".formatted(directory)))
+        .anyMatch(each -> each.startsWith(TransportFailedException.class.getName()));
+  }
+
+  @Test
+  void close_leavesTheDriverAsItWas() throws Exception {
+    try (ExternalDriver driver = ExternalDriver.start()) {
+      Set<Path> before = files(driver.directory());
+      try (LocalGroup group = new AeronGroups(driver.config(CONFIG)).communicators(RANKS)) {
+        assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+        assertThat(files(driver.directory())).hasSizeGreaterThan(before.size());
+        assertThat(sent(driver)).as("bytes over UDP").isZero();
+      }
+      long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      while (!files(driver.directory()).equals(before) && System.nanoTime() - endNs < 0) {
+        Thread.yield(); // the driver lets logs linger
+      }
+      assertThat(files(driver.directory())).isEqualTo(before);
+      DriverDirectory.check(driver.directory(), SILENCE_NS);
+    }
+  }
+
+  private static long sent(ExternalDriver driver) {
+    return driver.driver().context().systemCounters().get(SystemCounterDescriptor.BYTES_SENT).get();
+  }
+
+  private static Set<Path> files(Path directory) throws IOException {
+    try (Stream<Path> files = Files.walk(directory)) {
+      return files.filter(Files::isRegularFile).collect(Collectors.toSet());
+    }
+  }
+
+  /// A process that is nothing but a media driver.
+  static final class RunsDriver {
+    private RunsDriver() {}
+
+    public static void main(String[] args) throws Exception {
+      ExternalDriver driver = ExternalDriver.start();
+      System.out.println(driver.directory());
+      new CountDownLatch(1).await();
+    }
+  }
+
+  private Path directory(String name, String mode) throws IOException {
+    Path directory = Files.createDirectory(root.resolve(name));
+    return Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString(mode));
+  }
+
+  private static void expectRefused(Path directory, String... texts) {
+    assertThatThrownBy(() -> DriverDirectory.check(directory, SILENCE_NS))
+        .isInstanceOf(TransportFailedException.class)
+        .hasMessageContaining("the media driver's directory " + directory)
+        .hasMessageContainingAll(texts);
+  }
+}
