@@ -3,13 +3,15 @@ package org.comm4j.backend.aeron;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 
 /// How large things are for one rank.
 ///
 /// A pair of ranks that talks has a log of three terms on each side, for each direction. So a rank
 /// that talks to all others has `6 × (ranks - 1)` terms; they are as long as 24 MiB allow, between
 /// 64 KiB, which Aeron needs, and 4 MiB, more than which gains nothing. With the driver's own files
-/// (some 3 MiB that are touched) 64 ranks take 28 MiB each if all talk to all.
+/// (7 MiB) 64 ranks take 32 MiB each if all talk to all, and each further peer 392 KiB. Logs are
+/// made when a rank first sends to a peer; most collectives send to few.
 ///
 /// @param mtu the most bytes of a datagram
 /// @param termBytes bytes of a term
@@ -19,7 +21,10 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
   private static final int LARGEST_TERM = 4 << 20;
   private static final int SMALLEST_TERM = 64 << 10;
   private static final int LOGS_BYTES = 24 << 20;
-  private static final int TERMS_PER_PEER = 6;
+  private static final int LOGS_PER_PEER = 2;
+  private static final int TERMS_PER_LOG = 3;
+  private static final int TERMS_PER_PEER = LOGS_PER_PEER * TERMS_PER_LOG;
+  private static final int LOG_PAGE_BYTES = 4096; // what Aeron keeps about a log
 
   /// A message may be an eighth of a term, and a datagram no longer than a message.
   private static final int DATAGRAMS_PER_TERM = 8;
@@ -29,7 +34,11 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
 
   private static final int MTU_STEP = 32;
 
-  private static final Path LARGEST_SOCKET_BUFFER = Path.of("/proc/sys/net/core/rmem_max");
+  /// What a driver of a rank's own has in its control file, and touches of it.
+  private static final int DRIVER_BYTES = (7 << 20) + (64 << 10);
+
+  private static final List<Path> LARGEST_SOCKET_BUFFERS =
+      List.of(Path.of("/proc/sys/net/core/rmem_max"), Path.of("/proc/sys/net/core/wmem_max"));
   private static final int USUAL_SOCKET_BUFFER = 212_992;
 
   /// @param datagramBytes the most that a packet holds where the rank receives
@@ -54,9 +63,19 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
     return new Dimensions(mtu, term, window);
   }
 
-  /// The most that the system gives a socket.
+  /// How much memory a rank with a driver of its own takes at most, where driver folders are.
+  long bytesPerRank(int ranks) {
+    long logBytes = (long) TERMS_PER_LOG * termBytes + LOG_PAGE_BYTES;
+    return DRIVER_BYTES + LOGS_PER_PEER * (ranks - 1L) * logBytes;
+  }
+
+  /// The most that the system gives a socket, to receive and to send.
   static int socketBufferBytes() {
-    try (var reader = Files.newBufferedReader(LARGEST_SOCKET_BUFFER)) { // it must be read at once
+    return LARGEST_SOCKET_BUFFERS.stream().mapToInt(Dimensions::limit).min().orElseThrow();
+  }
+
+  private static int limit(Path file) {
+    try (var reader = Files.newBufferedReader(file)) { // it must be read at once
       return (int) Math.min(Integer.MAX_VALUE, Long.parseLong(reader.readLine().strip()));
     } catch (IOException | NumberFormatException e) {
       return USUAL_SOCKET_BUFFER;

@@ -84,7 +84,7 @@ final class Driver implements AutoCloseable {
     MediaDriver driver;
     try {
       driver =
-          MediaDriver.launch(
+          DriverSettings.launch(
               changes.apply(
                   DriverSettings.of(
                       folder.driver(), dimensions, 2 * ranks, DriverSettings.PATIENCE_NS, faults)));

@@ -1,9 +1,16 @@
 package org.comm4j.backend.aeron;
 
+import io.aeron.CncFileDescriptor;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.concurrent.TimeUnit;
+import org.agrona.CloseHelper;
 import org.agrona.ErrorHandler;
 
 /// How the media drivers that we start are set: small, patient, and moved along by us.
@@ -66,6 +73,23 @@ final class DriverSettings {
         .publicationLingerTimeoutNs(0)
         .asyncExecutorEnabled(false)
         .errorHandler(onError);
+  }
+
+  /// Starts a driver with these settings, and gives back memory that it does not need: Aeron fills
+  /// its control file with zeros, the 4 MiB for errors at its end too, which we don't read. A hole
+  /// will do for those.
+  static MediaDriver launch(MediaDriver.Context settings) {
+    MediaDriver driver = MediaDriver.launch(settings);
+    Path control = Path.of(settings.aeronDirectoryName(), CncFileDescriptor.CNC_FILE);
+    try (FileChannel file = FileChannel.open(control, StandardOpenOption.WRITE)) {
+      long bytes = file.size();
+      file.truncate(bytes - ERRORS_BYTES);
+      file.write(ByteBuffer.allocate(1), bytes - 1);
+      return driver;
+    } catch (IOException e) {
+      CloseHelper.close(driver);
+      throw new UncheckedIOException(e);
+    }
   }
 
   /// A power of two, as Aeron wants it.

@@ -44,7 +44,7 @@ final class HostDriver {
     this.folder = folder;
     this.ofRank = ofRank;
     this.driver =
-        MediaDriver.launch(
+        DriverSettings.launch(
             changes.apply(
                 DriverSettings.of(folder.driver(), dimensions, pairs, clientsNs, faults)));
     this.agent = driver.sharedAgentInvoker().agent();

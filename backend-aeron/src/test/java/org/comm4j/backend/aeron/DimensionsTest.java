@@ -13,16 +13,31 @@ class DimensionsTest {
   private static final int LOOPBACK = 65_508;
   private static final Options NONE = OptionsTest.NONE;
 
-  /// What every rank has for each peer it talks to: three terms and a page, twice.
-  private static long logBytes(Dimensions dimensions, int ranks) {
-    return (ranks - 1) * 2L * (3L * dimensions.termBytes() + 4096);
-  }
+  private static final long MIB = 1 << 20;
+
+  /// 2 logs for each peer, of 3 terms of 64 KiB and a page, which is as little as Aeron takes.
+  private static final long LEAST_PER_PEER = 2 * (3 * (64L << 10) + 4096);
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 8, 16, 33, 64})
-  void of_ranks_keepsTheirLogsWithin28Mebibytes(int ranks) {
+  void of_upTo64Ranks_takes32MebibytesEach(int ranks) {
+    assertThat(Dimensions.of(NONE, ranks, LOOPBACK).bytesPerRank(ranks))
+        .isLessThanOrEqualTo(32 * MIB);
+  }
+
+  @Test
+  void of_moreRanks_takesAsLittleForEachAsAeronLets() {
+    for (int ranks = 65; ranks <= 1024; ranks++) {
+      assertThat(Dimensions.of(NONE, ranks, LOOPBACK).bytesPerRank(ranks))
+          .as("%d ranks", ranks)
+          .isLessThanOrEqualTo(32 * MIB + (ranks - 64) * LEAST_PER_PEER);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 8, 16, 33, 64, 65, 128, 1024})
+  void of_ranks_fitTogether(int ranks) {
     Dimensions dimensions = Dimensions.of(NONE, ranks, LOOPBACK);
-    assertThat(logBytes(dimensions, ranks)).isLessThanOrEqualTo(28L << 20);
     assertThat(dimensions.mtu() % 32).isZero();
     assertThat(dimensions.mtu()).isBetween(1024, dimensions.termBytes() / 8);
     assertThat(dimensions.windowBytes())
