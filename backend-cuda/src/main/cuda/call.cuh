@@ -1,0 +1,194 @@
+// What a kernel is told, the signals by which ranks meet, and how they wait.
+//
+// Every rank has a window that all ranks of the group reach. It begins with signals, one set for each
+// block: block b of one rank meets block b of the others and no other, so all ranks launch the same
+// number of blocks and threads, and what one block leaves to another is read by the same threads.
+//
+//   entries  [2][MAX_BLOCKS][MAX_RANKS]  who has come to this call, with what
+//   passes   [MAX_BLOCKS][MAX_RANKS]     how far it is
+//   broken                               that this rank has given up
+//   lines    [2][ranks][…]               small data, each word behind its flag
+//   scratch  [2][…]                      partial results
+//
+// The calls of a group are numbered, from 1, the same on all ranks. A rank that has come to call
+// e + 1 has ended call e; so who is past the entries of e + 1 knows that all have ended e. What has
+// two banks, taken in turn, is therefore free again without another word.
+//
+// A flag's value grows for ever (at one call each nanosecond for 500 years), so none is ever cleared.
+#pragma once
+
+#include "platform.cuh"
+
+constexpr u32 MAX_RANKS = 16;
+constexpr u32 MAX_BLOCKS = 512;
+
+// A rank has come to a call.
+struct Entry {
+  u64 number;  // of the call; written last
+  u64 address; // where its data is, see Call::bases
+  u64 digest;  // of what ranks must agree on
+  u64 unused;
+};
+
+struct Signals {
+  Entry entries[2][MAX_BLOCKS][MAX_RANKS];
+  u64 passes[MAX_BLOCKS][MAX_RANKS];
+  u64 broken; // the call in which a kernel of this rank has left early; later ones must not begin
+  u64 unused;
+};
+
+// In the host's memory: how host and kernel speak while the kernel runs.
+struct Control {
+  u64 abort;              // the host wants the kernel to leave
+  u64 outcome;            // of the kernel, an Outcome; written last
+  u64 concerns[MAX_RANKS]; // each rank that the outcome concerns: 1
+};
+
+enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3 };
+
+// The parameters. Addresses are this rank's. Offsets are from the beginning of a window.
+struct Call {
+  u64 number;
+  u64 digest;
+  u64 timeout_ns;
+  u64 control;
+  u64 input;   // published: a peer adds what it has for this rank in `bases`
+  u64 output;
+  u64 from;    // reductions: the first element of everybody's data that this rank reduces
+  u64 count;   // reductions: how many elements
+  u64 lines;   // the offset of the lines
+  u64 line_bytes; // of data that one rank's lines hold
+  u64 scratch; // the offset of the scratch
+  u64 scratch_bytes; // of one bank
+  u32 rank;
+  u32 ranks;
+  u32 divisor; // of averages
+  u32 stages;  // of reductions, 1 or 2
+  u32 wait_for_readers; // whether peers read memory that is not this backend's
+  u32 unused;
+  u64 windows[MAX_RANKS];
+  u64 bases[MAX_RANKS];
+};
+
+// A copy: from each rank so many bytes, from there in its data to there in the output.
+struct Copy {
+  Call call;
+  u64 bytes[MAX_RANKS];
+  u64 from[MAX_RANKS];
+  u64 to[MAX_RANKS];
+};
+
+static_assert(sizeof(Entry) == 32 && sizeof(Control) == 16 + 8 * MAX_RANKS);
+static_assert(sizeof(Call) == 120 + 16 * MAX_RANKS, "as CallLayout has it");
+static_assert(sizeof(Copy) == sizeof(Call) + 24 * MAX_RANKS && sizeof(Copy) <= 4096);
+
+DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.windows[rank]; }
+
+DEVICE Control* control(const Call& call) { return (Control*)call.control; }
+
+// Names a rank that has been waited for in vain, or that disagrees.
+DEVICE void accuse(const Call& call, u32 peer) {
+  store_relaxed(&control(call)->concerns[peer], 1);
+}
+
+// Tells the host why this kernel leaves, and those behind it in the stream that they must.
+DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
+  accuse(call, peer);
+  store_relaxed(&signals(call, call.rank)->broken, call.number);
+  store_release(&control(call)->outcome, outcome);
+}
+
+// Other threads of the same call may have left already; they don't count, since peers wait for this
+// one too.
+DEVICE bool is_broken(const Call& call) {
+  u64 broken = load_relaxed(&signals(call, call.rank)->broken);
+  return broken != 0 && broken < call.number;
+}
+
+// Waits until a peer is ready; false when the host has said to leave, or the time is over. Who is not
+// patient any more looks once, so that all are named that are late. The host's memory and the clock
+// are far away, so they are asked once in a while.
+template <class Ready>
+DEVICE bool wait(const Call& call, u32 peer, bool patient, Ready ready) {
+  constexpr u32 LOOKS = 256;
+  if (!patient) {
+    if (!ready()) accuse(call, peer);
+    return false;
+  }
+  u64 since = 0;
+  while (true) {
+#pragma unroll 1
+    for (u32 look = 0; look < LOOKS; look++) {
+      if (ready()) return true;
+      relax();
+    }
+    if (load_relaxed(&control(call)->abort) != 0) {
+      leave_because(call, ABORTED, peer);
+      return false;
+    }
+    u64 now = clock_ns();
+    if (since == 0) {
+      since = now;
+    } else if (now - since > call.timeout_ns) {
+      leave_because(call, LATE, peer);
+      return false;
+    }
+  }
+}
+
+// Comes to the call, and waits for all. Afterwards every rank's data is complete, and `data` says
+// where it is. False where the kernel must leave; so for all threads of the block.
+DEVICE bool enter(const Call& call, u64* data) {
+  u32 bank = call.number & 1;
+  if (is_broken(call)) return false;
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    Entry* mine = &signals(call, peer)->entries[bank][block_index()][call.rank];
+    mine->address = call.input;
+    mine->digest = call.digest;
+    store_release(&mine->number, call.number);
+  }
+  bool well = true;
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    const Entry* theirs = &signals(call, call.rank)->entries[bank][block_index()][peer];
+    well = wait(call, peer, well, [&] { return load_acquire(&theirs->number) == call.number; });
+    if (well && theirs->digest != call.digest) {
+      leave_because(call, MISMATCH, peer);
+      well = false;
+    }
+    if (well) data[peer] = call.bases[peer] + theirs->address;
+  }
+  return all_threads(well);
+}
+
+// The second and third meeting in a call.
+enum Pass : u64 { REDUCED = 0, READ = 1 };
+
+DEVICE void announce(const Call& call, Pass pass) {
+  all_threads(true); // the others of the block have done their share, too
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    store_release(&signals(call, peer)->passes[block_index()][call.rank], 2 * call.number + pass);
+  }
+}
+
+DEVICE bool await_all(const Call& call, Pass pass) {
+  bool well = true;
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    const u64* theirs = &signals(call, call.rank)->passes[block_index()][peer];
+    well = wait(call, peer, well, [&] {
+      return load_acquire(theirs) >= 2 * call.number + pass;
+    });
+  }
+  return all_threads(well);
+}
+
+DEVICE bool meet_again(const Call& call, Pass pass) {
+  announce(call, pass);
+  return await_all(call, pass);
+}
+
+// Says that this rank has read what it wanted of the others. Who has lent its own memory waits until
+// all have.
+DEVICE void leave(const Call& call) {
+  announce(call, READ);
+  if (call.wait_for_readers) await_all(call, READ);
+}

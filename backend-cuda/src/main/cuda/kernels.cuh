@@ -1,0 +1,302 @@
+// The kernels: templates over an operator, which knows its type.
+#pragma once
+
+#include "call.cuh"
+#include "operators.cuh"
+
+constexpr u32 UNIT_BYTES = 16; // what a thread loads at once
+
+struct alignas(UNIT_BYTES) Unit {
+  u32 words[4];
+};
+
+template <class Operator>
+constexpr u32 UNIT = UNIT_BYTES / sizeof(typename Operator::Raw); // elements
+
+// From how many ranks a thread loads at once; with many elements in a unit the code gets long.
+template <class Operator>
+constexpr u32 BATCH = UNIT<Operator> < 16 ? 4 : 2;
+
+DEVICE u64 grid_thread() { return (u64)block_index() * thread_count() + thread_index(); }
+DEVICE u64 grid_threads() { return (u64)block_count() * thread_count(); }
+
+DEVICE u64 units(u64 count, u64 unit) { return (count + unit - 1) / unit; }
+
+DEVICE bool is_aligned(u64 address) { return address % UNIT_BYTES == 0; }
+
+// The left fold of one unit over all ranks.
+template <class Operator>
+DEVICE Unit fold_unit(const Call& call, const u64* data, u64 offset) {
+  using Raw = typename Operator::Raw;
+  using Wide = typename Operator::Wide;
+  constexpr u32 N = UNIT<Operator>;
+  constexpr u32 B = BATCH<Operator>;
+  Wide folded[N];
+#pragma unroll
+  for (u32 i = 0; i < N; i++) folded[i] = Operator::identity();
+#pragma unroll 1
+  for (u32 base = 0; base < call.ranks; base += B) {
+    Unit loaded[B];
+#pragma unroll
+    for (u32 j = 0; j < B; j++) {
+      if (base + j < call.ranks) loaded[j] = *(const Unit*)(data[base + j] + offset);
+    }
+#pragma unroll
+    for (u32 j = 0; j < B; j++) {
+      if (base + j < call.ranks) {
+        Raw raw[N];
+        memcpy(raw, &loaded[j], UNIT_BYTES);
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+          folded[i] = Operator::combine(folded[i], Operator::widen(raw[i]));
+        }
+      }
+    }
+  }
+  Raw result[N];
+#pragma unroll
+  for (u32 i = 0; i < N; i++) {
+    result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor));
+  }
+  Unit unit;
+  memcpy(&unit, result, UNIT_BYTES);
+  return unit;
+}
+
+// The same of one element, wherever it lies.
+template <class Operator>
+DEVICE typename Operator::Raw fold_element(const Call& call, const u64* data, u64 index) {
+  using Raw = typename Operator::Raw;
+  auto folded = Operator::identity();
+#pragma unroll 1
+  for (u32 rank = 0; rank < call.ranks; rank++) {
+    folded = Operator::combine(folded, Operator::widen(((const Raw*)data[rank])[index]));
+  }
+  return Operator::narrow(Operator::finish(folded, call.divisor));
+}
+
+// Reduces `count` elements from element `from` of all ranks' data on, to one or two places. Unit i
+// is the work of thread i modulo all threads, whatever the alignment.
+template <class Operator>
+DEVICE void fold(const Call& call, const u64* data, u64 from, u64 count, u64 out, u64 copy) {
+  using Raw = typename Operator::Raw;
+  constexpr u32 N = UNIT<Operator>;
+  u64 addresses = out | copy;
+  for (u32 rank = 0; rank < call.ranks; rank++) addresses |= data[rank] + from * sizeof(Raw);
+  bool aligned = is_aligned(addresses);
+  for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
+    u64 first = unit * N;
+    if (aligned && first + N <= count) {
+      Unit result = fold_unit<Operator>(call, data, (from + first) * sizeof(Raw));
+      ((Unit*)out)[unit] = result;
+      if (copy != 0) ((Unit*)copy)[unit] = result;
+    } else {
+#pragma unroll 1
+      for (u64 i = first; i < count && i < first + N; i++) {
+        Raw result = fold_element<Operator>(call, data, from + i);
+        ((Raw*)out)[i] = result;
+        if (copy != 0) ((Raw*)copy)[i] = result;
+      }
+    }
+  }
+}
+
+// Copies elements; unit i is the work of the thread whose it is in `fold`.
+template <class Raw>
+DEVICE void copy(u64 from, u64 to, u64 count) {
+  constexpr u32 N = UNIT_BYTES / sizeof(Raw);
+  bool aligned = is_aligned(from | to);
+  for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
+    u64 first = unit * N;
+    if (aligned && first + N <= count) {
+      ((Unit*)to)[unit] = ((const Unit*)from)[unit];
+    } else {
+#pragma unroll 1
+      for (u64 i = first; i < count && i < first + N; i++) {
+        ((Raw*)to)[i] = ((const Raw*)from)[i];
+      }
+    }
+  }
+}
+
+// The rank to begin with, so that not all read from the same one at the same time.
+DEVICE u32 turned(const Call& call, u32 i) {
+  u32 rank = call.rank + i;
+  return rank < call.ranks ? rank : rank - call.ranks;
+}
+
+// Where the part of a rank begins: parts are whole units, and the last one has what is left.
+DEVICE u64 part(u64 count, u64 unit, u32 rank, u32 ranks) {
+  return rank == ranks ? count : count / unit * rank / ranks * unit;
+}
+
+// Fetches what the others have reduced, each its part.
+template <class Operator>
+DEVICE void collect_parts(const Call& call, u64 scratch) {
+  using Raw = typename Operator::Raw;
+#pragma unroll 1
+  for (u32 i = 1; i < call.ranks; i++) {
+    u32 peer = turned(call, i);
+    u64 begin = part(call.count, UNIT<Operator>, peer, call.ranks);
+    u64 end = part(call.count, UNIT<Operator>, peer + 1, call.ranks);
+    copy<Raw>(call.windows[peer] + scratch, call.output + begin * sizeof(Raw), end - begin);
+  }
+}
+
+// In one stage each rank reads everybody's data and reduces what it wants of it: all (all-reduce),
+// its part (reduce-scatter), all or nothing (reduce).
+//
+// In two stages, an all-reduce, each reduces its part, for itself and into its scratch, and fetches
+// the others' parts. When all have met in the middle nobody reads an input any more.
+template <class Operator>
+DEVICE void reduce(const Call& call) {
+  using Raw = typename Operator::Raw;
+  SHARED(u64, data, MAX_RANKS);
+  if (!enter(call, data)) return;
+  bool whole = call.stages == 1;
+  u64 scratch = call.scratch + (call.number & 1) * call.scratch_bytes;
+  u64 from = whole ? call.from : part(call.count, UNIT<Operator>, call.rank, call.ranks);
+  u64 to = whole ? call.from + call.count
+                 : part(call.count, UNIT<Operator>, call.rank + 1, call.ranks);
+  u64 out = whole ? call.output : call.output + from * sizeof(Raw);
+  fold<Operator>(call, data, from, to - from, out, whole ? 0 : call.windows[call.rank] + scratch);
+  if (whole) {
+    leave(call);
+  } else if (meet_again(call, REDUCED)) {
+    collect_parts<Operator>(call, scratch);
+  }
+}
+
+constexpr u32 WORD_BYTES = 8; // of data: two lines, each of four bytes and a flag
+
+// Up to eight bytes, as far as there are so many.
+DEVICE u64 load_bytes(u64 address, u64 bytes) {
+  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) return *(const u64*)address;
+  u64 word = 0;
+#pragma unroll 1
+  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) word |= (u64)((const u8*)address)[i] << (8 * i);
+  return word;
+}
+
+DEVICE void store_bytes(u64 address, u64 bytes, u64 word) {
+  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) {
+    *(u64*)address = word;
+    return;
+  }
+#pragma unroll 1
+  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) ((u8*)address)[i] = (u8)(word >> (8 * i));
+}
+
+// Where the lines of a rank lie in the window of another.
+DEVICE u64* lines(const Call& call, u32 owner, u32 writer) {
+  u64 of_rank = 2 * call.line_bytes; // with flags
+  u64 bank = (call.number & 1) * call.ranks + writer;
+  return (u64*)(call.windows[owner] + call.lines + bank * of_rank);
+}
+
+// An all-reduce of little data: each rank writes its data into everybody's window, each four bytes
+// together with a flag, and waits for no other sign. A store of eight bytes is whole, so who sees the
+// flag has the data. Flags are the low half of the call's number; the host clears the lines before
+// these come again.
+template <class Operator>
+DEVICE void low_latency(const Call& call) {
+  using Raw = typename Operator::Raw;
+  using Wide = typename Operator::Wide;
+  constexpr u32 N = WORD_BYTES / sizeof(Raw);
+  if (is_broken(call)) return;
+  u64 flag = call.number << 32;
+  u64 bytes = call.count * sizeof(Raw);
+  u64 words = units(bytes, WORD_BYTES);
+  u64 input = call.bases[call.rank] + call.input;
+  for (u64 word = grid_thread(); word < words; word += grid_threads()) {
+    u64 value = load_bytes(input + word * WORD_BYTES, bytes - word * WORD_BYTES);
+    for (u32 i = 0; i < call.ranks; i++) {
+      u64* theirs = lines(call, turned(call, i), call.rank) + 2 * word;
+      store_relaxed(theirs, (value & 0xffffffff) | flag);
+      store_relaxed(theirs + 1, (value >> 32) | flag);
+    }
+  }
+  for (u64 word = grid_thread(); word < words; word += grid_threads()) {
+    Wide folded[N];
+#pragma unroll
+    for (u32 i = 0; i < N; i++) folded[i] = Operator::identity();
+    bool well = true;
+#pragma unroll 1
+    for (u32 rank = 0; rank < call.ranks; rank++) {
+      const u64* theirs = lines(call, call.rank, rank) + 2 * word;
+      u64 low, high;
+      well = wait(call, rank, well, [&] {
+        low = load_relaxed(theirs);
+        high = load_relaxed(theirs + 1);
+        return low >> 32 == flag >> 32 && high >> 32 == flag >> 32;
+      });
+      u64 value = (low & 0xffffffff) | high << 32;
+      Raw raw[N];
+      memcpy(raw, &value, WORD_BYTES);
+#pragma unroll
+      for (u32 i = 0; i < N; i++) {
+        folded[i] = Operator::combine(folded[i], Operator::widen(raw[i]));
+      }
+    }
+    if (!well) return; // no thread waits for another of its block
+    Raw result[N];
+#pragma unroll
+    for (u32 i = 0; i < N; i++) {
+      result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor));
+    }
+    u64 value;
+    memcpy(&value, result, WORD_BYTES);
+    store_bytes(call.output + word * WORD_BYTES, bytes - word * WORD_BYTES, value);
+  }
+}
+
+// Fetches from each rank what this rank gets of it: all-gather, gather, broadcast, scatter,
+// all-to-all, also their V-forms.
+DEVICE void fetch_parts(const Copy& it) {
+  const Call& call = it.call;
+  SHARED(u64, data, MAX_RANKS);
+  if (!enter(call, data)) return;
+#pragma unroll 1
+  for (u32 i = 0; i < call.ranks; i++) {
+    u32 peer = turned(call, i);
+    u64 from = data[peer] + it.from[peer];
+    u64 to = call.output + it.to[peer];
+    u64 bytes = it.bytes[peer];
+    if ((from | to | bytes) % 4 == 0) {
+      copy<u32>(from, to, bytes / 4);
+    } else {
+      copy<u8>(from, to, bytes);
+    }
+  }
+  leave(call);
+}
+
+// All have come.
+DEVICE void meet_all(const Call& call) {
+  SHARED(u64, data, MAX_RANKS);
+  enter(call, data);
+}
+
+#define REDUCTIONS(OP, TYPE, ...)                                     \
+  KERNEL(reduce_##OP##_##TYPE, Call, reduce<__VA_ARGS__>(call)) \
+  KERNEL(low_latency_##OP##_##TYPE, Call, low_latency<__VA_ARGS__>(call))
+
+#define FLOATS(TYPE, CLASS)                         \
+  REDUCTIONS(sum, TYPE, FloatSum<CLASS>)            \
+  REDUCTIONS(average, TYPE, FloatAverage<CLASS>)    \
+  REDUCTIONS(product, TYPE, FloatProduct<CLASS>)    \
+  REDUCTIONS(min, TYPE, FloatMin<CLASS>)            \
+  REDUCTIONS(max, TYPE, FloatMax<CLASS>)
+
+#define ORDERED(TYPE, CLASS, SUM)                   \
+  REDUCTIONS(average, TYPE, IntegerAverage<CLASS, SUM>) \
+  REDUCTIONS(min, TYPE, IntegerMin<CLASS>)          \
+  REDUCTIONS(max, TYPE, IntegerMax<CLASS>)
+
+// Of unsigned integers too, which have the same bits.
+#define MODULAR(TYPE, CLASS)                        \
+  REDUCTIONS(sum, TYPE, IntegerSum<CLASS>)          \
+  REDUCTIONS(product, TYPE, IntegerProduct<CLASS>)  \
+  REDUCTIONS(bit_and, TYPE, BitAnd<CLASS>)          \
+  REDUCTIONS(bit_or, TYPE, BitOr<CLASS>)            \
+  REDUCTIONS(bit_xor, TYPE, BitXor<CLASS>)

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+FLOATS(bfloat16, Bfloat16)

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+FLOATS(float64, Float64)

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+ORDERED(uint16, Uint16, u64)

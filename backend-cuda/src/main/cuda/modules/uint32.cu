@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+ORDERED(uint32, Uint32, u64)

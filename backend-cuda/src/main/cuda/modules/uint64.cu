@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+ORDERED(uint64, Uint64, u64)

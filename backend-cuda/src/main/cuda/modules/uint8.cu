@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+ORDERED(uint8, Uint8, u64)

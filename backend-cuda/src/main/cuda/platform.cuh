@@ -1,0 +1,68 @@
+// What differs between a GPU, for which nvcc compiles the kernels, and the host, for which the tests
+// compile them with any C++20 compiler: there a thread of a block is a thread of the host.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using i64 = std::int64_t;
+
+#ifdef __CUDACC__
+
+#define DEVICE __device__ __forceinline__
+
+DEVICE u32 thread_index() { return threadIdx.x; }
+DEVICE u32 thread_count() { return blockDim.x; }
+DEVICE u32 block_index() { return blockIdx.x; }
+DEVICE u32 block_count() { return gridDim.x; }
+
+// Waits for the block's threads; whether the condition holds on all of them.
+DEVICE bool all_threads(bool condition) { return __syncthreads_and(condition); }
+
+// What this thread wrote, and what it knows others of its block have written, is there for whoever
+// acquires the value, on any device.
+DEVICE void store_release(u64* address, u64 value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
+DEVICE u64 load_acquire(const u64* address) {
+  u64 value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
+// Whole and in time, and in no order with others.
+DEVICE void store_relaxed(u64* address, u64 value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
+DEVICE u64 load_relaxed(const u64* address) {
+  u64 value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
+DEVICE u64 clock_ns() {
+  u64 now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+
+DEVICE void relax() {}
+
+DEVICE u32 float_bits(float value) { return __float_as_uint(value); }
+DEVICE float float_of(u32 bits) { return __uint_as_float(bits); }
+DEVICE u64 double_bits(double value) { return (u64)__double_as_longlong(value); }
+DEVICE double double_of(u64 bits) { return __longlong_as_double((long long)bits); }
+
+#define SHARED(TYPE, NAME, COUNT) __shared__ TYPE NAME[COUNT]
+#define KERNEL(NAME, PARAMETERS, ...) \
+  extern "C" __global__ void NAME(const __grid_constant__ PARAMETERS call) { __VA_ARGS__; }
+
+#else
+#include "host.hh"
+#endif

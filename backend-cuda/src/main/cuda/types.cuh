@@ -1,0 +1,131 @@
+// The types of elements: raw, as the user has them, and the type in which they are combined. Sizes
+// are in bytes; every narrowing rounds to nearest, ties to even, and makes a NaN canonical.
+#pragma once
+
+#include "platform.cuh"
+
+// Rounds to a sign, an exponent with this bias, so many mantissa bits, at most to `max`.
+template <int MANTISSA, int BIAS, u32 MAX>
+DEVICE u32 round_float(float value, u32 sign) {
+  constexpr u32 NORMAL = (127 + 1 - BIAS) << 23;
+  constexpr u32 MAGIC = (127 + 1 - BIAS - MANTISSA + 23) << 23;
+  constexpr int DROP = 23 - MANTISSA;
+  u32 bits = float_bits(value);
+  u32 magnitude = bits & 0x7fffffff;
+  u32 rounded;
+  if (magnitude < NORMAL) {
+    // the sum with a power of two whose last place is the smallest subnormal rounds as wanted
+    rounded = float_bits(float_of(magnitude) + float_of(MAGIC)) - MAGIC;
+  } else {
+    u32 odd = (magnitude >> DROP) & 1;
+    rounded = ((magnitude + (1u << (DROP - 1)) - 1 + odd) >> DROP) - ((127u - BIAS) << MANTISSA);
+  }
+  return (rounded < MAX ? rounded : MAX) | ((bits >> 31) * sign);
+}
+
+struct Float64 {
+  using Raw = double;
+  using Wide = double;
+  static DEVICE double widen(double raw) { return raw; }
+  static DEVICE double narrow(double wide) {
+    return wide == wide ? wide : double_of(0x7ff8000000000000);
+  }
+};
+
+struct Float32 {
+  using Raw = float;
+  using Wide = float;
+  static DEVICE float widen(float raw) { return raw; }
+  static DEVICE float narrow(float wide) { return wide == wide ? wide : float_of(0x7fc00000); }
+};
+
+struct Float16 {
+  using Raw = u16;
+  using Wide = float;
+#ifdef __CUDACC__
+  static DEVICE float widen(u16 raw) {
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(raw));
+    return wide;
+  }
+  static DEVICE u16 narrow(float wide) {
+    u16 raw;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(raw) : "f"(wide));
+    return wide == wide ? raw : 0x7e00;
+  }
+#else
+  static DEVICE float widen(u16 raw) {
+    u32 magnitude = (raw & 0x7fffu) << 13;
+    float wide = raw & 0x7c00
+            && (raw & 0x7c00) == 0x7c00 ? float_of(magnitude | 0x7f800000)
+                                        : float_of(magnitude) * float_of((127 + 112) << 23);
+    return float_of(float_bits(wide) | (raw & 0x8000u) << 16);
+  }
+  static DEVICE u16 narrow(float wide) {
+    return wide == wide ? (u16)round_float<10, 15, 0x7c00>(wide, 0x8000) : 0x7e00;
+  }
+#endif
+};
+
+struct Bfloat16 {
+  using Raw = u16;
+  using Wide = float;
+  static DEVICE float widen(u16 raw) { return float_of((u32)raw << 16); }
+  static DEVICE u16 narrow(float wide) {
+    u32 bits = float_bits(wide);
+    return wide == wide ? (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) : 0x7fc0;
+  }
+};
+
+// Largest value 448, no infinity, one NaN.
+struct Float8E4M3 {
+  using Raw = u8;
+  using Wide = float;
+  static DEVICE float widen(u8 raw) {
+    u32 magnitude = raw & 0x7fu;
+    float wide = float_of(magnitude << 20) * float_of((127 + 120) << 23);
+    u32 bits = magnitude == 0x7f ? 0x7fc00000 : float_bits(wide);
+    return float_of(bits | (raw & 0x80u) << 24);
+  }
+  static DEVICE u8 narrow(float wide) {
+    return wide == wide ? (u8)round_float<3, 7, 0x7e>(wide, 0x80) : 0x7f;
+  }
+};
+
+// The upper half of a Float16.
+struct Float8E5M2 {
+  using Raw = u8;
+  using Wide = float;
+  static DEVICE float widen(u8 raw) { return Float16::widen((u16)(raw << 8)); }
+  static DEVICE u8 narrow(float wide) {
+    return wide == wide ? (u8)round_float<2, 15, 0x7c>(wide, 0x80) : 0x7e;
+  }
+};
+
+template <class Number, class Unsigned>
+struct Integer {
+  using Raw = Number;
+  using Wide = Number;
+  using Modular = Unsigned; // in which sums and products wrap around
+  static DEVICE Number widen(Number raw) { return raw; }
+  static DEVICE Number narrow(Number wide) { return wide; }
+};
+
+using Int64 = Integer<i64, u64>;
+using Int32 = Integer<std::int32_t, u32>;
+using Int16 = Integer<std::int16_t, u32>; // wider than int, into which smaller ones would promote
+using Int8 = Integer<std::int8_t, u32>;
+using Uint64 = Integer<u64, u64>;
+using Uint32 = Integer<u32, u32>;
+using Uint16 = Integer<u16, u32>;
+using Uint8 = Integer<u8, u32>;
+
+// What averages of integers are taken in: 64 bits.
+template <class Type, class Sum>
+struct Widened {
+  using Raw = typename Type::Raw;
+  using Wide = Sum;
+  using Modular = u64;
+  static DEVICE Sum widen(Raw raw) { return raw; }
+  static DEVICE Raw narrow(Sum wide) { return (Raw)wide; }
+};

@@ -1,0 +1,52 @@
+package org.comm4j.backend.cuda;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+import java.util.BitSet;
+
+/// How the host and its kernels speak while they run: a few words of the host's memory that the
+/// device reaches, laid out as `call.cuh` has them. Thread-safe.
+///
+/// @param segment [#BYTES] zeroed bytes
+record Control(MemorySegment segment) {
+  static final int BYTES = 16 + 8 * Window.MAX_RANKS;
+
+  private static final VarHandle WORD = JAVA_LONG.varHandle();
+  private static final int ABORT = 0;
+  private static final int OUTCOME = 8;
+  private static final int CONCERNS = 16;
+
+  /// Why a kernel has left.
+  enum Outcome {
+    /// At its end.
+    DONE,
+    /// Because the host has said so.
+    ABORTED,
+    /// Because it has waited for too long.
+    LATE,
+    /// Because a peer has called something else.
+    MISMATCH
+  }
+
+  /// Makes the kernels leave that wait for a peer, now and later.
+  void abort() {
+    WORD.setVolatile(segment, ABORT, 1L);
+  }
+
+  /// {@return why kernels have left; where several have for different reasons, one of them}
+  Outcome outcome() {
+    return Outcome.values()[(int) (long) WORD.getVolatile(segment, OUTCOME)];
+  }
+
+  /// {@return the ranks that the outcome concerns: those that were waited for in vain, or that
+  /// called something else}
+  BitSet concerns() {
+    var ranks = new BitSet();
+    for (int rank = 0; rank < Window.MAX_RANKS; rank++) {
+      ranks.set(rank, (long) WORD.getVolatile(segment, CONCERNS + 8L * rank) != 0);
+    }
+    return ranks;
+  }
+}

@@ -1,0 +1,107 @@
+package org.comm4j.backend.cuda;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+
+/// The parameters of a kernel, laid out as `call.cuh` has them (`Call`, and behind it what `Copy`
+/// adds). Addresses are those of the rank that launches. Used for any number of launches, by one
+/// thread at a time: a launch takes a copy.
+final class Parameters {
+  /// The size of a `Call`.
+  static final int CALL_BYTES = 120 + 16 * Window.MAX_RANKS;
+
+  /// The size of a `Copy`.
+  static final int COPY_BYTES = CALL_BYTES + 24 * Window.MAX_RANKS;
+
+  private static final int WINDOWS = 120;
+  private static final int BASES = WINDOWS + 8 * Window.MAX_RANKS;
+  private static final int BYTES = CALL_BYTES;
+  private static final int FROM = BYTES + 8 * Window.MAX_RANKS;
+  private static final int TO = FROM + 8 * Window.MAX_RANKS;
+
+  private final MemorySegment segment = MemorySegment.ofArray(new long[COPY_BYTES / 8]);
+
+  /// @param rank of who launches
+  /// @param window the same on all ranks
+  /// @param control the address of this rank's [Control]
+  /// @param timeoutNs how long a kernel waits for a peer
+  Parameters(int rank, Window window, long control, long timeoutNs) {
+    put(16, timeoutNs).put(24, control);
+    put(64, window.lines()).put(72, window.lineBytes());
+    put(80, window.scratch()).put(88, window.scratchBytes());
+    segment.set(JAVA_INT, 96, rank);
+    segment.set(JAVA_INT, 100, window.ranks());
+  }
+
+  private Parameters put(long offset, long value) {
+    segment.set(JAVA_LONG, offset, value);
+    return this;
+  }
+
+  /// How this rank reaches another one, or itself.
+  ///
+  /// @param window the address of that rank's window
+  /// @param base what to add to the addresses of data that it publishes
+  Parameters peer(int rank, long window, long base) {
+    return put(WINDOWS + 8L * rank, window).put(BASES + 8L * rank, base);
+  }
+
+  /// A call of the group: the same number and digest on all ranks.
+  ///
+  /// @param number one more than that of the call before, from 1
+  /// @param digest of what the ranks must agree on
+  Parameters call(long number, long digest) {
+    return put(0, number).put(8, digest);
+  }
+
+  /// This rank's memory.
+  ///
+  /// @param input its data's address, less the base that the others add to it
+  /// @param output the address of its result
+  /// @param isLent whether the input is anybody's memory: then the kernel ends when all have read
+  ///   it
+  Parameters data(long input, long output, boolean isLent) {
+    segment.set(JAVA_INT, 112, isLent ? 1 : 0);
+    return put(32, input).put(40, output);
+  }
+
+  /// A reduction in one stage.
+  ///
+  /// @param from the first element of everybody's data that this rank reduces
+  /// @param count how many elements; 0 for a rank that gets no result
+  /// @param divisor of an average
+  Parameters oneStage(long from, long count, int divisor) {
+    return reduction(from, count, divisor, 1);
+  }
+
+  /// An all-reduce in two stages, or of little data.
+  ///
+  /// @param count how many elements; a part of them must fit into the scratch, or all of them into
+  ///   the lines
+  /// @param divisor of an average
+  Parameters twoStage(long count, int divisor) {
+    return reduction(0, count, divisor, 2);
+  }
+
+  private Parameters reduction(long from, long count, int divisor, int stages) {
+    segment.set(JAVA_INT, 104, divisor);
+    segment.set(JAVA_INT, 108, stages);
+    return put(48, from).put(56, count);
+  }
+
+  /// What this rank fetches from another one.
+  ///
+  /// @param bytes how much
+  /// @param from from where in that rank's data, in bytes
+  /// @param to to where in the output, in bytes
+  Parameters fetch(int rank, long bytes, long from, long to) {
+    return put(BYTES + 8L * rank, bytes).put(FROM + 8L * rank, from).put(TO + 8L * rank, to);
+  }
+
+  /// {@return the parameters' bytes, as a kernel takes them} A view.
+  MemorySegment segment() {
+    return segment;
+  }
+}

@@ -1,0 +1,56 @@
+package org.comm4j.backend.cuda;
+
+/// What is where in the window that each rank has, and that all ranks of the group reach: signals,
+/// then lines of little data, then scratch for partial results. The same on all ranks. Offsets are
+/// in bytes from the window's beginning. `call.cuh` says how kernels use it.
+///
+/// @param ranks of the group, 1 to [#MAX_RANKS]
+/// @param lineBytes how much data of one rank its lines hold, a multiple of 8
+/// @param scratchBytes how much partial result one bank holds, a multiple of 16
+record Window(int ranks, long lineBytes, long scratchBytes) {
+  static final int MAX_RANKS = 16;
+
+  /// How many blocks a kernel may have at most.
+  static final int MAX_BLOCKS = 512;
+
+  private static final int BANKS = 2;
+  private static final int ENTRY_BYTES = 32;
+  private static final int PASS_BYTES = 8;
+  private static final int BROKEN_BYTES = 16;
+  private static final int UNIT_BYTES = 16;
+  private static final int WORD_BYTES = 8;
+
+  Window {
+    check("ranks", ranks, 1, ranks >= 1 && ranks <= MAX_RANKS, "1.." + MAX_RANKS);
+    check("lineBytes", lineBytes, 0, lineBytes % WORD_BYTES == 0, "a multiple of 8");
+    check("scratchBytes", scratchBytes, 0, scratchBytes % UNIT_BYTES == 0, "a multiple of 16");
+  }
+
+  private static void check(String name, long value, long least, boolean holds, String expected) {
+    if (value < least || !holds) {
+      throw new IllegalArgumentException("%s: %d (expected: %s)".formatted(name, value, expected));
+    }
+  }
+
+  /// Where the lines begin.
+  long lines() {
+    return (BANKS * ENTRY_BYTES + PASS_BYTES) * MAX_RANKS * (long) MAX_BLOCKS + BROKEN_BYTES;
+  }
+
+  /// Where the scratch begins. Each four bytes of data have a flag of four, in two banks.
+  long scratch() {
+    return lines() + lineBytes * BANKS * ranks * 2;
+  }
+
+  /// The size of the whole window.
+  long bytes() {
+    return scratch() + BANKS * scratchBytes;
+  }
+
+  /// How many bytes the largest part has of an all-reduce of so many in two stages; it must fit
+  /// into a bank of scratch.
+  static long partBytes(long bytes, int ranks) {
+    long units = Math.ceilDiv(bytes, UNIT_BYTES);
+    return Math.min(bytes, (Math.ceilDiv(units, ranks) + 1) * UNIT_BYTES);
+  }
+}

@@ -1,0 +1,444 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.ReduceOp.Predefined;
+import org.comm4j.core.kernel.Kernel;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The kernels against core's arithmetic: the left fold, bit for bit. They run on the host; what a
+/// GPU alone can show (its memory, its scheduling) they don't.
+class CudaKernelTest {
+  private static final long FOR_EVER_NS = TimeUnit.MINUTES.toNanos(5);
+  private static final long LONG_FOR_A_LIVING_RANK_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final int SEED = 4711;
+
+  /// The ways in which an all-reduce goes.
+  enum Way {
+    ONE_STAGE,
+    TWO_STAGES,
+    LOW_LATENCY
+  }
+
+  private final HostKernels kernels = HostKernels.get();
+
+  // --- every size, alignment and number of ranks ---
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16})
+  void allReduce_everyWayAndSize_isTheLeftFold(int ranks) {
+    List<DataType> types =
+        List.of(DataType.FLOAT64, DataType.FLOAT32, DataType.BFLOAT16, DataType.INT8);
+    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+      var random = new Random(SEED + ranks);
+      int call = 0;
+      for (DataType type : types) {
+        for (int count : sizes(ranks)) {
+          for (Way way : Way.values()) {
+            var reduction = new Reduction(group, random, ReduceOp.SUM, type, count);
+            reduction.allReduce(way, ++call, grid(random));
+            reduction.assertResults();
+          }
+        }
+      }
+    }
+  }
+
+  /// Around units of 16 bytes, and parts that are empty, and some that are large.
+  private static int[] sizes(int ranks) {
+    return IntStream.concat(
+            IntStream.of(0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 127),
+            IntStream.of(4 * ranks - 1, 4 * ranks, 16 * ranks + 1, 509))
+        .toArray();
+  }
+
+  /// Few threads, so that each has several units, and blocks that have none.
+  private static int[] grid(Random random) {
+    return new int[] {1 + random.nextInt(3), 1 + random.nextInt(3)};
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void allReduce_anyAlignment_isTheLeftFold(Way way) {
+    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      int call = 0;
+      for (int input = 0; input < 16; input += 2) {
+        for (int output = 0; output < 16; output += 2) {
+          var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.FLOAT16, 45);
+          reduction.shift(input, output);
+          reduction.allReduce(way, ++call, grid(random));
+          reduction.assertResults();
+        }
+      }
+    }
+  }
+
+  // --- every operator and type ---
+
+  static Stream<Arguments> reductions() {
+    return Stream.of(Predefined.values())
+        .flatMap(op ->
+            Stream.of(DataType.values())
+                .filter(type -> KernelName.reduce(op, type).isPresent())
+                .map(type -> Arguments.of(op, type)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("reductions")
+  void allReduce_everyOperatorAndType_isTheLeftFold(Predefined op, DataType type) {
+    assertThat(kernels.has(KernelName.reduce(op, type).orElseThrow())).isTrue();
+    assertThat(kernels.has(KernelName.lowLatency(op, type).orElseThrow())).isTrue();
+    try (var group = new KernelGroup(kernels, 5, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      int call = 0;
+      for (Way way : Way.values()) {
+        var reduction = new Reduction(group, random, op, type, 400);
+        reduction.allReduce(way, ++call, new int[] {2, 2});
+        reduction.assertResults();
+      }
+    }
+  }
+
+  // --- what one stage does besides ---
+
+  @Test
+  void reduceScatter_everyRankReducesItsPart() {
+    int ranks = 5;
+    int count = 23;
+    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+      var reduction =
+          new Reduction(group, new Random(SEED), ReduceOp.MAX, DataType.INT32, ranks * count);
+      group.onRanks(
+          ranks,
+          rank -> {
+            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, ranks);
+            reduction.launch(rank, reduction.name(), new int[] {2, 2});
+          });
+      for (int rank = 0; rank < ranks; rank++) {
+        reduction.assertResult(rank, rank * count, count);
+      }
+    }
+  }
+
+  @Test
+  void reduce_nothingWanted_writesNothing() {
+    try (var group = new KernelGroup(kernels, 4, FOR_EVER_NS)) {
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.INT64, 50);
+      group.onRanks(
+          4,
+          rank -> {
+            group.parameters(rank).call(1, 0).oneStage(0, rank == 2 ? 50 : 0, 4);
+            reduction.launch(rank, reduction.name(), new int[] {2, 2});
+          });
+      for (int rank = 0; rank < 4; rank++) {
+        reduction.assertResult(rank, 0, rank == 2 ? 50 : 0);
+      }
+    }
+  }
+
+  // --- copies ---
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 7, 8, 16})
+  void fetch_partsOfAnySizeAndPlace_areCopied(int ranks) {
+    int most = 100;
+    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+      var random = new Random(SEED + ranks);
+      for (int call = 1; call <= 10; call++) {
+        var inputs = new ArrayList<MemorySegment>();
+        var outputs = new ArrayList<MemorySegment>();
+        var expected = new ArrayList<MemorySegment>();
+        boolean aligned = random.nextBoolean();
+        for (int rank = 0; rank < ranks; rank++) {
+          MemorySegment input = group.memory(4L * most, aligned ? 0 : random.nextInt(16));
+          fill(input, random, 256);
+          inputs.add(input);
+          outputs.add(group.memory((long) ranks * most, aligned ? 0 : random.nextInt(16)));
+          expected.add(MemorySegment.ofArray(new byte[ranks * most]));
+        }
+        for (int rank = 0; rank < ranks; rank++) {
+          group.parameters(rank).call(call, 1);
+          group.data(rank, inputs.get(rank), outputs.get(rank), true);
+          for (int peer = 0; peer < ranks; peer++) {
+            int unit = aligned ? 16 : 1;
+            long bytes = random.nextInt(most / unit) * (long) unit;
+            long from = random.nextInt(most / unit) * (long) unit;
+            long to = peer * (long) most / unit * unit;
+            group.parameters(rank).fetch(peer, Math.min(bytes, most - unit), from, to);
+            MemorySegment.copy(
+                inputs.get(peer), from, expected.get(rank), to, Math.min(bytes, most - unit));
+          }
+        }
+        int[] grid = grid(random);
+        group.onRanks(ranks, rank -> group.launch(rank, KernelName.FETCH, grid[0], grid[1]));
+        for (int rank = 0; rank < ranks; rank++) {
+          assertThat(outputs.get(rank).mismatch(expected.get(rank))).isEqualTo(-1);
+        }
+      }
+    }
+  }
+
+  // --- meeting ---
+
+  @Test
+  void meet_nobodyLeaves_beforeAllHaveCome() throws InterruptedException {
+    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+      var left = new CountDownLatch(1);
+      group.onRanks(
+          3,
+          rank -> {
+            group.parameters(rank).call(1, 0);
+            if (rank == 2) {
+              assertThat(left.getCount()).isEqualTo(1);
+            }
+            group.launch(rank, KernelName.MEET, 2, 1);
+            left.countDown();
+          });
+      assertThat(left.await(0, TimeUnit.SECONDS)).isTrue();
+    }
+  }
+
+  @Test
+  void calls_ofAllKindsOneAfterTheOther_areNotMixed() {
+    int ranks = 4;
+    int calls = 120;
+    int count = 37;
+    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+      group.onRanks(
+          ranks,
+          rank -> {
+            MemorySegment input = group.memory(4L * count, 0);
+            MemorySegment output = group.memory(4L * count, 0);
+            group.data(rank, input, output, true);
+            for (int call = 1; call <= calls; call++) {
+              Way way = Way.values()[call * 7 % 3];
+              // the same memory in every call: whoever is late would read the next call's
+              fill(input, call + rank);
+              fill(output, -1);
+              group.parameters(rank).call(call, 0);
+              allReduce(group.parameters(rank), way, count, ranks);
+              group.launch(rank, name(way, ReduceOp.SUM, DataType.INT32), 1 + call % 3, 2);
+              int sum = ranks * call + ranks * (ranks - 1) / 2;
+              assertThat(output.toArray(ValueLayout.JAVA_INT)).containsOnly(sum);
+            }
+          });
+    }
+  }
+
+  // --- failures ---
+
+  @ParameterizedTest
+  @EnumSource
+  void allReduce_ranksAreMissing_theOthersLeaveAndNameThem(Way way) {
+    try (var group = new KernelGroup(kernels, 5, LONG_FOR_A_LIVING_RANK_NS)) {
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
+      group.onRanks(
+          3,
+          rank -> {
+            group.parameters(rank).call(1, 0);
+            allReduce(group.parameters(rank), way, 20, 5);
+            reduction.launch(rank, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 2});
+          });
+      var missing = new BitSet();
+      missing.set(3, 5);
+      for (int rank = 0; rank < 3; rank++) {
+        assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.LATE);
+        assertThat(group.control(rank).concerns()).isEqualTo(missing);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void allReduce_hostSaysAbort_kernelsLeave(Way way) {
+    try (var group = new KernelGroup(kernels, 2, FOR_EVER_NS)) {
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
+      group.parameters(0).call(1, 0);
+      allReduce(group.parameters(0), way, 20, 2);
+      group.onRanks(
+          2,
+          thread -> {
+            if (thread == 0) {
+              reduction.launch(0, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 2});
+            } else {
+              group.control(0).abort();
+            }
+          });
+      assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.ABORTED);
+    }
+  }
+
+  @Test
+  void reduce_ranksDisagree_isAMismatchOnAll() {
+    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
+      group.onRanks(
+          3,
+          rank -> {
+            group.parameters(rank).call(1, rank == 1 ? 77 : 55).oneStage(0, 20, 3);
+            reduction.launch(rank, reduction.name(), new int[] {1, 3});
+          });
+      for (int rank = 0; rank < 3; rank++) {
+        assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.MISMATCH);
+        assertThat(group.control(rank).concerns().get(1)).isEqualTo(rank != 1);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void allReduce_afterAFailure_leavesAtOnce(Way way) {
+    try (var group = new KernelGroup(kernels, 2, 1)) {
+      group.parameters(0).call(1, 0);
+      group.launch(0, KernelName.MEET, 1, 1);
+      assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.LATE);
+      group.control(0).segment().fill((byte) 0);
+
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
+      group.parameters(0).call(2, 0);
+      allReduce(group.parameters(0), way, 20, 2);
+      reduction.launch(0, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 1});
+
+      // as the first failure has left it: a rank that waited would have said so
+      assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.DONE);
+      reduction.assertResult(0, 0, 0);
+    }
+  }
+
+  // --- reductions and what they should give ---
+
+  private static KernelName name(Way way, ReduceOp op, DataType type) {
+    return (way == Way.LOW_LATENCY ? KernelName.lowLatency(op, type) : KernelName.reduce(op, type))
+        .orElseThrow();
+  }
+
+  private static void allReduce(Parameters parameters, Way way, long count, int ranks) {
+    if (way == Way.ONE_STAGE) {
+      parameters.oneStage(0, count, ranks);
+    } else {
+      parameters.twoStage(count, ranks);
+    }
+  }
+
+  private static void fill(MemorySegment memory, Random random, int bound) {
+    for (long i = 0; i < memory.byteSize(); i++) {
+      memory.set(ValueLayout.JAVA_BYTE, i, (byte) random.nextInt(bound));
+    }
+  }
+
+  private static void fill(MemorySegment memory, int value) {
+    for (long i = 0; i < memory.byteSize() / 4; i++) {
+      memory.setAtIndex(ValueLayout.JAVA_INT, i, value);
+    }
+  }
+
+  /// Data of all ranks, of random bits: every kind of number, NaN and infinity among them.
+  private static final class Reduction {
+    private static final byte UNTOUCHED = 0x5a;
+
+    private final KernelGroup group;
+    private final ReduceOp op;
+    private final DataType type;
+    private final int count;
+    private final int ranks;
+    private final List<MemorySegment> inputs = new ArrayList<>();
+    private final List<MemorySegment> outputs = new ArrayList<>();
+
+    Reduction(KernelGroup group, Random random, ReduceOp op, DataType type, int count) {
+      this.group = group;
+      this.op = op;
+      this.type = type;
+      this.count = count;
+      this.ranks = group.window().ranks();
+      for (int rank = 0; rank < ranks; rank++) {
+        MemorySegment input = group.memory(type.bytes(count), 0);
+        // without NaNs in a single contribution, which stay as they are or not
+        fill(input, random, ranks == 1 ? 64 : 256);
+        inputs.add(input);
+      }
+      shift(0, 0);
+    }
+
+    /// Moves the data to other alignments.
+    void shift(int inputShift, int outputShift) {
+      outputs.clear();
+      for (int rank = 0; rank < ranks; rank++) {
+        // one rank's input is enough for all to be misaligned
+        int shift = rank == 1 ? inputShift : 0;
+        MemorySegment moved = group.memory(type.bytes(count), shift).copyFrom(inputs.get(rank));
+        inputs.set(rank, moved);
+        outputs.add(group.memory(type.bytes(count) + 16, outputShift).fill(UNTOUCHED));
+        group.data(rank, moved, outputs.get(rank), true);
+      }
+    }
+
+    KernelName name() {
+      return CudaKernelTest.name(Way.ONE_STAGE, op, type);
+    }
+
+    void allReduce(Way way, long call, int[] grid) {
+      group.onRanks(
+          ranks,
+          rank -> {
+            Parameters parameters = group.parameters(rank).call(call, count);
+            CudaKernelTest.allReduce(parameters, way, count, ranks);
+            launch(rank, CudaKernelTest.name(way, op, type), grid);
+          });
+    }
+
+    void launch(int rank, KernelName kernel, int[] grid) {
+      group.launch(rank, kernel, grid[0], grid[1]);
+    }
+
+    void assertResults() {
+      for (int rank = 0; rank < ranks; rank++) {
+        assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.DONE);
+        assertResult(rank, 0, count);
+      }
+    }
+
+    /// A rank has so many elements of the result, from that one on, and nothing behind them.
+    void assertResult(int rank, int from, int resultCount) {
+      MemorySegment output = outputs.get(rank);
+      long bytes = type.bytes(resultCount);
+      assertThat(output.asSlice(0, bytes).toArray(ValueLayout.JAVA_BYTE))
+          .as("%s of %d %s on rank %d of %d", op.name(), count, type, rank, ranks)
+          .isEqualTo(leftFold(from, resultCount));
+      assertThat(output.asSlice(bytes).toArray(ValueLayout.JAVA_BYTE)).containsOnly(UNTOUCHED);
+    }
+
+    private byte[] leftFold(int from, int resultCount) {
+      Kernel kernel = Kernel.of(op, type);
+      long offset = type.bytes(from);
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment wide = arena.allocate(kernel.accumulator().bytes(resultCount), 16);
+        kernel.widen(inputs.getFirst(), offset, wide, 0, resultCount);
+        for (MemorySegment input : inputs.subList(1, ranks)) {
+          kernel.combineRaw(input, offset, wide, 0, resultCount);
+        }
+        MemorySegment result = arena.allocate(type.bytes(resultCount), 16);
+        kernel.finish(wide, 0, result, 0, resultCount, ranks);
+        return result.toArray(ValueLayout.JAVA_BYTE);
+      }
+    }
+  }
+}

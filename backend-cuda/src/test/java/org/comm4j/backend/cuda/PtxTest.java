@@ -1,0 +1,137 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp.Predefined;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The committed PTX: that of the committed sources, for old drivers and old GPUs.
+class PtxTest {
+  private static final Path SOURCES = Path.of("src/main/cuda");
+  private static final Path PTX = Path.of("src/main/resources/org/comm4j/backend/cuda/ptx");
+  private static final String RECORD = "sources.txt";
+  private static final String REMEDY = "run backend-cuda/compile-kernels and commit its output";
+
+  static List<Path> modules() throws IOException {
+    try (Stream<Path> files = Files.list(PTX)) {
+      return files.filter(file -> file.toString().endsWith(".ptx")).sorted().toList();
+    }
+  }
+
+  static Stream<KernelName> kernels() {
+    return Stream.concat(
+        Stream.of(KernelName.FETCH, KernelName.MEET),
+        Stream.of(Predefined.values())
+            .flatMap(op ->
+                Stream.of(DataType.values())
+                    .flatMap(type ->
+                        Stream.of(KernelName.reduce(op, type), KernelName.lowLatency(op, type))
+                            .flatMap(name -> name.stream()))));
+  }
+
+  @Test
+  void record_isThatOfTheSources() throws IOException {
+    Map<String, String> recorded = new TreeMap<>();
+    for (String line : Files.readAllLines(PTX.resolve(RECORD))) {
+      String[] words = line.split("  ", 2);
+      if (words.length == 2) {
+        recorded.put(Path.of(words[1]).normalize().toString(), words[0]);
+      }
+    }
+
+    assertThat(recorded).as(REMEDY).isEqualTo(hashes());
+  }
+
+  private static Map<String, String> hashes() throws IOException {
+    try (Stream<Path> files = Files.walk(SOURCES)) {
+      return files
+          .filter(file -> file.toString().matches(".*[.]cuh?"))
+          .collect(
+              Collectors.toMap(
+                  file -> SOURCES.relativize(file).toString(),
+                  PtxTest::hash,
+                  (a, _) -> a,
+                  TreeMap::new));
+    }
+  }
+
+  private static String hash(Path file) {
+    try {
+      byte[] digest = MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(file));
+      return HexFormat.of().formatHex(digest);
+    } catch (IOException | NoSuchAlgorithmException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void compiledAgain_isTheSame(@TempDir Path folder) throws IOException {
+    Programs.need("nvcc");
+    String version = Files.readAllLines(PTX.resolve(RECORD)).get(1).replace("nvcc ", "");
+    assumeTrue(
+        Programs.run("nvcc", "--version").contains("V" + version),
+        "the committed PTX is of nvcc " + version + ", and another one is here");
+
+    Programs.run("./compile-kernels", folder.toString());
+
+    for (Path module : modules()) {
+      assertThat(folder.resolve(module.getFileName())).as(REMEDY).hasSameTextualContentAs(module);
+    }
+  }
+
+  /// What is legal in PTX of that version; without optimising, which takes three times as long.
+  @ParameterizedTest
+  @ValueSource(strings = {"sm_75", "sm_80", "sm_90"})
+  void everyModule_ofEachGeneration_isAssembled(String generation, @TempDir Path folder)
+      throws IOException {
+    Programs.need("ptxas");
+    for (Path module : modules()) {
+      Path out = folder.resolve("out");
+      Programs.run("ptxas", "-O0", "-arch=" + generation, module.toString(), "-o", out.toString());
+      assertThat(out).isNotEmptyFile();
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("modules")
+  void module_isForCuda12AndTuring(Path module) throws IOException {
+    assertThat(Files.readString(module))
+        .startsWith(".version 8.0\n.target sm_75\n.address_size 64\n");
+  }
+
+  /// The cache for what nobody writes does not see what a peer has written.
+  @ParameterizedTest
+  @MethodSource("modules")
+  void module_readsPeersMemory_notThroughTheConstantCache(Path module) throws IOException {
+    assertThat(Files.readString(module)).doesNotContain(".nc.").doesNotContain("ldu.");
+  }
+
+  @ParameterizedTest
+  @MethodSource("kernels")
+  void kernel_isThere_andTakesWhatWeGive(KernelName kernel) throws IOException {
+    int bytes = kernel.equals(KernelName.FETCH) ? Parameters.COPY_BYTES : Parameters.CALL_BYTES;
+    assertThat(Files.readString(PTX.resolve(kernel.module() + ".ptx")))
+        .containsPattern(
+            Pattern.compile(
+                "[.]entry %s\\(\\s*[.]param [.]align 8 [.]b8 %1$s_param_0\\[%d]\\s*\\)"
+                    .formatted(kernel.function(), bytes)));
+  }
+}
