@@ -2,6 +2,7 @@ package org.comm4j.api;
 
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -19,6 +20,7 @@ import org.comm4j.api.spi.RankKind;
 /// @param capabilities what its communicators can do when all is well
 /// @param details what else it tells of itself on this host, in its own order, for example which
 ///   library it uses
+/// @param advice what it would like to be otherwise on this host
 /// @param reason why it can't be used; empty if it can
 /// @param remedy what to do about it; empty if it can be used
 public record BackendInfo(
@@ -30,6 +32,7 @@ public record BackendInfo(
     String version,
     Set<Capability> capabilities,
     Map<String, String> details,
+    List<Advice> advice,
     Optional<String> reason,
     Optional<String> remedy) {
 
@@ -44,11 +47,12 @@ public record BackendInfo(
     BROKEN
   }
 
-  /// Copies capabilities and details.
+  /// Copies the collections.
   public BackendInfo {
     capabilities = Set.copyOf(capabilities);
     details.forEach((key, text) -> Objects.requireNonNull(text, key));
     details = Collections.unmodifiableMap(new LinkedHashMap<>(details));
+    advice = List.copyOf(advice);
   }
 
   /// {@return whether it can be used on this host}

@@ -129,6 +129,7 @@ final class Discovery {
             given(provider.version()),
             Set.copyOf(provider.capabilities()),
             given(provider.details(config)),
+            given(provider.advice(config)),
             Optional.ofNullable(missing).map(it -> given(it.reason())),
             Optional.ofNullable(missing).map(it -> given(it.remedy())));
     return new Found(info, provider, source, Set.copyOf(provider.options()));
@@ -176,6 +177,7 @@ final class Discovery {
         "",
         Set.of(),
         Map.of(),
+        List.of(),
         Optional.of(reason),
         Optional.of(remedy));
   }

@@ -29,8 +29,10 @@ class BackendsTest {
       """
       package strangers;
 
+      import java.util.List;
       import java.util.Map;
       import java.util.Set;
+      import org.comm4j.api.Advice;
       import org.comm4j.api.Capability;
       import org.comm4j.api.CommConfig;
       import org.comm4j.api.spi.Availability;
@@ -48,6 +50,9 @@ class BackendsTest {
         @Override public Set<String> options() { return Set.of(); }
         @Override public Map<String, String> details(CommConfig config) {
           return Map.of("library", "libgood 7");
+        }
+        @Override public List<Advice> advice(CommConfig config) {
+          return List.of(new Advice("locked memory", "64 KiB", "ulimit -l 1048576"));
         }
         @Override public Availability availability(CommConfig config) {
           return Availability.ready();
@@ -80,6 +85,7 @@ class BackendsTest {
                 "7.1",
                 java.util.Set.of(Capability.SPLIT),
                 java.util.Map.of("library", "libgood 7"),
+                List.of(new Advice("locked memory", "64 KiB", "ulimit -l 1048576")),
                 java.util.Optional.empty(),
                 java.util.Optional.empty()));
     assertThat(listed()).extracting(BackendInfo::name).first().isEqualTo("good");
@@ -116,6 +122,8 @@ class BackendsTest {
         "return Set.of()|return java.util.Collections.singleton(null)|good|Null",
         "return Map.of(\"library\", \"libgood 7\")|return null|good|null",
         "return Map.of(\"library\", \"libgood 7\")|return java.util.Collections.singletonMap(\"lib\", null)|good|lib",
+        "return List.of(new Advice|return null; } List<Advice> other() { return List.of(new Advice|good|null",
+        "\"64 KiB\"|null|good|found",
         "return Availability.ready()|return null|good|null",
         "return Availability.ready()|return Availability.unavailable(null, null)|good|null",
         "return Availability.ready()|throw new NoClassDefFoundError(\"x/Y\")|good|x/Y"

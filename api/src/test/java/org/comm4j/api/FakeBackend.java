@@ -60,6 +60,7 @@ class FakeBackend implements BackendProvider {
             version(),
             capabilities(),
             java.util.Map.of(),
+            java.util.List.of(),
             Optional.ofNullable(missing).map(Availability.Unavailable::reason),
             Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
     return new Found(info, this, name + "'s jar", options());

@@ -26,7 +26,7 @@ final class AvailableBackends implements Callable<Integer> {
       description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
-  @Option(names = "--verbose", description = "Show capabilities in the table too.")
+  @Option(names = "--verbose", description = "Show capabilities and advice in the table too.")
   boolean verbose;
 
   AvailableBackends() {}
@@ -44,7 +44,8 @@ final class AvailableBackends implements Callable<Integer> {
             "capabilities",
             "reason",
             "remedy",
-            "details");
+            "details",
+            "advice");
     for (BackendInfo backend : Backends.availableBackends(Environment.config())) {
       listing.row(
           backend.name(),
@@ -56,10 +57,14 @@ final class AvailableBackends implements Callable<Integer> {
           backend.capabilities().stream().sorted().map(AvailableBackends::lower).toList(),
           backend.reason().orElse(null),
           backend.remedy().orElse(null),
-          backend.details());
+          backend.details(),
+          backend.advice().stream()
+              .map(each -> "%s: %s; %s".formatted(each.subject(), each.found(), each.remedy()))
+              .toList());
     }
     if (format == Listing.Format.TABLE && !verbose) {
       listing.without("capabilities");
+      listing.without("advice");
     }
     if (spec != null) {
       listing.print(format, spec.commandLine().getOut());

@@ -17,6 +17,7 @@ import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.comm4j.api.Advice;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Backends;
@@ -225,6 +226,10 @@ final class Doctor implements Callable<Integer> {
               : wrong
                   ? Finding.problem(BACKEND, backend.name(), value, note)
                   : Finding.note(BACKEND, backend.name(), value, note));
+      for (Advice advice : backend.advice()) {
+        String item = backend.name() + ", " + advice.subject();
+        findings.add(Finding.note(BACKEND, item, advice.found(), advice.remedy()));
+      }
     }
     findings.add(selection("this process", config));
     if (config.rank().isEmpty()) {

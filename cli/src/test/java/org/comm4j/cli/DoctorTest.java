@@ -94,6 +94,20 @@ class DoctorTest {
         .contains("did you mean COMM_SHM_WINDOW?");
   }
 
+  /// No host has space for so many ranks of `aeron`.
+  @Test
+  void doctor_backendWantsMoreThanThereIs_isANoteWithARemedy() {
+    assertThat(doctor(Map.of("COMM_RANK", "0", "COMM_WORLD_SIZE", "100000")).findings())
+        .anySatisfy(each -> {
+          assertThat(each.status()).isEqualTo(Finding.Status.NOTE);
+          assertThat(each.item()).startsWith("aeron, space in ");
+          assertThat(each.value()).endsWith(" MiB free");
+          assertThat(each.note()).contains("100000 ranks here take up to ");
+        });
+    assertThat(Commands.run(new AvailableBackends(), "--format", "json").out())
+        .contains("\"advice\"");
+  }
+
   @Test
   void doctor_backendThatIsNotThere_isAProblem() {
     assertThat(problems(Map.of("COMM_BACKEND", "carrier-pigeon")))

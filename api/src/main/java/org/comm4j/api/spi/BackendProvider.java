@@ -1,8 +1,10 @@
 package org.comm4j.api.spi;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import org.comm4j.api.Advice;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
@@ -59,6 +61,15 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   default Map<String, String> details(CommConfig config) {
     return Map.of();
+  }
+
+  /// {@return what it would like to be otherwise on this host, and what to do about it} Each costs
+  /// the user something: speed, or ranks that there is no space for. What keeps the backend from
+  /// working at all belongs into [#availability].
+  ///
+  /// @param config the configuration of this process
+  default List<Advice> advice(CommConfig config) {
+    return List.of();
   }
 
   /// Finds a place for the ranks of a launch to meet, where their launcher has named none and the

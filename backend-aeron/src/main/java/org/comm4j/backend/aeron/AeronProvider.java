@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import java.util.Set;
+import java.util.stream.Collectors;
+import org.comm4j.api.Advice;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Availability;
@@ -69,17 +71,22 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
+    Options options;
     try {
-      var _ = Options.of(config);
+      options = Options.of(config);
     } catch (IllegalArgumentException e) {
       return Availability.unavailable(
           String.valueOf(e.getMessage()), "correct that environment variable");
     }
-    return AgronaAccess.isGiven()
-        ? Availability.ready()
-        : Availability.unavailable(
-            "Agrona, which Aeron is built on, needs a part of the JDK that is closed to it",
-            "start java with " + AgronaAccess.flag() + " (comm-cli does)");
+    if (!AgronaAccess.isGiven()) {
+      return Availability.unavailable(
+          "Agrona, which Aeron is built on, needs a part of the JDK that is closed to it",
+          "start java with " + AgronaAccess.flag() + " (comm-cli does)");
+    }
+    return options.driver() == Options.DriverKind.EXTERNAL
+        ? DriverDirectory.look(
+            DriverDirectory.of(options), Driver.silenceNs(config.liveness().toNanos()))
+        : Availability.ready();
   }
 
   @Override
@@ -87,7 +94,21 @@ public final class AeronProvider implements BackendProvider {
     Map<String, String> details = new LinkedHashMap<>();
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
     details.put("driver", placeOfDriver(config));
+    String interfaces =
+        HostAdvice.interfacesOfHost().entrySet().stream()
+            .map(each -> each.getKey() + " " + each.getValue())
+            .collect(Collectors.joining(", "));
+    details.put("largest packets", interfaces.isEmpty() ? "none but loopback's" : interfaces);
     return details;
+  }
+
+  @Override
+  public List<Advice> advice(CommConfig config) {
+    try {
+      return HostAdvice.ofHost().of(config);
+    } catch (IllegalArgumentException e) {
+      return List.of(); // the reason why it is not available
+    }
   }
 
   private static String placeOfDriver(CommConfig config) {

@@ -3,7 +3,6 @@ package org.comm4j.backend.aeron;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 
 /// How large things are for one rank.
 ///
@@ -37,20 +36,13 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
   /// What a driver of a rank's own has in its control file, and touches of it.
   private static final int DRIVER_BYTES = (7 << 20) + (64 << 10);
 
-  private static final List<Path> LARGEST_SOCKET_BUFFERS =
-      List.of(Path.of("/proc/sys/net/core/rmem_max"), Path.of("/proc/sys/net/core/wmem_max"));
+  static final Path SYSTEM = Path.of("/proc/sys/net/core");
   private static final int USUAL_SOCKET_BUFFER = 212_992;
 
   /// @param datagramBytes the most that a packet holds where the rank receives
   static Dimensions of(Options options, int ranks, int datagramBytes) {
-    int term =
-        options.termBytes() != 0
-            ? options.termBytes()
-            : Math.clamp(
-                Integer.highestOneBit(LOGS_BYTES / (TERMS_PER_PEER * Math.max(1, ranks - 1))),
-                SMALLEST_TERM,
-                LARGEST_TERM);
-    int window = Math.min(term / 2, socketBufferBytes());
+    int term = termBytes(options, ranks);
+    int window = Math.min(wantedWindowBytes(options, ranks), socketBufferBytes());
     int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
     int most = Math.min(LARGEST_MTU, datagram) / MTU_STEP * MTU_STEP;
     if (options.mtu() > most) {
@@ -63,15 +55,35 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
     return new Dimensions(mtu, term, window);
   }
 
+  private static int termBytes(Options options, int ranks) {
+    return options.termBytes() != 0
+        ? options.termBytes()
+        : Math.clamp(
+            Integer.highestOneBit(LOGS_BYTES / (TERMS_PER_PEER * Math.max(1, ranks - 1))),
+            SMALLEST_TERM,
+            LARGEST_TERM);
+  }
+
+  /// The window, and the sockets' buffers, where the system allows them.
+  static int wantedWindowBytes(Options options, int ranks) {
+    return termBytes(options, ranks) / 2;
+  }
+
   /// How much memory a rank with a driver of its own takes at most, where driver folders are.
   long bytesPerRank(int ranks) {
     long logBytes = (long) TERMS_PER_LOG * termBytes + LOG_PAGE_BYTES;
     return DRIVER_BYTES + LOGS_PER_PEER * (ranks - 1L) * logBytes;
   }
 
-  /// The most that the system gives a socket, to receive and to send.
   static int socketBufferBytes() {
-    return LARGEST_SOCKET_BUFFERS.stream().mapToInt(Dimensions::limit).min().orElseThrow();
+    return socketBufferBytes(SYSTEM);
+  }
+
+  /// The most that the system gives a socket, to receive and to send.
+  ///
+  /// @param system as `/proc/sys/net/core`
+  static int socketBufferBytes(Path system) {
+    return Math.min(limit(system.resolve("rmem_max")), limit(system.resolve("wmem_max")));
   }
 
   private static int limit(Path file) {

@@ -153,7 +153,8 @@ final class Driver implements AutoCloseable {
         () -> {});
   }
 
-  private static long silenceNs(long livenessNs) {
+  /// How long a driver may be silent before it counts as gone.
+  static long silenceNs(long livenessNs) {
     return Math.max(livenessNs, LEAST_SILENCE_NS);
   }
 

@@ -16,6 +16,7 @@ import java.util.EnumSet;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Availability;
 
 /// The directory of a media driver that somebody else runs. It is looked at, used, and otherwise
 /// left alone.
@@ -41,59 +42,67 @@ final class DriverDirectory {
   /// @param silenceNs how long a driver that lives may be silent
   /// @throws TransportFailedException if not
   static void check(Path directory, long silenceNs) {
-    try {
-      checkOwner(directory);
-      checkDriver(directory, silenceNs);
-    } catch (IOException | UnsupportedOperationException e) {
-      throw refused(directory, "can't be looked at: " + e, "make it readable");
+    if (look(directory, silenceNs) instanceof Availability.Unavailable no) {
+      throw new TransportFailedException(no.reason() + "; " + no.remedy(), null);
     }
   }
 
-  private static void checkOwner(Path directory) throws IOException {
+  /// {@return whether a driver of this user lives there, and one that we can talk to}
+  ///
+  /// @param silenceNs how long a driver that lives may be silent
+  static Availability look(Path directory, long silenceNs) {
+    try {
+      Availability owner = lookAtOwner(directory);
+      return owner instanceof Availability.Unavailable ? owner : lookAtDriver(directory, silenceNs);
+    } catch (IOException | UnsupportedOperationException e) {
+      return refused(directory, "can't be looked at: " + e, "make it readable");
+    }
+  }
+
+  private static Availability lookAtOwner(Path directory) throws IOException {
     if (!Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)) {
-      throw refused(directory, "is no directory", START);
+      return refused(directory, "is no directory", START);
     }
     int self = uid(Path.of("/proc/self"));
     int owner = uid(directory);
     if (owner != self) {
-      throw refused(
+      return refused(
           directory,
           "belongs to user %d, this process to user %d".formatted(owner, self),
           "run the media driver as the user of the ranks");
     }
     Set<PosixFilePermission> mode =
         Files.getPosixFilePermissions(directory, LinkOption.NOFOLLOW_LINKS);
-    if (mode.stream().anyMatch(WRITE_OF_OTHERS::contains)) {
-      throw refused(
-          directory,
-          "has mode "
-              + PosixFilePermissions.toString(mode)
-              + ": others could change what ranks read",
-          "start the media driver with a umask of 077");
-    }
+    return mode.stream().anyMatch(WRITE_OF_OTHERS::contains)
+        ? refused(
+            directory,
+            "has mode %s: others could change what ranks read"
+                .formatted(PosixFilePermissions.toString(mode)),
+            "start the media driver with a umask of 077")
+        : Availability.ready();
   }
 
   private static int uid(Path path) throws IOException {
     return (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
   }
 
-  private static void checkDriver(Path directory, long silenceNs) throws IOException {
+  private static Availability lookAtDriver(Path directory, long silenceNs) throws IOException {
     Path control = directory.resolve(CncFileDescriptor.CNC_FILE);
     if (!Files.isRegularFile(control, LinkOption.NOFOLLOW_LINKS)) {
-      throw refused(directory, "has no " + CncFileDescriptor.CNC_FILE, START);
+      return refused(directory, "has no " + CncFileDescriptor.CNC_FILE, START);
     }
     try {
       CncFileDescriptor.checkVersion(version(control));
       long silenceMs = TimeUnit.NANOSECONDS.toMillis(silenceNs);
-      if (!CommonContext.isDriverActive(directory.toFile(), silenceMs, _ -> {})) {
-        throw refused(
-            directory,
-            "has no live media driver: none has given a sign of life for %d ms"
-                .formatted(silenceMs),
-            START);
-      }
+      return CommonContext.isDriverActive(directory.toFile(), silenceMs, _ -> {})
+          ? Availability.ready()
+          : refused(
+              directory,
+              "has no live media driver: none has given a sign of life for %d ms"
+                  .formatted(silenceMs),
+              START);
     } catch (AeronException e) {
-      throw refused(
+      return refused(
           directory,
           "is of another version of Aeron's: " + e.getMessage(),
           "run a media driver of the version that comm4j uses, 1.51");
@@ -108,8 +117,8 @@ final class DriverDirectory {
     return bytes.getInt(0);
   }
 
-  private static TransportFailedException refused(Path directory, String what, String remedy) {
-    return new TransportFailedException(
-        "the media driver's directory %s %s; %s".formatted(directory, what, remedy), null);
+  private static Availability refused(Path directory, String what, String remedy) {
+    return Availability.unavailable(
+        "the media driver's directory %s %s".formatted(directory, what), remedy);
   }
 }
