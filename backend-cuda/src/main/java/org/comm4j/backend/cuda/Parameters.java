@@ -21,7 +21,8 @@ final class Parameters {
   private static final int FROM = BYTES + 8 * Window.MAX_RANKS;
   private static final int TO = FROM + 8 * Window.MAX_RANKS;
 
-  private final MemorySegment segment = MemorySegment.ofArray(new long[COPY_BYTES / 8]);
+  private final long[] words = new long[COPY_BYTES / 8];
+  private final MemorySegment segment = MemorySegment.ofArray(words);
 
   /// @param rank of who launches
   /// @param window the same on all ranks
@@ -100,8 +101,8 @@ final class Parameters {
     return put(BYTES + 8L * rank, bytes).put(FROM + 8L * rank, from).put(TO + 8L * rank, to);
   }
 
-  /// {@return the parameters' bytes, as a kernel takes them} A view.
-  MemorySegment segment() {
-    return segment;
+  /// {@return the parameters, as a kernel takes them} Not a copy.
+  long[] words() {
+    return words;
   }
 }

@@ -24,8 +24,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The kernels against core's arithmetic: the left fold, bit for bit. They run on the host; what a
-/// GPU alone can show (its memory, its scheduling) they don't.
+/// The kernels against core's arithmetic: the left fold, bit for bit. They run on the host, which
+/// shows nothing of a GPU's memory and scheduling, or on a GPU ([TestDevice]).
 class CudaKernelTest {
   private static final long FOR_EVER_NS = TimeUnit.MINUTES.toNanos(5);
   private static final long LONG_FOR_A_LIVING_RANK_NS = TimeUnit.SECONDS.toNanos(1);
@@ -38,8 +38,6 @@ class CudaKernelTest {
     LOW_LATENCY
   }
 
-  private final HostKernels kernels = HostKernels.get();
-
   // --- every size, alignment and number of ranks ---
 
   @ParameterizedTest
@@ -47,7 +45,7 @@ class CudaKernelTest {
   void allReduce_everyWayAndSize_isTheLeftFold(int ranks) {
     List<DataType> types =
         List.of(DataType.FLOAT64, DataType.FLOAT32, DataType.BFLOAT16, DataType.INT8);
-    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
       var random = new Random(SEED + ranks);
       int call = 0;
       for (DataType type : types) {
@@ -78,7 +76,7 @@ class CudaKernelTest {
   @ParameterizedTest
   @EnumSource
   void allReduce_anyAlignment_isTheLeftFold(Way way) {
-    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
       var random = new Random(SEED);
       int call = 0;
       for (int input = 0; input < 16; input += 2) {
@@ -105,9 +103,7 @@ class CudaKernelTest {
   @ParameterizedTest
   @MethodSource("reductions")
   void allReduce_everyOperatorAndType_isTheLeftFold(Predefined op, DataType type) {
-    assertThat(kernels.has(KernelName.reduce(op, type).orElseThrow())).isTrue();
-    assertThat(kernels.has(KernelName.lowLatency(op, type).orElseThrow())).isTrue();
-    try (var group = new KernelGroup(kernels, 5, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(5, FOR_EVER_NS)) {
       var random = new Random(SEED);
       int call = 0;
       for (Way way : Way.values()) {
@@ -124,7 +120,7 @@ class CudaKernelTest {
   void reduceScatter_everyRankReducesItsPart() {
     int ranks = 5;
     int count = 23;
-    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
       var reduction =
           new Reduction(group, new Random(SEED), ReduceOp.MAX, DataType.INT32, ranks * count);
       group.onRanks(
@@ -141,7 +137,7 @@ class CudaKernelTest {
 
   @Test
   void reduce_nothingWanted_writesNothing() {
-    try (var group = new KernelGroup(kernels, 4, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(4, FOR_EVER_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.INT64, 50);
       group.onRanks(
           4,
@@ -161,7 +157,7 @@ class CudaKernelTest {
   @ValueSource(ints = {1, 2, 3, 7, 8, 16})
   void fetch_partsOfAnySizeAndPlace_areCopied(int ranks) {
     int most = 100;
-    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
       var random = new Random(SEED + ranks);
       for (int call = 1; call <= 10; call++) {
         var inputs = new ArrayList<MemorySegment>();
@@ -201,7 +197,7 @@ class CudaKernelTest {
 
   @Test
   void meet_nobodyLeaves_beforeAllHaveCome() throws InterruptedException {
-    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
       var left = new CountDownLatch(1);
       group.onRanks(
           3,
@@ -222,7 +218,7 @@ class CudaKernelTest {
     int ranks = 4;
     int calls = 120;
     int count = 37;
-    try (var group = new KernelGroup(kernels, ranks, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
       group.onRanks(
           ranks,
           rank -> {
@@ -249,7 +245,7 @@ class CudaKernelTest {
   @ParameterizedTest
   @EnumSource
   void allReduce_ranksAreMissing_theOthersLeaveAndNameThem(Way way) {
-    try (var group = new KernelGroup(kernels, 5, LONG_FOR_A_LIVING_RANK_NS)) {
+    try (var group = new KernelGroup(5, LONG_FOR_A_LIVING_RANK_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       group.onRanks(
           3,
@@ -270,7 +266,7 @@ class CudaKernelTest {
   @ParameterizedTest
   @EnumSource
   void allReduce_hostSaysAbort_kernelsLeave(Way way) {
-    try (var group = new KernelGroup(kernels, 2, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(2, FOR_EVER_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       group.parameters(0).call(1, 0);
       allReduce(group.parameters(0), way, 20, 2);
@@ -289,7 +285,7 @@ class CudaKernelTest {
 
   @Test
   void reduce_ranksDisagree_isAMismatchOnAll() {
-    try (var group = new KernelGroup(kernels, 3, FOR_EVER_NS)) {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       group.onRanks(
           3,
@@ -307,7 +303,7 @@ class CudaKernelTest {
   @ParameterizedTest
   @EnumSource
   void allReduce_afterAFailure_leavesAtOnce(Way way) {
-    try (var group = new KernelGroup(kernels, 2, 1)) {
+    try (var group = new KernelGroup(2, 1)) {
       group.parameters(0).call(1, 0);
       group.launch(0, KernelName.MEET, 1, 1);
       assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.LATE);

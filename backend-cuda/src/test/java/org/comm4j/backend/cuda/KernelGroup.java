@@ -1,6 +1,5 @@
 package org.comm4j.backend.cuda;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,9 +8,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntConsumer;
+import jcuda.driver.CUstream;
 
-/// Ranks whose kernels run on the host, in memory of the host. Each has a window, control words,
-/// and parameters that know the others.
+/// Ranks that share a device. Each has a window, a stream, control words, and parameters that know
+/// the others; what they reduce is memory of the host that the device reaches.
 final class KernelGroup implements AutoCloseable {
   static final long LINE_BYTES = 4096;
   static final long SCRATCH_BYTES = 1 << 16;
@@ -19,25 +19,36 @@ final class KernelGroup implements AutoCloseable {
   /// What another rank adds to the addresses that a rank publishes: as if across processes.
   private static final long BASE = 0x1000;
 
-  private final Arena arena = Arena.ofShared();
+  private static final int CHUNK_BYTES = 1 << 20;
+  private static final int ALIGNMENT = 256;
+
   private final ExecutorService threads = Executors.newCachedThreadPool();
-  private final HostKernels kernels;
+  private final TestDevice test = TestDevice.get();
+  private final CudaDevice device = test.device();
   private final Window window;
+  private final CudaDevice.HostMemory controlMemory;
+  private final List<CudaDevice.HostMemory> chunks = new ArrayList<>();
+  private long room; // in the last chunk
+  private final List<Long> windows = new ArrayList<>();
+  private final List<CUstream> streams = new ArrayList<>();
   private final List<Control> controls = new ArrayList<>();
   private final List<Parameters> parameters = new ArrayList<>();
 
-  KernelGroup(HostKernels kernels, int ranks, long timeoutNs) {
-    this.kernels = kernels;
+  KernelGroup(int ranks, long timeoutNs) {
     this.window = new Window(ranks, LINE_BYTES, SCRATCH_BYTES);
-    List<MemorySegment> windows = new ArrayList<>();
+    this.controlMemory = device.allocateHost(Control.BYTES * ranks);
     for (int rank = 0; rank < ranks; rank++) {
-      windows.add(arena.allocate(window.bytes(), 16));
-      controls.add(new Control(arena.allocate(Control.BYTES, 8)));
+      windows.add(device.allocate(window.bytes()));
+      streams.add(device.createStream());
+      device.clear(windows.get(rank), window.bytes(), streams.get(rank));
+      device.await(streams.get(rank));
+      controls.add(
+          new Control(controlMemory.segment().asSlice((long) rank * Control.BYTES, Control.BYTES)));
     }
     for (int rank = 0; rank < ranks; rank++) {
       var mine = new Parameters(rank, window, controls.get(rank).segment().address(), timeoutNs);
       for (int peer = 0; peer < ranks; peer++) {
-        mine.peer(peer, windows.get(peer).address(), BASE);
+        mine.peer(peer, windows.get(peer), BASE);
       }
       parameters.add(mine);
     }
@@ -62,14 +73,24 @@ final class KernelGroup implements AutoCloseable {
 
   /// Memory for data, zeroed.
   ///
+  /// @param bytes less than 1 MiB
   /// @param shift how far from an address that is a multiple of 16
-  MemorySegment memory(long bytes, long shift) {
-    return arena.allocate(bytes + shift, 16).asSlice(shift);
+  synchronized MemorySegment memory(long bytes, long shift) {
+    long needed = Math.ceilDiv(Math.max(1, bytes + shift), ALIGNMENT) * ALIGNMENT;
+    if (room < needed) {
+      chunks.add(device.allocateHost(CHUNK_BYTES));
+      room = CHUNK_BYTES;
+    }
+    long from = CHUNK_BYTES - room;
+    room -= needed;
+    return chunks.getLast().segment().asSlice(from + shift, bytes);
   }
 
-  /// Runs a kernel on this thread.
+  /// Runs a kernel to its end.
   void launch(int rank, KernelName kernel, int blocks, int threadsOfBlock) {
-    kernels.launch(kernel, blocks, threadsOfBlock, parameters.get(rank).segment());
+    device.launch(
+        test.function(kernel), blocks, threadsOfBlock, streams.get(rank), parameters.get(rank));
+    device.await(streams.get(rank));
   }
 
   /// Does something on each of the first ranks at once, and waits for all.
@@ -91,6 +112,9 @@ final class KernelGroup implements AutoCloseable {
   @Override
   public void close() {
     threads.close();
-    arena.close();
+    streams.forEach(device::destroy);
+    windows.forEach(device::free);
+    device.freeHost(controlMemory);
+    chunks.forEach(device::freeHost);
   }
 }

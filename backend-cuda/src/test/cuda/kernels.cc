@@ -1,4 +1,4 @@
-// All kernels, compiled for the host, and how the tests launch one.
+// All kernels, compiled for the host, and how one is run there.
 #include "../../main/cuda/modules/bfloat16.cu"
 #include "../../main/cuda/modules/copies.cu"
 #include "../../main/cuda/modules/float16.cu"
@@ -15,14 +15,12 @@
 #include "../../main/cuda/modules/uint64.cu"
 #include "../../main/cuda/modules/uint8.cu"
 
-// Whether there is a kernel of this name.
-extern "C" int has_kernel(const char* name) { return kernels().count(name) != 0; }
-
 // Runs a kernel to its end.
-extern "C" void launch_kernel(const char* name, u32 blocks, u32 threads, const void* parameters) {
+static void launch_kernel(
+    const std::string& name, u32 blocks, u32 threads, const void* parameters) {
   const Kernel& kernel = kernels().at(name);
   std::vector<std::unique_ptr<Block>> grid;
-  std::vector<std::jthread> running;
+  std::vector<std::jthread> running; // joined at the end
   for (u32 index = 0; index < blocks; index++) {
     grid.push_back(std::make_unique<Block>(threads));
     for (u32 thread = 0; thread < threads; thread++) {

@@ -1,0 +1,402 @@
+package org.comm4j.backend.cuda;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import jcuda.Pointer;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUdevice_attribute;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUfunction_attribute;
+import jcuda.driver.CUmemorytype;
+import jcuda.driver.CUmodule;
+import jcuda.driver.CUpointer_attribute;
+import jcuda.driver.CUresult;
+import jcuda.driver.CUstream;
+import jcuda.driver.CUstream_flags;
+import jcuda.driver.JCudaDriver;
+import org.comm4j.api.BackendUnavailableException;
+
+/// A device, through the primary context that it has in this process: the one that other libraries
+/// use too, so a program's own addresses and streams are valid here.
+///
+/// Every call makes the context the calling thread's own first; so any thread may call. What is
+/// made here is given back here, by the caller, before the device is closed. A [BackendException]
+/// has the driver's code and its text.
+final class CudaDevice implements AutoCloseable {
+  /// The oldest generation of GPUs that the kernels run on: Turing.
+  private static final int OLDEST_CAPABILITY = 75;
+
+  private static final int NAME_BYTES = 256;
+
+  private final CudaDriver driver;
+  private final int ordinal;
+  private final CUdevice device;
+  private final CUcontext context;
+  private final String name;
+  private final int capability;
+  private final int multiprocessors;
+
+  private CudaDevice(CudaDriver driver, int ordinal, CUdevice device, CUcontext context) {
+    this.driver = driver;
+    this.ordinal = ordinal;
+    this.device = device;
+    this.context = context;
+    this.name = nameOf(driver, device);
+    this.capability =
+        10 * attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+            + attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    this.multiprocessors = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  }
+
+  static CudaDevice open(CudaDriver driver, int ordinal) {
+    var device = new CUdevice();
+    var context = new CUcontext();
+    driver.check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
+    driver.check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
+    return new CudaDevice(driver, ordinal, device, context);
+  }
+
+  private static String nameOf(CudaDriver driver, CUdevice device) {
+    byte[] name = new byte[NAME_BYTES];
+    driver.check(JCudaDriver.cuDeviceGetName(name, NAME_BYTES, device), "cuDeviceGetName");
+    return MemorySegment.ofArray(name).getString(0, StandardCharsets.UTF_8);
+  }
+
+  private int attribute(int attribute) {
+    int[] value = new int[1];
+    driver.check(
+        JCudaDriver.cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute");
+    return value[0];
+  }
+
+  /// @throws BackendUnavailableException if the kernels don't run on it
+  void checkCapability() {
+    if (capability < OLDEST_CAPABILITY) {
+      throw new BackendUnavailableException(
+          CudaProvider.NAME,
+          "device %s has compute capability %d.%d (expected: 7.5 or higher)"
+              .formatted(this, capability / 10, capability % 10),
+          "use a GPU of the generation Turing or newer");
+    }
+  }
+
+  /// {@return its number, as the driver counts}
+  int ordinal() {
+    return ordinal;
+  }
+
+  /// {@return its compute capability, 10 × major + minor}
+  int capability() {
+    return capability;
+  }
+
+  /// {@return how many multiprocessors it has}
+  int multiprocessors() {
+    return multiprocessors;
+  }
+
+  /// Its number and name.
+  @Override
+  public String toString() {
+    return ordinal + " (" + name + ")";
+  }
+
+  private void use() {
+    driver.check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  }
+
+  // --- other devices and processes ---
+
+  /// {@return whether its kernels can reach that device's memory}
+  boolean canReach(CudaDevice peer) {
+    if (peer.ordinal == ordinal) {
+      return true;
+    }
+    int[] can = new int[1];
+    driver.check(
+        JCudaDriver.cuDeviceCanAccessPeer(can, device, peer.device), "cuDeviceCanAccessPeer");
+    return can[0] != 0;
+  }
+
+  /// Lets its kernels reach that device's memory; more than once does no harm.
+  void reach(CudaDevice peer) {
+    if (peer.ordinal == ordinal) {
+      return;
+    }
+    use();
+    int code = JCudaDriver.cuCtxEnablePeerAccess(peer.context, 0);
+    if (code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
+      driver.check(code, "cuCtxEnablePeerAccess");
+    }
+  }
+
+  /// {@return a handle by which another process opens the allocation that has this address} Not
+  /// this process: the driver refuses that.
+  byte[] export(long address) {
+    use();
+    return driver.library().handleOf(address);
+  }
+
+  /// Opens an allocation of another process.
+  ///
+  /// @param handle of [#export] there
+  /// @return the address of its first byte here, for [#closeImport]
+  long open(byte[] handle) {
+    use();
+    return driver.library().open(handle);
+  }
+
+  /// Closes what [#open] has opened. The other process must not free it earlier.
+  void closeImport(long address) {
+    use();
+    driver.library().close(address);
+  }
+
+  // --- memory ---
+
+  /// Allocates memory of the device. It is not zeroed.
+  ///
+  /// @param bytes at least 1
+  /// @return its address, a multiple of 256
+  long allocate(long bytes) {
+    use();
+    var address = new Address();
+    driver.check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc");
+    return address.value();
+  }
+
+  /// Frees what [#allocate] has allocated.
+  void free(long address) {
+    use();
+    driver.check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+  }
+
+  /// Memory of the host that devices reach under the same address.
+  ///
+  /// @param pointer JCuda's
+  /// @param segment the same; valid until it is freed
+  record HostMemory(Pointer pointer, MemorySegment segment) {}
+
+  /// Allocates memory of the host, zeroed, that stays in place.
+  HostMemory allocateHost(int bytes) {
+    use();
+    var pointer = new Pointer();
+    int flags = JCudaDriver.CU_MEMHOSTALLOC_PORTABLE | JCudaDriver.CU_MEMHOSTALLOC_DEVICEMAP;
+    driver.check(JCudaDriver.cuMemHostAlloc(pointer, bytes, flags), "cuMemHostAlloc");
+    MemorySegment segment = MemorySegment.ofBuffer(pointer.getByteBuffer(0, bytes));
+    return new HostMemory(pointer, segment.fill((byte) 0));
+  }
+
+  /// Frees what [#allocateHost] has allocated.
+  void freeHost(HostMemory memory) {
+    use();
+    driver.check(JCudaDriver.cuMemFreeHost(memory.pointer()), "cuMemFreeHost");
+  }
+
+  /// Where an address is.
+  ///
+  /// @param device the device whose memory it is; empty for memory of the host
+  /// @param base the first byte of the allocation
+  /// @param bytes of the allocation
+  record Place(Optional<Integer> device, long base, long bytes) {}
+
+  /// {@return where an address is; empty where the driver doesn't know it: freed, never allocated,
+  /// or plain memory of the host}
+  Optional<Place> find(long address) {
+    use();
+    int[] kind = new int[1];
+    int code =
+        JCudaDriver.cuPointerGetAttribute(
+            Pointer.to(kind),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            pointer(address));
+    if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
+      return Optional.empty();
+    }
+    driver.check(code, "cuPointerGetAttribute");
+    var base = new Address();
+    long[] bytes = new long[1];
+    driver.check(
+        JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)), "cuMemGetAddressRange");
+    boolean isDevices = kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE;
+    return Optional.of(
+        new Place(
+            isDevices ? Optional.of(ordinalOf(address)) : Optional.empty(),
+            base.value(),
+            bytes[0]));
+  }
+
+  private int ordinalOf(long address) {
+    int[] found = new int[1];
+    driver.check(
+        JCudaDriver.cuPointerGetAttribute(
+            Pointer.to(found),
+            CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            pointer(address)),
+        "cuPointerGetAttribute");
+    return found[0];
+  }
+
+  /// Puts a copy into a stream, between any two addresses that the driver knows.
+  void copy(long from, long to, long bytes, CUstream stream) {
+    use();
+    driver.check(
+        JCudaDriver.cuMemcpyAsync(pointer(to), pointer(from), bytes, stream), "cuMemcpyAsync");
+  }
+
+  /// Puts zeroing into a stream.
+  void clear(long address, long bytes, CUstream stream) {
+    use();
+    driver.check(
+        JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream), "cuMemsetD8Async");
+  }
+
+  // --- streams and events ---
+
+  /// Makes a stream that doesn't wait for the default one.
+  CUstream createStream() {
+    use();
+    var stream = new CUstream();
+    driver.check(
+        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+        "cuStreamCreate");
+    return stream;
+  }
+
+  /// Destroys a stream; what is in it goes on to its end.
+  void destroy(CUstream stream) {
+    use();
+    driver.check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+  }
+
+  /// Blocks until all that is in the stream has ended.
+  void await(CUstream stream) {
+    use();
+    driver.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+
+  /// Makes an event without timing.
+  CUevent createEvent() {
+    use();
+    var event = new CUevent();
+    driver.check(
+        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    return event;
+  }
+
+  /// Destroys an event; streams that wait for it go on waiting.
+  void destroy(CUevent event) {
+    use();
+    driver.check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+  }
+
+  /// Puts the event behind what is in the stream.
+  void record(CUevent event, CUstream stream) {
+    use();
+    driver.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+  }
+
+  /// {@return whether what was before the event has ended}
+  boolean isReached(CUevent event) {
+    use();
+    int code = JCudaDriver.cuEventQuery(event);
+    if (code == CUresult.CUDA_ERROR_NOT_READY) {
+      return false;
+    }
+    driver.check(code, "cuEventQuery");
+    return true;
+  }
+
+  /// Makes what is put into the stream later wait for the event.
+  void awaitIn(CUstream stream, CUevent event) {
+    use();
+    driver.check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+  }
+
+  // --- kernels ---
+
+  /// Compiles PTX for this device.
+  ///
+  /// @param ptx its text
+  CUmodule load(String ptx) {
+    use();
+    var module = new CUmodule();
+    driver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData");
+    return module;
+  }
+
+  /// Unloads a module; none of its kernels may run.
+  void unload(CUmodule module) {
+    use();
+    driver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+  }
+
+  /// {@return a kernel of a module, on the device already} Drivers put kernels there when they are
+  /// first launched, and wait for others that run before they do: which may wait for that one.
+  CUfunction function(CUmodule module, String name) {
+    use();
+    var function = new CUfunction();
+    driver.check(
+        JCudaDriver.cuModuleGetFunction(function, module, name), "cuModuleGetFunction of " + name);
+    int[] registers = new int[1];
+    driver.check(
+        JCudaDriver.cuFuncGetAttribute(
+            registers, CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
+        "cuFuncGetAttribute");
+    return function;
+  }
+
+  /// {@return how many blocks of the kernel are on the device at the same time, at most}
+  int residentBlocks(CUfunction function, int threads) {
+    use();
+    int[] blocks = new int[1];
+    driver.check(
+        JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    return blocks[0] * multiprocessors;
+  }
+
+  /// Puts a kernel into a stream.
+  ///
+  /// @param parameters copied before this returns
+  void launch(
+      CUfunction function, int blocks, int threads, CUstream stream, Parameters parameters) {
+    use();
+    driver.check(
+        JCudaDriver.cuLaunchKernel(
+            function,
+            blocks,
+            1,
+            1,
+            threads,
+            1,
+            1,
+            0,
+            stream,
+            Pointer.to(Pointer.to(parameters.words())),
+            null),
+        "cuLaunchKernel");
+  }
+
+  /// Gives the context back.
+  @Override
+  public void close() {
+    driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease");
+  }
+
+  private static CUdeviceptr pointer(long address) {
+    return new CUdeviceptr().withByteOffset(address);
+  }
+
+  /// A pointer that shows its address.
+  private static final class Address extends CUdeviceptr {
+    long value() {
+      return getNativePointer() + getByteOffset();
+    }
+  }
+}

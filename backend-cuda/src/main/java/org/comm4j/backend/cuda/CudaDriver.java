@@ -1,0 +1,102 @@
+package org.comm4j.backend.cuda;
+
+import java.io.IOException;
+import jcuda.driver.JCudaDriver;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.BackendUnavailableException;
+
+/// NVIDIA's driver in this process, loaded and found to be good enough. Thread-safe.
+final class CudaDriver {
+  /// CUDA 12.0, whose PTX the kernels are in.
+  static final int OLDEST_VERSION = 12_000;
+
+  private static final int NO_DEVICE = 100;
+
+  private final Libcuda library;
+  private final int devices;
+
+  private CudaDriver(Libcuda library, int devices) {
+    this.library = library;
+    this.devices = devices;
+  }
+
+  /// Loads and initialises the driver.
+  ///
+  /// @throws BackendUnavailableException if there is none, if it is too old, or if it has no device
+  static CudaDriver load() {
+    Libcuda library = loadLibrary();
+    try {
+      int version = library.version();
+      if (version < OLDEST_VERSION) {
+        throw unavailable(
+            "NVIDIA's driver is for CUDA %d.%d (expected: 12.0 or newer)"
+                .formatted(version / 1000, version % 1000 / 10),
+            "install a newer driver, 525 at least");
+      }
+      library.initialise();
+      JCudaLoader.load();
+      int[] count = new int[1];
+      library.check(JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
+      return new CudaDriver(library, count[0]);
+    } catch (BackendException e) {
+      throw e.code() == NO_DEVICE
+          ? unavailable(
+              "NVIDIA's driver finds no GPU",
+              "see what nvidia-smi -L says, and whether CUDA_VISIBLE_DEVICES hides them")
+          : unavailable(String.valueOf(e.getMessage()), "see what nvidia-smi says");
+    } catch (IOException | UnsatisfiedLinkError e) {
+      throw unavailable(
+          "JCuda's library can't be loaded: " + firstLine(e),
+          "see that java.io.tmpdir can be written to and that libstdc++ is installed");
+    }
+  }
+
+  private static Libcuda loadLibrary() {
+    try {
+      return Libcuda.load();
+    } catch (IllegalArgumentException e) {
+      throw unavailable(
+          "NVIDIA's driver can't be loaded: " + e.getMessage(),
+          "install it, 525 or newer; in a container, start it with the NVIDIA Container Toolkit");
+    }
+  }
+
+  private static String firstLine(Throwable e) {
+    return String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+  }
+
+  private static BackendUnavailableException unavailable(String reason, String remedy) {
+    return new BackendUnavailableException(CudaProvider.NAME, reason, remedy);
+  }
+
+  /// {@return how many devices there are}
+  int devices() {
+    return devices;
+  }
+
+  /// {@return the library, for what JCuda doesn't give}
+  Libcuda library() {
+    return library;
+  }
+
+  /// Opens a device.
+  ///
+  /// @param ordinal in `0..devices()-1`
+  /// @return the caller closes it
+  /// @throws BackendUnavailableException if its kernels can't be ours
+  CudaDevice open(int ordinal) {
+    CudaDevice device = CudaDevice.open(this, ordinal);
+    try {
+      device.checkCapability();
+      return device;
+    } catch (RuntimeException e) {
+      device.close();
+      throw e;
+    }
+  }
+
+  /// Throws unless a call went well.
+  void check(int code, String function) {
+    library.check(code, function);
+  }
+}

@@ -1,0 +1,137 @@
+package org.comm4j.backend.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import org.comm4j.api.BackendException;
+
+/// The driver's library itself, for what must come before JCuda and what JCuda doesn't give.
+///
+/// JCuda can't be asked whether there is a driver: without one its class fails to initialise for
+/// good. Its handles of shared memory don't show their bytes, so they could not be sent to a peer.
+/// Thread-safe.
+final class Libcuda {
+  /// The bytes of a handle of memory.
+  static final int HANDLE_BYTES = 64;
+
+  private static final int SUCCESS = 0;
+  private static final int LAZY_PEER_ACCESS = 1;
+  private static final MemoryLayout HANDLE =
+      MemoryLayout.structLayout(MemoryLayout.sequenceLayout(HANDLE_BYTES, JAVA_BYTE));
+
+  private final MethodHandle init;
+  private final MethodHandle version;
+  private final MethodHandle errorName;
+  private final MethodHandle errorString;
+  private final MethodHandle getHandle;
+  private final MethodHandle openHandle;
+  private final MethodHandle closeHandle;
+
+  private Libcuda(SymbolLookup library) {
+    this.init = function(library, "cuInit", JAVA_INT);
+    this.version = function(library, "cuDriverGetVersion", ADDRESS);
+    this.errorName = function(library, "cuGetErrorName", JAVA_INT, ADDRESS);
+    this.errorString = function(library, "cuGetErrorString", JAVA_INT, ADDRESS);
+    this.getHandle = function(library, "cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
+    this.openHandle = function(library, "cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
+    this.closeHandle = function(library, "cuIpcCloseMemHandle", JAVA_LONG);
+  }
+
+  /// Loads the library by its name. It stays loaded, since drivers can't be unloaded.
+  ///
+  /// @throws IllegalArgumentException if there is none, or not a driver's
+  static Libcuda load() {
+    return new Libcuda(SymbolLookup.libraryLookup(DriverFiles.LIBRARY, Arena.global()));
+  }
+
+  private static MethodHandle function(
+      SymbolLookup library, String name, MemoryLayout... arguments) {
+    MemorySegment address =
+        library
+            .find(name)
+            .orElseThrow(
+                () -> new IllegalArgumentException(DriverFiles.LIBRARY + " has no " + name));
+    return Linker.nativeLinker()
+        .downcallHandle(address, FunctionDescriptor.of(JAVA_INT, arguments));
+  }
+
+  private static int call(MethodHandle function, Object... arguments) {
+    try {
+      return (int) function.invokeWithArguments(arguments);
+    } catch (Throwable e) {
+      throw new AssertionError(e); // functions of C throw nothing
+    }
+  }
+
+  /// Initialises the driver; more than once does no harm.
+  ///
+  /// @throws BackendException if it can't be initialised, for example because there is no device
+  void initialise() {
+    check(call(init, 0), "cuInit");
+  }
+
+  /// {@return the CUDA that the driver is for, 1000 × major + 10 × minor}
+  int version() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment found = arena.allocate(JAVA_INT);
+      check(call(version, found), "cuDriverGetVersion");
+      return found.get(JAVA_INT, 0);
+    }
+  }
+
+  /// {@return a handle by which another process opens the allocation that has this address}
+  byte[] handleOf(long address) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment handle = arena.allocate(HANDLE);
+      check(call(getHandle, handle, address), "cuIpcGetMemHandle");
+      return handle.toArray(JAVA_BYTE);
+    }
+  }
+
+  /// Opens another process's allocation for the current context.
+  ///
+  /// @return its address here
+  long open(byte[] handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment address = arena.allocate(JAVA_LONG);
+      MemorySegment copy = arena.allocate(HANDLE).copyFrom(MemorySegment.ofArray(handle));
+      check(call(openHandle, address, copy, LAZY_PEER_ACCESS), "cuIpcOpenMemHandle");
+      return address.get(JAVA_LONG, 0);
+    }
+  }
+
+  /// Closes what [#open] has opened.
+  void close(long address) {
+    check(call(closeHandle, address), "cuIpcCloseMemHandle");
+  }
+
+  /// Throws unless a call went well.
+  ///
+  /// @param function which one was called, for example `cuMemAlloc`
+  void check(int code, String function) {
+    if (code != SUCCESS) {
+      throw new BackendException(
+          code,
+          "%s returned %d, %s: %s"
+              .formatted(function, code, text(errorName, code), text(errorString, code)));
+    }
+  }
+
+  private static String text(MethodHandle function, int code) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment text = arena.allocate(ADDRESS);
+      return call(function, code, text) == SUCCESS
+          ? text.get(ADDRESS, 0).reinterpret(Long.MAX_VALUE).getString(0)
+          : "unknown to this driver";
+    }
+  }
+}

@@ -1,0 +1,610 @@
+// A driver of CUDA whose devices are the host, for tests: it has the functions that this backend
+// calls, under their names and with their errors. Memory is files without names, so that handles of
+// it can be opened by other processes; a stream is a thread; a launched kernel runs on the host.
+//
+// It also has functions of its own, model_*: how many devices there are, of what kind, which call
+// fails next, and what has not been given back.
+#include "kernels.cc"
+
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FAILS_IF_PLANNED(NAME) \
+  if (int code = planned_failure(#NAME); code != SUCCESS) return code
+
+#define NEEDS_CONTEXT(NAME) \
+  FAILS_IF_PLANNED(NAME);   \
+  if (current == nullptr) return INVALID_CONTEXT
+
+namespace {
+
+enum Result {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NOT_INITIALIZED = 3,
+  NO_DEVICE = 100,
+  INVALID_DEVICE = 101,
+  INVALID_CONTEXT = 201,
+  PEER_ACCESS_UNSUPPORTED = 217,
+  INVALID_PTX = 218,
+  UNSUPPORTED_PTX_VERSION = 222,
+  INVALID_HANDLE = 400,
+  NOT_FOUND = 500,
+  NOT_READY = 600,
+  PEER_ACCESS_ALREADY_ENABLED = 704
+};
+
+struct Device {
+  int ordinal;
+};
+
+struct Allocation {
+  u64 bytes;
+  int device; // -1: the host's
+  int file;   // -1: another process's
+};
+
+struct Handle { // 64 bytes
+  int process;
+  int owner; // the process that has the file
+  int file;
+  int reserved;
+  u64 bytes;
+  char unused[40];
+};
+static_assert(sizeof(Handle) == 64);
+
+struct Event {
+  std::mutex lock;
+  std::condition_variable changed;
+  u64 recorded = 0, reached = 0;
+};
+
+class Stream {
+ public:
+  void add(std::function<void()> work) {
+    std::lock_guard guard(lock);
+    queue.push_back(std::move(work));
+    pending++;
+    changed.notify_all();
+  }
+
+  bool is_done() {
+    std::lock_guard guard(lock);
+    return pending == 0;
+  }
+
+  void await() {
+    std::unique_lock guard(lock);
+    changed.wait(guard, [this] { return pending == 0; });
+  }
+
+  ~Stream() {
+    add([this] { ending = true; });
+    worker.join();
+  }
+
+ private:
+  void work() {
+    while (!ending) {
+      std::function<void()> next;
+      {
+        std::unique_lock guard(lock);
+        changed.wait(guard, [this] { return !queue.empty(); });
+        next = std::move(queue.front());
+        queue.pop_front();
+      }
+      next();
+      std::lock_guard guard(lock);
+      pending--;
+      changed.notify_all();
+    }
+  }
+
+  std::mutex lock;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> queue;
+  int pending = 0;
+  bool ending = false;
+  std::thread worker{[this] { work(); }};
+};
+
+struct Module {
+  std::string text;
+};
+
+struct Function {
+  std::string name;
+  u64 parameter_bytes;
+};
+
+struct State {
+  std::mutex lock;
+  int version = 12000, major = 8, minor = 0;
+  bool initialized = false, peers = true;
+  int devices = 0;
+  std::map<std::string, int> failures;
+  std::map<u64, Allocation> allocations;
+  std::map<std::pair<int, int>, bool> access;
+  std::map<void*, std::shared_ptr<Event>> events;
+  std::map<void*, std::unique_ptr<Stream>> streams;
+  std::map<void*, std::unique_ptr<Module>> modules;
+  std::map<std::string, Function> functions;
+  int contexts = 0;
+};
+
+State& state() {
+  static State& all = *new State; // streams may still run when the process ends
+  return all;
+}
+
+constexpr int MOST_DEVICES = 16;
+
+// Which there are at most; a context is one of these and outlives a reset.
+Device* device_of(int ordinal) {
+  static Device all[MOST_DEVICES];
+  all[ordinal].ordinal = ordinal;
+  return &all[ordinal];
+}
+
+thread_local Device* current = nullptr;
+thread_local int process = 0; // as which this thread acts; 0: the one that it is of
+
+int acting_process() { return process != 0 ? process : getpid(); }
+
+int planned_failure(const char* name) {
+  std::lock_guard guard(state().lock);
+  auto planned = state().failures.find(name);
+  if (planned == state().failures.end()) return SUCCESS;
+  int code = planned->second;
+  state().failures.erase(planned);
+  return code;
+}
+
+// The allocation that has the address, or the end.
+std::map<u64, Allocation>::iterator containing(u64 address) {
+  auto& all = state().allocations;
+  auto after = all.upper_bound(address);
+  if (after == all.begin()) return all.end();
+  auto found = std::prev(after);
+  return address < found->first + found->second.bytes ? found : all.end();
+}
+
+bool has_all(u64 address, u64 bytes) {
+  std::lock_guard guard(state().lock);
+  auto found = containing(address);
+  return found != state().allocations.end() && address + bytes <= found->first + found->second.bytes;
+}
+
+u64 rounded(u64 bytes) { return (bytes + 4095) & ~(u64)4095; }
+
+int map_file(int file, u64 bytes, int device, u64* address) {
+  void* place =
+      mmap(nullptr, rounded(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (place == MAP_FAILED) return OUT_OF_MEMORY;
+  std::lock_guard guard(state().lock);
+  state().allocations[(u64)place] = {bytes, device, file};
+  *address = (u64)place;
+  return SUCCESS;
+}
+
+int allocate(u64 bytes, int device, u64* address) {
+  if (bytes == 0) return INVALID_VALUE;
+  int file = memfd_create("model", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, (off_t)rounded(bytes)) != 0) return OUT_OF_MEMORY;
+  return map_file(file, bytes, device, address);
+}
+
+// @param imported whether it must have come by a handle, or must not
+int release(u64 address, bool imported) {
+  std::lock_guard guard(state().lock);
+  auto found = state().allocations.find(address);
+  if (found == state().allocations.end() || (found->second.file == -1) != imported) {
+    return INVALID_VALUE;
+  }
+  munmap((void*)address, rounded(found->second.bytes));
+  if (!imported) close(found->second.file);
+  state().allocations.erase(found);
+  return SUCCESS;
+}
+
+template <class Things>
+auto* find(Things& things, void* handle) {
+  std::lock_guard guard(state().lock);
+  auto found = things.find(handle);
+  return found == things.end() ? nullptr : &found->second;
+}
+
+Stream* stream_of(void* handle) {
+  auto* found = find(state().streams, handle);
+  return found == nullptr ? nullptr : found->get();
+}
+
+} // namespace
+
+extern "C" {
+
+// --- of the model's own ---
+
+// From now on there are so many devices, at most 16.
+int model_reset(int devices, int major, int minor, int version, int peers) {
+  std::lock_guard guard(state().lock);
+  state().version = version;
+  state().major = major;
+  state().minor = minor;
+  state().peers = peers != 0;
+  state().initialized = false;
+  state().failures.clear();
+  state().access.clear();
+  state().devices = devices;
+  return 0;
+}
+
+// The next call of the function returns this.
+int model_fail(const char* function, int code) {
+  std::lock_guard guard(state().lock);
+  state().failures[function] = code;
+  return 0;
+}
+
+// From now on this thread acts as another process.
+int model_process(int number) {
+  process = number;
+  return 0;
+}
+
+// How many things have been made and not given back.
+int model_held() {
+  std::lock_guard guard(state().lock);
+  State& all = state();
+  return (int)(all.allocations.size() + all.events.size() + all.streams.size() + all.modules.size()) +
+         all.contexts;
+}
+
+// --- the driver ---
+
+int cuInit(unsigned) {
+  FAILS_IF_PLANNED(cuInit);
+  std::lock_guard guard(state().lock);
+  if (state().devices == 0) return NO_DEVICE;
+  state().initialized = true;
+  return SUCCESS;
+}
+
+int cuDriverGetVersion(int* version) {
+  FAILS_IF_PLANNED(cuDriverGetVersion);
+  *version = state().version;
+  return SUCCESS;
+}
+
+int cuGetErrorName(int code, const char** name) {
+  static const std::map<int, const char*> names = {
+      {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+      {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+      {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+      {UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}};
+  auto found = names.find(code);
+  if (found == names.end()) return INVALID_VALUE;
+  *name = found->second;
+  return SUCCESS;
+}
+
+int cuGetErrorString(int code, const char** text) {
+  const char* name;
+  if (cuGetErrorName(code, &name) != SUCCESS) return INVALID_VALUE;
+  *text = "the model says so";
+  return SUCCESS;
+}
+
+int cuDeviceGetCount(int* count) {
+  FAILS_IF_PLANNED(cuDeviceGetCount);
+  if (!state().initialized) return NOT_INITIALIZED;
+  *count = state().devices;
+  return SUCCESS;
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+  FAILS_IF_PLANNED(cuDeviceGet);
+  if (!state().initialized) return NOT_INITIALIZED;
+  if (ordinal < 0 || ordinal >= state().devices) return INVALID_DEVICE;
+  *device = ordinal;
+  return SUCCESS;
+}
+
+int cuDeviceGetName(char* name, int bytes, int device) {
+  FAILS_IF_PLANNED(cuDeviceGetName);
+  std::snprintf(name, (std::size_t)bytes, "Model %d", device);
+  return SUCCESS;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  FAILS_IF_PLANNED(cuDeviceGetAttribute);
+  switch (attribute) {
+    case 16: *value = 4; return SUCCESS; // multiprocessors
+    case 75: *value = state().major; return SUCCESS;
+    case 76: *value = state().minor; return SUCCESS;
+    default: return INVALID_VALUE;
+  }
+}
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  FAILS_IF_PLANNED(cuDevicePrimaryCtxRetain);
+  std::lock_guard guard(state().lock);
+  state().contexts++;
+  *context = device_of(device);
+  return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int) {
+  FAILS_IF_PLANNED(cuDevicePrimaryCtxRelease);
+  std::lock_guard guard(state().lock);
+  state().contexts--;
+  return SUCCESS;
+}
+
+int cuCtxSetCurrent(void* context) {
+  FAILS_IF_PLANNED(cuCtxSetCurrent);
+  current = (Device*)context;
+  return SUCCESS;
+}
+
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  FAILS_IF_PLANNED(cuDeviceCanAccessPeer);
+  *can = device != peer && state().peers;
+  return SUCCESS;
+}
+
+int cuCtxEnablePeerAccess(void* peer, unsigned) {
+  NEEDS_CONTEXT(cuCtxEnablePeerAccess);
+  if (!state().peers) return PEER_ACCESS_UNSUPPORTED;
+  std::lock_guard guard(state().lock);
+  bool& enabled = state().access[{current->ordinal, ((Device*)peer)->ordinal}];
+  if (enabled) return PEER_ACCESS_ALREADY_ENABLED;
+  enabled = true;
+  return SUCCESS;
+}
+
+// --- memory ---
+
+int cuMemAlloc_v2(u64* address, std::size_t bytes) {
+  NEEDS_CONTEXT(cuMemAlloc);
+  return allocate(bytes, current->ordinal, address);
+}
+
+int cuMemFree_v2(u64 address) {
+  NEEDS_CONTEXT(cuMemFree);
+  return release(address, false);
+}
+
+int cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
+  NEEDS_CONTEXT(cuMemHostAlloc);
+  return allocate(bytes, -1, (u64*)address);
+}
+
+int cuMemFreeHost(void* address) {
+  NEEDS_CONTEXT(cuMemFreeHost);
+  return release((u64)address, false);
+}
+
+int cuMemGetAddressRange_v2(u64* base, std::size_t* bytes, u64 address) {
+  NEEDS_CONTEXT(cuMemGetAddressRange);
+  std::lock_guard guard(state().lock);
+  auto found = containing(address);
+  if (found == state().allocations.end()) return INVALID_VALUE;
+  if (base != nullptr) *base = found->first;
+  if (bytes != nullptr) *bytes = found->second.bytes;
+  return SUCCESS;
+}
+
+int cuPointerGetAttribute(void* data, int attribute, u64 address) {
+  NEEDS_CONTEXT(cuPointerGetAttribute);
+  std::lock_guard guard(state().lock);
+  auto found = containing(address);
+  if (found == state().allocations.end()) return INVALID_VALUE;
+  switch (attribute) {
+    case 2: *(int*)data = found->second.device < 0 ? 1 : 2; return SUCCESS;
+    case 9: *(int*)data = found->second.device; return SUCCESS;
+    default: return INVALID_VALUE;
+  }
+}
+
+int cuIpcGetMemHandle(Handle* handle, u64 address) {
+  NEEDS_CONTEXT(cuIpcGetMemHandle);
+  std::lock_guard guard(state().lock);
+  auto found = containing(address);
+  if (found == state().allocations.end() || found->second.file == -1) return INVALID_VALUE;
+  *handle = {acting_process(), getpid(), found->second.file, 0, found->second.bytes, {}};
+  return SUCCESS;
+}
+
+int cuIpcOpenMemHandle_v2(u64* address, Handle handle, unsigned) {
+  NEEDS_CONTEXT(cuIpcOpenMemHandle);
+  if (handle.process == acting_process()) return INVALID_CONTEXT; // as the real one has it
+  std::string path = "/proc/" + std::to_string(handle.owner) + "/fd/" + std::to_string(handle.file);
+  int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return INVALID_VALUE;
+  int code = map_file(file, handle.bytes, current->ordinal, address);
+  close(file);
+  std::lock_guard guard(state().lock);
+  if (code == SUCCESS) state().allocations[*address].file = -1;
+  return code;
+}
+
+int cuIpcCloseMemHandle(u64 address) {
+  NEEDS_CONTEXT(cuIpcCloseMemHandle);
+  return release(address, true);
+}
+
+// --- streams and events ---
+
+int cuStreamCreate(void** stream, unsigned) {
+  NEEDS_CONTEXT(cuStreamCreate);
+  auto made = std::make_unique<Stream>();
+  *stream = made.get();
+  std::lock_guard guard(state().lock);
+  state().streams[*stream] = std::move(made);
+  return SUCCESS;
+}
+
+int cuStreamDestroy_v2(void* stream) {
+  NEEDS_CONTEXT(cuStreamDestroy);
+  std::unique_ptr<Stream> destroyed;
+  std::lock_guard guard(state().lock);
+  auto found = state().streams.find(stream);
+  if (found == state().streams.end()) return INVALID_HANDLE;
+  destroyed = std::move(found->second);
+  state().streams.erase(found);
+  return SUCCESS; // the guard goes before the stream, which ends its work
+}
+
+int cuStreamQuery(void* stream) {
+  NEEDS_CONTEXT(cuStreamQuery);
+  Stream* found = stream_of(stream);
+  return found == nullptr ? INVALID_HANDLE : found->is_done() ? SUCCESS : NOT_READY;
+}
+
+int cuStreamSynchronize(void* stream) {
+  NEEDS_CONTEXT(cuStreamSynchronize);
+  Stream* found = stream_of(stream);
+  if (found == nullptr) return INVALID_HANDLE;
+  found->await();
+  return SUCCESS;
+}
+
+int cuMemcpyAsync(u64 to, u64 from, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemcpyAsync);
+  Stream* found = stream_of(stream);
+  if (found == nullptr) return INVALID_HANDLE;
+  if (!has_all(to, bytes) || !has_all(from, bytes)) return INVALID_VALUE;
+  found->add([=] { std::memcpy((void*)to, (const void*)from, bytes); });
+  return SUCCESS;
+}
+
+int cuMemsetD8Async(u64 to, u8 value, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemsetD8Async);
+  Stream* found = stream_of(stream);
+  if (found == nullptr) return INVALID_HANDLE;
+  if (!has_all(to, bytes)) return INVALID_VALUE;
+  found->add([=] { std::memset((void*)to, value, bytes); });
+  return SUCCESS;
+}
+
+int cuEventCreate(void** event, unsigned) {
+  NEEDS_CONTEXT(cuEventCreate);
+  auto made = std::make_shared<Event>();
+  *event = made.get();
+  std::lock_guard guard(state().lock);
+  state().events[*event] = made;
+  return SUCCESS;
+}
+
+int cuEventDestroy_v2(void* event) {
+  NEEDS_CONTEXT(cuEventDestroy);
+  std::lock_guard guard(state().lock);
+  return state().events.erase(event) == 1 ? SUCCESS : INVALID_HANDLE;
+}
+
+int cuEventRecord(void* event, void* stream) {
+  NEEDS_CONTEXT(cuEventRecord);
+  Stream* found = stream_of(stream);
+  auto* known = find(state().events, event);
+  if (found == nullptr || known == nullptr) return INVALID_HANDLE;
+  std::shared_ptr<Event> kept = *known;
+  std::lock_guard guard(kept->lock);
+  found->add([kept, value = ++kept->recorded] {
+    std::lock_guard inside(kept->lock);
+    kept->reached = value;
+    kept->changed.notify_all();
+  });
+  return SUCCESS;
+}
+
+int cuEventQuery(void* event) {
+  NEEDS_CONTEXT(cuEventQuery);
+  auto* known = find(state().events, event);
+  if (known == nullptr) return INVALID_HANDLE;
+  std::lock_guard guard((*known)->lock);
+  return (*known)->reached == (*known)->recorded ? SUCCESS : NOT_READY;
+}
+
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  NEEDS_CONTEXT(cuStreamWaitEvent);
+  Stream* found = stream_of(stream);
+  auto* known = find(state().events, event);
+  if (found == nullptr || known == nullptr) return INVALID_HANDLE;
+  std::shared_ptr<Event> kept = *known;
+  std::lock_guard guard(kept->lock);
+  found->add([kept, value = kept->recorded] {
+    std::unique_lock inside(kept->lock);
+    kept->changed.wait(inside, [&] { return kept->reached >= value; });
+  });
+  return SUCCESS;
+}
+
+// --- kernels ---
+
+int cuModuleLoadData(void** module, const char* text) {
+  NEEDS_CONTEXT(cuModuleLoadData);
+  int major, minor;
+  if (std::sscanf(text, ".version %d.%d", &major, &minor) != 2) return INVALID_PTX;
+  if (1000 * (major + 4) + 10 * minor > state().version) return UNSUPPORTED_PTX_VERSION;
+  auto made = std::make_unique<Module>(Module{text});
+  *module = made.get();
+  std::lock_guard guard(state().lock);
+  state().modules[*module] = std::move(made);
+  return SUCCESS;
+}
+
+int cuModuleUnload(void* module) {
+  NEEDS_CONTEXT(cuModuleUnload);
+  std::lock_guard guard(state().lock);
+  return state().modules.erase(module) == 1 ? SUCCESS : INVALID_HANDLE;
+}
+
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  NEEDS_CONTEXT(cuModuleGetFunction);
+  auto* found = find(state().modules, module);
+  if (found == nullptr) return INVALID_HANDLE;
+  std::string parameter = std::string(name) + "_param_0[";
+  auto at = (*found)->text.find(parameter);
+  if (at == std::string::npos || kernels().count(name) == 0) return NOT_FOUND;
+  u64 bytes = std::stoul((*found)->text.substr(at + parameter.size()));
+  std::lock_guard guard(state().lock);
+  *function = &(state().functions[name] = {name, bytes});
+  return SUCCESS;
+}
+
+int cuFuncGetAttribute(int* value, int, void*) {
+  NEEDS_CONTEXT(cuFuncGetAttribute);
+  *value = 32;
+  return SUCCESS;
+}
+
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, std::size_t) {
+  NEEDS_CONTEXT(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+  *blocks = 2048 / threads;
+  return SUCCESS;
+}
+
+int cuLaunchKernel(
+    Function* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+    unsigned, void* stream, void** parameters, void**) {
+  NEEDS_CONTEXT(cuLaunchKernel);
+  Stream* found = stream_of(stream);
+  if (found == nullptr) return INVALID_HANDLE;
+  if (blocks == 0 || threads == 0 || threads > 1024) return INVALID_VALUE;
+  std::vector<u64> copy(function->parameter_bytes / 8);
+  std::memcpy(copy.data(), parameters[0], function->parameter_bytes);
+  found->add([=] { launch_kernel(function->name, blocks, threads, copy.data()); });
+  return SUCCESS;
+}
+
+} // extern "C"

@@ -1,0 +1,122 @@
+package org.comm4j.backend.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/// A driver whose devices are the host (`libcuda.cc`), compiled by the host's C++ compiler, once
+/// for all tests of a JVM. It is a `libcuda.so.1`: what loads the driver by its name afterwards
+/// gets this one. The kernels are in it, and can be run without the driver's functions, too.
+final class ModelDriver {
+  private static final Path SOURCE = Path.of("src/test/cuda/libcuda.cc");
+
+  private static final Optional<ModelDriver> FOUND =
+      TestDevice.isReal()
+          ? Optional.empty()
+          : Programs.find("g++", "clang++").map(ModelDriver::compile);
+
+  private final SymbolLookup library;
+  private final MethodHandle reset;
+  private final MethodHandle fail;
+  private final MethodHandle process;
+  private final MethodHandle held;
+
+  private ModelDriver(SymbolLookup library) {
+    this.library = library;
+    this.reset = function("model_reset", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
+    this.fail = function("model_fail", ADDRESS, JAVA_INT);
+    this.process = function("model_process", JAVA_INT);
+    this.held = function("model_held");
+  }
+
+  private MethodHandle function(String name, MemoryLayout... arguments) {
+    return Linker.nativeLinker()
+        .downcallHandle(
+            library.find(name).orElseThrow(), FunctionDescriptor.of(JAVA_INT, arguments));
+  }
+
+  private static int call(MethodHandle function, Object... arguments) {
+    try {
+      return (int) function.invokeWithArguments(arguments);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /// The driver; where there is no compiler the calling test is skipped.
+  static ModelDriver get() {
+    assumeTrue(!TestDevice.isReal(), "this run is of a GPU, not of the model");
+    assumeTrue(FOUND.isPresent(), "no C++ compiler for the host: install g++ 12 or newer");
+    return FOUND.orElseThrow();
+  }
+
+  private static ModelDriver compile(String compiler) {
+    try {
+      Path library = Files.createTempDirectory("comm4j-model-").resolve(DriverFiles.LIBRARY);
+      try {
+        Programs.run(
+            compiler,
+            "-std=c++20",
+            "-O1",
+            "-ffp-contract=off",
+            "-fno-strict-aliasing",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-unknown-pragmas",
+            "-shared",
+            "-fPIC",
+            "-pthread",
+            "-Wl,-soname," + DriverFiles.LIBRARY,
+            "-o",
+            library.toString(),
+            SOURCE.toString());
+        return new ModelDriver(SymbolLookup.libraryLookup(library, Arena.global()));
+      } finally {
+        Files.deleteIfExists(library);
+        Files.delete(library.resolveSibling(""));
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Two GPUs that reach each other, of a generation and with a driver that will do.
+  ModelDriver reset() {
+    return reset(2, 8, 0, 12_000, true);
+  }
+
+  ModelDriver reset(int devices, int major, int minor, int version, boolean reachEachOther) {
+    call(reset, devices, major, minor, version, reachEachOther ? 1 : 0);
+    return this;
+  }
+
+  /// Makes the next call of a function return this.
+  void fail(String function, int code) {
+    try (Arena arena = Arena.ofConfined()) {
+      call(fail, arena.allocateFrom(function), code);
+    }
+  }
+
+  /// Lets this thread act as another process from now on; 0 as its own.
+  void actAsProcess(int number) {
+    call(process, number);
+  }
+
+  /// How many things have been made and not given back.
+  int held() {
+    return call(held);
+  }
+}
