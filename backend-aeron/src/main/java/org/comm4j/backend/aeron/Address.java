@@ -23,7 +23,9 @@ import java.util.HexFormat;
 /// @param termBytes of its logs
 /// @param driver names the media driver, where that serves other ranks of its host too and they may
 ///   talk through memory; else empty
-record Address(String host, int port, String secret, int mtu, int termBytes, String driver) {
+/// @param isSealed whether it sends and expects messages with a [Seal]
+record Address(
+    String host, int port, String secret, int mtu, int termBytes, String driver, boolean isSealed) {
   static final int SECRET_BYTES = 16;
 
   /// The numbers by which Aeron tells one sender's messages from another's.
@@ -36,21 +38,31 @@ record Address(String host, int port, String secret, int mtu, int termBytes, Str
   }
 
   static Address of(
-      InetAddress host, int port, byte[] secret, Dimensions dimensions, String driver) {
+      InetAddress host,
+      int port,
+      byte[] secret,
+      Dimensions dimensions,
+      String driver,
+      boolean isSealed) {
     return new Address(
         textOf(host),
         port,
         HexFormat.of().formatHex(secret),
         dimensions.mtu(),
         dimensions.termBytes(),
-        driver);
+        driver,
+        isSealed);
+  }
+
+  byte[] secretBytes() {
+    return HexFormat.of().parseHex(secret);
   }
 
   /// What a rank sends here with.
   Ids from(int rank) {
     try {
       MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      digest.update(HexFormat.of().parseHex(secret));
+      digest.update(secretBytes());
       ByteBuffer hash =
           ByteBuffer.wrap(digest.digest(ByteBuffer.allocate(Integer.BYTES).putInt(rank).array()));
       return new Ids(hash.getInt(), hash.getInt());
@@ -73,6 +85,7 @@ record Address(String host, int port, String secret, int mtu, int termBytes, Str
       out.writeInt(mtu);
       out.writeInt(termBytes);
       out.writeUTF(driver);
+      out.writeBoolean(isSealed);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
@@ -82,7 +95,13 @@ record Address(String host, int port, String secret, int mtu, int termBytes, Str
   static Address of(byte[] bytes) {
     try (var in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       return new Address(
-          in.readUTF(), in.readInt(), in.readUTF(), in.readInt(), in.readInt(), in.readUTF());
+          in.readUTF(),
+          in.readInt(),
+          in.readUTF(),
+          in.readInt(),
+          in.readInt(),
+          in.readUTF(),
+          in.readBoolean());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -19,6 +19,7 @@ import org.comm4j.api.CommConfig;
 /// | `COMM_AERON_DRIVER` | embedded | whose media driver a rank uses, see [DriverKind] |
 /// | `COMM_AERON_DIRECTORY` | Aeron's own default, `aeron.dir` | the directory of an external driver |
 /// | `COMM_AERON_IPC` | true | whether ranks that have one driver talk through memory |
+/// | `COMM_AERON_INTEGRITY` | none | whether messages over UDP carry a proof of who sent what, see [Seal] |
 ///
 /// @param address empty unless given
 /// @param mtu 0 unless given
@@ -26,6 +27,7 @@ import org.comm4j.api.CommConfig;
 /// @param sharesMemory whether ranks of one host do where others run elsewhere
 /// @param directory of an external driver; empty unless given
 /// @param ipc whether ranks with one driver talk through memory
+/// @param isSealed whether messages over UDP carry a proof
 record Options(
     String address,
     int mtu,
@@ -34,9 +36,11 @@ record Options(
     boolean sharesMemory,
     DriverKind driver,
     String directory,
-    boolean ipc) {
+    boolean ipc,
+    boolean isSealed) {
   static final Set<String> NAMES =
-      Set.of("ADDRESS", "MTU", "TERM", "PORTS", "SHARED", "DRIVER", "DIRECTORY", "IPC");
+      Set.of(
+          "ADDRESS", "MTU", "TERM", "PORTS", "SHARED", "DRIVER", "DIRECTORY", "IPC", "INTEGRITY");
 
   private static final String PREFIX = "COMM_AERON_";
   static final int LEAST_MTU = 1024;
@@ -84,7 +88,8 @@ record Options(
         isTrue("SHARED", config),
         driver,
         directory,
-        isTrue("IPC", config));
+        isTrue("IPC", config),
+        isSealed(config.options().getOrDefault(PREFIX + "INTEGRITY", "none")));
   }
 
   /// Whether ranks of a host can have one driver, and then talk through memory.
@@ -98,6 +103,14 @@ record Options(
       case "true" -> true;
       case "false" -> false;
       default -> throw refused(name, text, "true or false");
+    };
+  }
+
+  private static boolean isSealed(String text) {
+    return switch (text) {
+      case "mac" -> true;
+      case "none" -> false;
+      default -> throw refused("INTEGRITY", text, "mac or none");
     };
   }
 

@@ -48,6 +48,8 @@ final class Peer {
   private final BooleanSupplier isGone;
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
+  private final Seal sending;
+  private final Seal receiving;
   private final BufferClaim claim = new BufferClaim();
   private final FragmentHandler onFragment = this::onFragment;
   private final ControlledFragmentHandler onPeek = this::onPeek;
@@ -59,7 +61,8 @@ final class Peer {
   private @Nullable ExclusivePublication publication;
   private volatile @Nullable Image image;
   private @Nullable PayloadHandler handler;
-  private @Nullable Throwable thrown;
+  private @Nullable Throwable thrown; // by the handler
+  private @Nullable TransportFailedException broken; // for good
   private int delivered;
   private boolean peeked;
   private boolean saidGoodbye;
@@ -72,10 +75,21 @@ final class Peer {
   private long probeAfterNs = NEVER_NS;
 
   /// @param rank the other one
+  /// @param sending of what goes to it
+  /// @param receiving of what comes from it
   /// @param patienceNs how long it may take to answer, if it lives
   /// @param isGone whether the session has given it up, or it has left
-  Peer(Driver driver, int rank, Route route, long patienceNs, BooleanSupplier isGone) {
+  Peer(
+      Driver driver,
+      int rank,
+      Route route,
+      Seal sending,
+      Seal receiving,
+      long patienceNs,
+      BooleanSupplier isGone) {
     this.rank = rank;
+    this.sending = sending;
+    this.receiving = receiving;
     this.aeron = driver.aeron();
     this.space = driver.directory().toString();
     this.route = route;
@@ -85,7 +99,7 @@ final class Peer {
   }
 
   int maxPayloadBytes() {
-    return route.maxPayloadBytes();
+    return route.maxPayloadBytes() - sending.bytes();
   }
 
   /// Sends a payload, which is on its way when the driver has worked.
@@ -104,6 +118,7 @@ final class Peer {
     long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
     MemorySegment.copy(header, 0, term, at, Transport.HEADER_BYTES);
     MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
+    sending.put(term, at, Transport.HEADER_BYTES + bytes);
     claim.commit();
     hasOffered = true;
     return true;
@@ -122,7 +137,7 @@ final class Peer {
       probeAfterNs = FIRST_PROBE_NS;
     } else if (nowNs - lastNs >= probeAfterNs) {
       ExclusivePublication to = publication;
-      if (to != null && to.tryClaim(PROBE_BYTES, claim) > 0) {
+      if (to != null && to.tryClaim(PROBE_BYTES + sending.bytes(), claim) > 0) {
         commitControl(PROBE_BYTES);
         lastNs = nowNs;
         probeAfterNs = probeAfterNs < LAST_PROBE_NS ? 2 * probeAfterNs : NEVER_NS;
@@ -131,9 +146,10 @@ final class Peer {
   }
 
   private boolean claim(ExclusivePublication to, int bytes) {
-    long result = to.tryClaim(bytes, claim);
+    int all = bytes + sending.bytes();
+    long result = to.tryClaim(all, claim);
     if (result == Publication.ADMIN_ACTION) {
-      result = to.tryClaim(bytes, claim); // at the start of the next term
+      result = to.tryClaim(all, claim); // at the start of the next term
     }
     if (result == Publication.NOT_CONNECTED) {
       silentNs = silentNs == NONE ? System.nanoTime() : silentNs;
@@ -221,6 +237,9 @@ final class Peer {
       }
       throw (RuntimeException) failure;
     }
+    if (broken != null) {
+      throw broken;
+    }
     if (hasLeft && !hasAnswered) {
       answerGoodbye();
     }
@@ -228,23 +247,35 @@ final class Peer {
   }
 
   private void onFragment(DirectBuffer buffer, int offset, int length, Header header) {
-    if (length < Transport.HEADER_BYTES) {
-      hasLeft |= length == GOODBYE_BYTES;
-      hasTaken |= length == TAKEN_BYTES;
-      return;
-    }
-    PayloadHandler to = handler;
-    if (to == null || thrown != null) {
+    if (thrown != null || broken != null) {
       return;
     }
     MemorySegment term = received.of(buffer);
     long at = buffer.wrapAdjustment() + (long) offset;
+    int bytes = length - receiving.bytes();
+    if (!receiving.isRight(term, at, bytes)) {
+      broken =
+          new TransportFailedException(
+              "message #%d from rank %d is not what that rank sent: it was altered, forged or replayed on the network, or one before it was dropped (found by COMM_AERON_INTEGRITY)"
+                  .formatted(receiving.messages(), rank),
+              null);
+      return;
+    }
+    if (bytes < Transport.HEADER_BYTES) {
+      hasLeft |= bytes == GOODBYE_BYTES;
+      hasTaken |= bytes == TAKEN_BYTES;
+      return;
+    }
+    PayloadHandler to = handler;
+    if (to == null) {
+      return;
+    }
     delivered++;
     try {
       to.onPayload(
           rank,
           term.asSlice(at, Transport.HEADER_BYTES),
-          term.asSlice(at + Transport.HEADER_BYTES, length - Transport.HEADER_BYTES));
+          term.asSlice(at + Transport.HEADER_BYTES, bytes - Transport.HEADER_BYTES));
     } catch (RuntimeException | Error e) {
       thrown = e; // Aeron would keep it for itself
     }
@@ -319,7 +350,7 @@ final class Peer {
 
   private ControlledFragmentHandler.Action onGoodbye(
       DirectBuffer buffer, int offset, int length, Header header) {
-    hasLeft |= length == GOODBYE_BYTES;
+    hasLeft |= length - receiving.bytes() == GOODBYE_BYTES; // who only says so is found out later
     return ControlledFragmentHandler.Action.CONTINUE;
   }
 
@@ -335,6 +366,8 @@ final class Peer {
 
   private void commitControl(int bytes) {
     claim.buffer().setMemory(claim.offset(), bytes, (byte) 0);
+    long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
+    sending.put(sent.of(claim.buffer()), at, bytes);
     claim.commit();
   }
 

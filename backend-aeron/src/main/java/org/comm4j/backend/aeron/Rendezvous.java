@@ -51,7 +51,13 @@ final class Rendezvous {
     try {
       int port = reserve(driver, host, options.ports(), dimensions);
       Address own =
-          Address.of(host, port, secret, dimensions, options.sharesDriver() ? nameOf(driver) : "");
+          Address.of(
+              host,
+              port,
+              secret,
+              dimensions,
+              options.sharesDriver() ? nameOf(driver) : "",
+              options.isSealed());
       List<Address> all =
           session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
               .map(Address::of)
@@ -131,13 +137,21 @@ final class Rendezvous {
 
   private List<Peer> peers(Driver driver, List<Address> all, Dimensions dimensions) {
     int self = session.rank();
+    Seals seals = Seals.of(all, self, config);
     List<Peer> peers = new ArrayList<>();
     for (int rank = 0; rank < all.size(); rank++) {
       if (rank != self) {
         int peer = rank;
         Route route = Route.of(self, all.get(self), rank, all.get(rank), dimensions);
         peers.add(
-            new Peer(driver, rank, route, patienceNs(), () -> session.news().hasFailed(peer)));
+            new Peer(
+                driver,
+                rank,
+                route,
+                route.isMemory() ? Seal.none() : seals.of(self, rank),
+                route.isMemory() ? Seal.none() : seals.of(rank, self),
+                patienceNs(),
+                () -> session.news().hasFailed(peer)));
       }
     }
     return peers;

@@ -23,12 +23,18 @@ import org.comm4j.tck.ThreadGroups;
 
 /// Ranks in this JVM, each with a driver of its own, whose settings a test may change.
 ///
+/// @param configs of each rank
 /// @param changes of each rank's driver
-record AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+record AeronGroups(
+    IntFunction<CommConfig> configs, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
   private static final Queue<Path> FOLDERS = new ConcurrentLinkedQueue<>();
 
   AeronGroups(CommConfig config) {
     this(config, _ -> UnaryOperator.identity());
+  }
+
+  AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+    this(_ -> config, changes);
   }
 
   List<AeronTransport> transports(int size) throws Exception {
@@ -70,14 +76,15 @@ record AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Cont
     return ThreadGroups.open(
         size,
         session ->
-            EngineCommunicator.open("aeron", session, rendezvous(session).open(), null, config));
+            EngineCommunicator.open(
+                "aeron", session, rendezvous(session).open(), null, configs.apply(session.rank())));
   }
 
   private Rendezvous rendezvous(Session session) {
     UnaryOperator<MediaDriver.Context> change = changes.apply(session.rank());
     return new Rendezvous(
         session,
-        config,
+        configs.apply(session.rank()),
         context -> {
           FOLDERS.add(Path.of(context.aeronDirectoryName()).getParent());
           return change.apply(context);

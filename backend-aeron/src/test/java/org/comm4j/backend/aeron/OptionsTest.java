@@ -11,7 +11,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class OptionsTest {
   static final Options NONE =
-      new Options("", 0, 0, Options.Ports.ANY, true, Options.DriverKind.EMBEDDED, "", true);
+      new Options("", 0, 0, Options.Ports.ANY, true, Options.DriverKind.EMBEDDED, "", true, false);
 
   static Options of(Map<String, String> environment) {
     return Options.of(CommConfig.fromEnvironment(environment));
@@ -34,6 +34,7 @@ class OptionsTest {
         .isEqualTo(new Options.Ports(40_000, 40_009));
     assertThat(of("COMM_AERON_DRIVER", "shared").driver()).isEqualTo(Options.DriverKind.SHARED);
     assertThat(of("COMM_AERON_IPC", "false").ipc()).isFalse();
+    assertThat(of("COMM_AERON_INTEGRITY", "mac").isSealed()).isTrue();
   }
 
   @Test
@@ -58,6 +59,7 @@ class OptionsTest {
     "COMM_AERON_PORTS, 65000-70000, two ports",
     "COMM_AERON_DRIVER, own, 'embedded, shared or external'",
     "COMM_AERON_IPC, auto, true or false",
+    "COMM_AERON_INTEGRITY, true, mac or none",
     "COMM_AERON_DIRECTORY, /dev/shm/aeron-me, unless COMM_AERON_DRIVER is external"
   })
   void of_badValue_isRefusedByName(String variable, String value, String expected) {

@@ -12,6 +12,7 @@ import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.Optional;
 import java.util.Set;
 import javax.crypto.KDF;
 import javax.crypto.Mac;
@@ -46,6 +47,7 @@ public final class Authenticator {
   private static final int FEWEST_BYTES = 16;
 
   private static final String MAC = "HmacSHA256";
+  private static final String KEYS = "HKDF-SHA256";
   private static final String MAKE_ONE =
       "give all ranks a COMM_SECRET_FILE, made with (umask 77; head -c 32 /dev/urandom | base64 > FILE)";
 
@@ -93,7 +95,7 @@ public final class Authenticator {
     }
     try {
       SecretKey key =
-          KDF.getInstance("HKDF-SHA256")
+          KDF.getInstance(KEYS)
               .deriveKey(
                   MAC,
                   HKDFParameterSpec.ofExtract()
@@ -102,7 +104,7 @@ public final class Authenticator {
                           "comm4j session".getBytes(StandardCharsets.US_ASCII), PROOF_BYTES));
       return new Authenticator(key, secret.length, insecure);
     } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("this JDK has no HKDF-SHA256", e);
+      throw new IllegalStateException("this JDK has no " + KEYS, e);
     } finally {
       Arrays.fill(secret, (byte) 0);
     }
@@ -147,6 +149,24 @@ public final class Authenticator {
     } catch (IOException e) {
       throw new JoinException(
           Reason.CONFIGURATION, "COMM_SECRET_FILE: %s can't be read: %s".formatted(file, e), e);
+    }
+  }
+
+  /// {@return a key for something else than joining, for HMAC-SHA256; empty where there is no
+  /// secret}
+  ///
+  /// @param purpose for what; the keys of two purposes tell nothing of each other
+  public Optional<SecretKey> keyFor(byte[] purpose) {
+    if (key == null) {
+      return Optional.empty();
+    }
+    try {
+      return Optional.of(
+          KDF.getInstance(KEYS)
+              .deriveKey(
+                  MAC, HKDFParameterSpec.ofExtract().addIKM(key).thenExpand(purpose, PROOF_BYTES)));
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("this JDK has no " + KEYS, e);
     }
   }
 

@@ -1,0 +1,178 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
+import io.aeron.driver.ext.LossGenerator;
+import io.aeron.logbuffer.FrameDescriptor;
+import io.aeron.protocol.DataHeaderFlyweight;
+import io.aeron.protocol.HeaderFlyweight;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Secret;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.TransportContract;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// With `COMM_AERON_INTEGRITY=mac` who stands on the way between ranks can change nothing that they
+/// would not notice.
+class IntegrityTest {
+  private static final long SEED = Long.getLong("comm4j.seed", 4242);
+  private static final CommConfig PLAIN =
+      CommConfig.builder().timeout(Duration.ofSeconds(60)).option("COMM_AERON_MTU", "1408").build();
+  private static final CommConfig SEALED =
+      PLAIN.toBuilder()
+          .secret(Secret.of("a secret of the launch"))
+          .option("COMM_AERON_INTEGRITY", "mac")
+          .build();
+
+  @AfterAll
+  static void nothingIsLeft() {
+    AeronGroups.checkNothingIsLeft();
+  }
+
+  @Nested
+  class Unharmed extends TransportContract {
+    @Override
+    protected List<AeronTransport> transports(int size) throws Exception {
+      return new AeronGroups(SEALED).transports(size);
+    }
+  }
+
+  /// What somebody does to one frame with a message, on its way to rank 1.
+  enum Harm {
+    ALTERED {
+      @Override
+      void on(UnsafeBuffer frame, int bytes, byte[] earlier) {
+        int at = DataHeaderFlyweight.HEADER_LENGTH + 60;
+        frame.putByte(at, (byte) (frame.getByte(at) ^ 1));
+      }
+    },
+    FORGED {
+      @Override
+      void on(UnsafeBuffer frame, int bytes, byte[] earlier) {
+        byte[] noise = new byte[bytes - DataHeaderFlyweight.HEADER_LENGTH];
+        new SplittableRandom(SEED).nextBytes(noise);
+        frame.putBytes(DataHeaderFlyweight.HEADER_LENGTH, noise);
+      }
+    },
+    REPLAYED {
+      @Override
+      void on(UnsafeBuffer frame, int bytes, byte[] earlier) {
+        frame.putBytes(DataHeaderFlyweight.HEADER_LENGTH, earlier);
+      }
+    },
+    DROPPED { // so that Aeron does not ask for it again
+      @Override
+      void on(UnsafeBuffer frame, int bytes, byte[] earlier) {
+        FrameDescriptor.frameType(frame, 0, HeaderFlyweight.HDR_TYPE_PAD);
+      }
+    };
+
+    abstract void on(UnsafeBuffer frame, int bytes, byte[] earlier);
+  }
+
+  /// Harms the tenth whole frame of a large message.
+  private static final class Attacker implements LossGenerator {
+    private static final int FULL_FRAME = 1408;
+    private static final int TENTH = 10;
+
+    private final Harm harm;
+    private final AtomicInteger seen = new AtomicInteger();
+    private volatile byte[] earlier = new byte[0];
+
+    Attacker(Harm harm) {
+      this.harm = harm;
+    }
+
+    @Override
+    public boolean shouldDropFrame(InetSocketAddress from, UnsafeBuffer frame, int bytes) {
+      if (bytes == FULL_FRAME
+          && FrameDescriptor.frameType(frame, 0) == HeaderFlyweight.HDR_TYPE_DATA) {
+        int number = seen.incrementAndGet();
+        if (number == 1) {
+          byte[] message = new byte[bytes - DataHeaderFlyweight.HEADER_LENGTH];
+          frame.getBytes(DataHeaderFlyweight.HEADER_LENGTH, message);
+          earlier = message;
+        } else if (number == TENTH) {
+          harm.on(frame, bytes, earlier);
+        }
+      }
+      return false;
+    }
+
+    MediaDriver.Context change(MediaDriver.Context context) {
+      return context.receiveChannelEndpointSupplier((channel, dispatcher, status, with) ->
+          new DebugReceiveChannelEndpoint(
+              channel, dispatcher, status, with, this, (_, _, _) -> false));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void harm_isFoundByTheRankThatReceives(Harm harm) throws Exception {
+    Attacker attacker = new Attacker(harm);
+    var groups =
+        new AeronGroups(SEALED, rank -> rank == 1 ? attacker::change : UnaryOperator.identity());
+    try (LocalGroup group = groups.communicators(2)) {
+      List<String> outcomes = DriverFaultTest.sums(group);
+      assertThat(outcomes.get(1))
+          .as("seed %d", SEED)
+          .startsWith(TransportFailedException.class.getName())
+          .contains("from rank 0 is not what that rank sent", "COMM_AERON_INTEGRITY");
+      assertThat(outcomes.get(0)).startsWith(AbortedException.class.getName() + ": rank 1");
+    }
+  }
+
+  /// Else the tests above would prove nothing.
+  @Test
+  void harm_withoutIntegrity_isNotFound() throws Exception {
+    Attacker attacker = new Attacker(Harm.ALTERED);
+    var groups =
+        new AeronGroups(PLAIN, rank -> rank == 1 ? attacker::change : UnaryOperator.identity());
+    try (LocalGroup group = groups.communicators(2)) {
+      assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+    }
+  }
+
+  private static AeronGroups of(CommConfig first, CommConfig second) {
+    return new AeronGroups(rank -> rank == 0 ? first : second, _ -> UnaryOperator.identity());
+  }
+
+  @Test
+  void open_noSecret_saysWhatToDo() throws Exception {
+    CommConfig config = PLAIN.toBuilder().option("COMM_AERON_INTEGRITY", "mac").build();
+    assertThat(new AeronGroups(config).failures(2))
+        .hasSize(2)
+        .allMatch(each -> each.contains("no secret") && each.contains("COMM_SECRET_FILE"));
+  }
+
+  @Test
+  void open_notOnAllRanks_everyRankSaysWho() throws Exception {
+    assertThat(of(SEALED, PLAIN).failures(2))
+        .hasSize(2)
+        .allMatch(each -> each.contains("COMM_AERON_INTEGRITY: ") && each.contains("on rank 1"));
+  }
+
+  @Test
+  void open_otherSecret_isFoundInTheFirstMessage() throws Exception {
+    CommConfig other = SEALED.toBuilder().secret(Secret.of("of another launch")).build();
+    try (LocalGroup group = of(SEALED, other).communicators(2)) {
+      assertThat(DriverFaultTest.sums(group))
+          .anyMatch(each -> each.contains("message #1 from rank"));
+    }
+  }
+}

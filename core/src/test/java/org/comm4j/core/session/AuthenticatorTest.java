@@ -1,0 +1,32 @@
+package org.comm4j.core.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Secret;
+import org.junit.jupiter.api.Test;
+
+class AuthenticatorTest {
+  private static byte[] keyFor(String secret, String purpose) {
+    CommConfig config = CommConfig.builder().secret(Secret.of(secret)).build();
+    return Authenticator.of(config)
+        .keyFor(purpose.getBytes(StandardCharsets.US_ASCII))
+        .orElseThrow()
+        .getEncoded();
+  }
+
+  @Test
+  void keyFor_secretAndPurpose_followsFromBoth() {
+    byte[] key = keyFor("a secret of the launch", "one");
+    assertThat(key).hasSize(32);
+    assertThat(keyFor("a secret of the launch", "one")).isEqualTo(key);
+    assertThat(keyFor("a secret of the launch", "two")).isNotEqualTo(key);
+    assertThat(keyFor("a secret of another one", "one")).isNotEqualTo(key);
+  }
+
+  @Test
+  void keyFor_noSecret_isNone() {
+    assertThat(Authenticator.NONE.keyFor(new byte[] {1})).isEmpty();
+  }
+}
