@@ -588,9 +588,9 @@ int cuFuncGetAttribute(int* value, int, void*) {
   return SUCCESS;
 }
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, std::size_t) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t) {
   NEEDS_CONTEXT(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-  *blocks = 2048 / threads;
+  *blocks = 2; // not many threads of the host
   return SUCCESS;
 }
 

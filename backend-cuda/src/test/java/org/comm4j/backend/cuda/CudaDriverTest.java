@@ -243,7 +243,7 @@ class CudaDriverTest {
     try (CudaDevice device = CudaDriver.load().open(0)) {
       CUmodule module = device.load(Files.readString(PTX.resolve(kernel.module() + ".ptx")));
       var function = device.function(module, kernel.function());
-      assertThat(device.residentBlocks(function, 256)).isEqualTo(32);
+      assertThat(device.residentBlocks(function, 256)).isEqualTo(2 * device.multiprocessors());
       var ranksMemory = new RankMemory[ranks];
       for (int rank = 0; rank < ranks; rank++) {
         ranksMemory[rank] = new RankMemory(device, new Window(ranks, 64, 1024), count);
