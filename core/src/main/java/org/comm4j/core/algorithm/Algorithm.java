@@ -31,6 +31,11 @@ public interface Algorithm {
     return false;
   }
 
+  /// Whether it sends messages; with [#usesPeerMemory] to other hosts, and reads on its own.
+  default boolean usesMessages() {
+    return !usesPeerMemory();
+  }
+
   /// Whether it can do this shape: for example only powers of two, only small counts, or only with
   /// windows. Unordered algorithms can't do ordered shapes.
   boolean supports(Shape shape);

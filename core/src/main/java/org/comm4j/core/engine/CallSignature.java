@@ -39,7 +39,7 @@ public record CallSignature(long what, long count, long detail) {
   /// What this rank says of a call that goes by no plan of ours.
   public static CallSignature of(Collective call, int rank, int size, Purpose purpose) {
     return of(
-        Shapes.of(call, rank, size, Reduction.FAST, 0),
+        Shapes.of(call, rank, size, Reduction.FAST, 0, null),
         call instanceof Collective.Barrier ? null : Buffers.type(call),
         op(call),
         purpose,

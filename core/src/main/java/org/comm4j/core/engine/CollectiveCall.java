@@ -500,7 +500,7 @@ final class CollectiveCall extends Call {
   }
 
   private void revoked(BitSet ranks) {
-    for (int peer = 0; peer < context.size(); peer++) {
+    for (int peer : context.lane().near()) {
       if (context.lane().isRevoked(peer)) {
         ranks.set(peer);
       }
@@ -508,7 +508,7 @@ final class CollectiveCall extends Call {
   }
 
   private void notDone(BitSet ranks, long index) {
-    for (int peer = 0; peer < context.size(); peer++) {
+    for (int peer : context.lane().near()) {
       if (!context.lane().isDone(peer, index)) {
         ranks.set(peer);
       }
@@ -571,9 +571,8 @@ final class CollectiveCall extends Call {
     if (!context.hasLane()) {
       return null;
     }
-    for (int peer = 0; peer < context.size(); peer++) {
-      String sentence =
-          peer == context.rank() ? null : context.lane().contradiction(peer, sequence, signature);
+    for (int peer : context.lane().near()) {
+      String sentence = context.lane().contradiction(peer, sequence, signature);
       if (sentence != null) {
         return sentence;
       }

@@ -14,6 +14,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.schedule.Hosts;
 import org.jspecify.annotations.Nullable;
 
 /// One communicator inside the engine: its ranks, its calls in flight, what came early, and whether
@@ -34,6 +35,8 @@ final class Context {
   private final Map<Integer, Integer> ranks = new HashMap<>();
   private final boolean isWorld;
   private @Nullable Lane lane;
+  private @Nullable Hosts hosts; // where some ranks share memory and some don't
+  private long windowBytes; // that one rank can publish at once to all
   private final List<Call> calls = new ArrayList<>();
   private final Map<Early.Key, Early> early = new HashMap<>();
   private final Messages messages;
@@ -123,12 +126,25 @@ final class Context {
   }
 
   /// From now on collectives may go by a lane, on all ranks.
-  void use(Lane agreed) {
+  void use(Lane agreed, Windows windows) {
     lane = agreed;
+    Hosts where = windows.hosts(members);
+    hosts = where.count() == 1 ? null : where;
+    windowBytes = where.count() == 1 ? where.windowBytes() : 0;
     if (failure != null) {
       agreed.revoke();
       agreed.over();
     }
+  }
+
+  /// Who shares memory and has a lane for it, where some ranks do and some don't; else null.
+  @Nullable Hosts hosts() {
+    return hosts;
+  }
+
+  /// How much one rank can publish at once to all others; 0 where it can't.
+  long windowBytes() {
+    return windowBytes;
   }
 
   /// The flag above all that may stand in the lane because of this communicator.
@@ -192,13 +208,15 @@ final class Context {
   /// the transport. Most calls of ranks in step end here, and all that a thread does when it waits,
   /// and does with all other calls meanwhile, would cost more than they do.
   private void spin(Call call) {
-    boolean byMemory = needsLane(call);
+    boolean byMessages = !needsLane(call) || hosts != null;
     int looks = engine.looksBeforeWaiting();
     while (looks > 0 && !call.hasEnded()) {
+      boolean awaitsMemory = call.isAwaitingMemory();
+      boolean polls = byMessages && !awaitsMemory;
       boolean moved =
-          byMemory
-              ? !call.isAwaitingMemory() && advance()
-              : engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance());
+          polls
+              ? engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance())
+              : !awaitsMemory && advance();
       if (moved) {
         looks = engine.isWanted() ? 0 : looks;
       } else {

@@ -422,8 +422,15 @@ final class Engine {
   /// Lets a communicator use a lane that was taken.
   void useLane(Context context, int number, long base) {
     if (windows != null) {
-      context.use(new Lane(windows, number, context.members(), context.rank(), base, context.id()));
+      context.use(
+          new Lane(windows, number, context.members(), context.rank(), base, context.id()),
+          windows);
     }
+  }
+
+  /// Whether any two of these world ranks read each other's windows: without, a lane is of no use.
+  boolean shareMemory(int[] members) {
+    return windows != null && windows.hosts(members).mostRanks() > 1;
   }
 
   /// Makes a communicator that its ranks have agreed on.

@@ -323,9 +323,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private record Planned(Schedule plan, String algorithm) {}
 
   private Shape shape(Collective call) {
-    Windows windows = engine.windows();
-    long windowBytes = windows == null || !context.hasLane() ? 0 : windows.layout().stageBytes();
-    return Shapes.of(call, rank(), size(), reduction, windowBytes);
+    return Shapes.of(call, rank(), size(), reduction, context.windowBytes(), context.hosts());
   }
 
   private Call start(PointToPoint operation) {
@@ -527,7 +525,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       engine.unlock();
     }
     child.reduction = reduction;
-    if (members.length > 1) {
+    if (engine.shareMemory(members)) {
       child.agreeOnLane(proposals);
     }
     return child;

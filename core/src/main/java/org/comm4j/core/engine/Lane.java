@@ -4,12 +4,13 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
-import java.util.Arrays;
 import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
-/// One communicator's flags and staging areas in the windows of its ranks.
+/// One communicator's flags and staging areas in the windows of its ranks. Ranks whose windows
+/// can't be read, since they are on other hosts, have no part in it.
 ///
 /// What ranks publish is numbered through: every peer-memory plan takes as many indexes as it has
 /// stages, on all ranks. A flag is the lane's base plus the index plus one; its ranks agree on a base
@@ -41,13 +42,14 @@ final class Lane {
   private final WindowLayout layout;
   private final int number;
   private final int[] members;
+  private final int[] near; // the others whose windows can be read, as ranks of the communicator
   private final int rank;
   private final long base;
   private final long owner;
   private final long publishedAt; // in each window; of an even index
   private final long doneAt;
   private final MemorySegment own;
-  private final MemorySegment[] windows;
+  private final MemorySegment[] windows; // of this rank and those
   private final long[] staged = new long[2]; // up to where each area was used last
   private long digest;
   private long lastPublished = -1;
@@ -68,7 +70,24 @@ final class Lane {
     this.publishedAt = layout.published(number, 0);
     this.doneAt = layout.done(number);
     this.own = memory.window(members[rank]);
-    this.windows = Arrays.stream(members).mapToObj(memory::window).toArray(MemorySegment[]::new);
+    this.near = near(memory, members, rank);
+    this.windows = new MemorySegment[members.length];
+    this.windows[rank] = own;
+    for (int peer : near) {
+      this.windows[peer] = memory.window(members[peer]);
+    }
+  }
+
+  private static int[] near(PeerMemory memory, int[] members, int rank) {
+    int here = memory.host(members[rank]);
+    return IntStream.range(0, members.length)
+        .filter(peer -> peer != rank && memory.host(members[peer]) == here)
+        .toArray();
+  }
+
+  /// The other ranks of the communicator that share memory with this one; not to be written.
+  int[] near() {
+    return near;
   }
 
   int number() {
@@ -91,7 +110,7 @@ final class Lane {
 
   /// Whether every peer is done with everything up to `index`.
   boolean areDone(long index) {
-    for (int peer = 0; peer < members.length; peer++) {
+    for (int peer : near) {
       if (!isDone(peer, index)) {
         return false;
       }
@@ -100,8 +119,7 @@ final class Lane {
   }
 
   boolean isDone(int peer, long index) {
-    return peer == rank
-        || flag(peer, published(index + 1)) >= base + index + 2
+    return flag(peer, published(index + 1)) >= base + index + 2
         || flag(peer, doneAt) >= base + index + 1;
   }
 
@@ -220,7 +238,7 @@ final class Lane {
   /// Whether any peer may have changed what this rank has just read.
   boolean isRevoked() {
     VarHandle.acquireFence();
-    for (int peer = 0; peer < members.length; peer++) {
+    for (int peer : near) {
       if (isRevoked(peer)) {
         return true;
       }
@@ -246,8 +264,11 @@ final class Lane {
   ///
   /// @param isGone whether a rank, by its number in the communicator, has failed or left
   boolean isQuiet(IntPredicate isGone) {
-    for (int peer = 0; lastPublished >= 0 && peer < members.length; peer++) {
-      if (!isDone(peer, lastPublished) && !isOver(peer) && !isGone.test(peer)) {
+    for (int peer : near) {
+      if (lastPublished >= 0
+          && !isDone(peer, lastPublished)
+          && !isOver(peer)
+          && !isGone.test(peer)) {
         return false;
       }
     }
@@ -255,10 +276,8 @@ final class Lane {
   }
 
   private void wakePeers() {
-    for (int peer = 0; peer < members.length; peer++) {
-      if (peer != rank) {
-        memory.wake(members[peer]);
-      }
+    for (int peer : near) {
+      memory.wake(members[peer]);
     }
   }
 

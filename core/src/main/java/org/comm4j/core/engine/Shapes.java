@@ -6,6 +6,7 @@ import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Reduction;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Shape;
 import org.jspecify.annotations.Nullable;
 
@@ -17,9 +18,15 @@ public final class Shapes {
   ///
   /// @param rank the caller's
   /// @param size the group's
-  /// @param windowBytes what one rank can publish at once; 0 where memory can't be read
+  /// @param windowBytes what one rank can publish at once to all; 0 where it can't
+  /// @param hosts who shares memory, where some ranks do and some don't; else null
   public static Shape of(
-      Collective call, int rank, int size, Reduction reduction, long windowBytes) {
+      Collective call,
+      int rank,
+      int size,
+      Reduction reduction,
+      long windowBytes,
+      @Nullable Hosts hosts) {
     DataType type = Buffers.type(call);
     ReduceOp op = CallSignature.op(call);
     DataType accumulator = op == null ? type : op.accumulationType(type);
@@ -36,7 +43,8 @@ public final class Shapes {
         accumulator.bytes(),
         accumulator != type,
         ordered,
-        windowBytes);
+        windowBytes,
+        hosts);
   }
 
   /// Whether a call has this shape, given that its type and operator are those of the call that the

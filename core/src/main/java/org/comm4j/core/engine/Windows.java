@@ -2,10 +2,12 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.transport.PeerMemory;
 
 /// This rank's window, as memory: who has which part of it. Guarded by the engine's lock.
@@ -33,6 +35,11 @@ final class Windows {
 
   WindowLayout layout() {
     return layout;
+  }
+
+  /// Which of some world ranks read each other's windows.
+  Hosts hosts(int[] members) {
+    return Hosts.of(Arrays.stream(members).map(memory::host).toArray(), layout.stageBytes());
   }
 
   /// Puts memory behind a lane's staging areas, before the lane's first use.

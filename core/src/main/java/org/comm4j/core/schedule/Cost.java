@@ -1,12 +1,12 @@
 package org.comm4j.core.schedule;
 
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /// What the plans of all ranks cost, whatever the network: counted, not estimated.
 ///
@@ -142,7 +142,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
       switch (step) {
         case Step.Local _, Step.Message _ -> {}
         case Step.Publish publish -> {
-          int before = publish.stage() < 2 ? 0 : doneByAll(publish.stage() - 2);
+          int before = publish.stage() < 2 ? 0 : doneByReaders(state.rank, publish.stage() - 2);
           if (before < 0) {
             return false;
           }
@@ -166,10 +166,13 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
       return true;
     }
 
-    /// When all ranks can be known to have done a stage; negative if they have not.
-    private int doneByAll(int stage) {
-      return Arrays.stream(done)
-          .mapToInt(times -> times[stage] == 0 ? -1 : times[stage])
+    /// When all that can read a rank's memory can be known to have done a stage; negative if they
+    /// have not.
+    private int doneByReaders(int rank, int stage) {
+      Hosts hosts = shape.hosts();
+      return IntStream.range(0, ranks.length)
+          .filter(reader -> hosts == null || hosts.of(reader) == hosts.of(rank))
+          .map(reader -> done[reader][stage] == 0 ? -1 : done[reader][stage])
           .reduce(0, (a, b) -> a < 0 || b < 0 ? -1 : Math.max(a, b));
     }
 

@@ -2,6 +2,7 @@ package org.comm4j.core.schedule;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Comparator;
 import java.util.Deque;
@@ -33,7 +34,8 @@ import org.jspecify.annotations.Nullable;
 /// - the rules of peer memory: stages ascend, are awaited before they are read and read before they
 ///   are done, fit the window, and every rank has done every stage. A rank publishes stage `s` when
 ///   all ranks have done `s - 2`, and what it published of its output it does not write before all
-///   have done that stage.
+///   have done that stage. Where ranks are on several hosts, "all" are those of its host, and it
+///   reads no others.
 ///
 /// For tests and the command line. Costs memory for every element on every rank.
 public final class ScheduleCheck {
@@ -46,8 +48,10 @@ public final class ScheduleCheck {
   private final Deque<RankState> ready = new ArrayDeque<>();
   private final List<RankState> waitingForPeers = new ArrayList<>();
 
-  /// How many ranks have done each stage.
-  private final int[] doneRanks;
+  private final int stages;
+
+  /// How many ranks of a host have not done a stage.
+  private final int[][] notDone;
 
   /// Says what is wrong, and at which rank, round and step.
   public static final class Fault extends RuntimeException {
@@ -133,7 +137,12 @@ public final class ScheduleCheck {
     for (int rank = 0; rank < size; rank++) {
       ranks[rank] = new RankState(rank, plans.apply(rank), inPlace);
     }
-    doneRanks = new int[ranks[0].plan.stages()];
+    stages = ranks[0].plan.stages();
+    Hosts hosts = this.shapes[0].hosts();
+    notDone = new int[hosts == null ? 1 : hosts.count()][stages];
+    for (int host = 0; host < notDone.length; host++) {
+      Arrays.fill(notDone[host], hosts == null ? size : hosts.ranks(host));
+    }
   }
 
   /// Checks a shape that is the same on all ranks.
@@ -163,12 +172,22 @@ public final class ScheduleCheck {
     new ScheduleCheck(size, shapes, plans, leftFold, inPlace).run();
   }
 
+  private int host(int rank) {
+    Hosts hosts = shapes[0].hosts();
+    return hosts == null ? 0 : hosts.of(rank);
+  }
+
+  /// Whether all who could read what a rank published in a stage have done it.
+  private boolean isDone(RankState state, int stage) {
+    return notDone[host(state.rank)][stage] == 0;
+  }
+
   private void run() {
     for (RankState state : ranks) {
-      if (state.plan.stages() != doneRanks.length) {
+      if (state.plan.stages() != stages) {
         throw new Fault(
             "rank %d has %d stages but rank 0 has %d (expected: the same on all ranks)"
-                .formatted(state.rank, state.plan.stages(), doneRanks.length));
+                .formatted(state.rank, state.plan.stages(), stages));
       }
       ready.add(state);
     }
@@ -215,10 +234,10 @@ public final class ScheduleCheck {
     state.round++;
     if (state.round == state.plan.rounds()) {
       state.ended = true;
-      if (state.lastDone != doneRanks.length - 1) {
+      if (state.lastDone != stages - 1) {
         throw new Fault(
             "rank %d ended after Done of stage %d (expected: Done of every stage, the last is %d)"
-                .formatted(state.rank, state.lastDone, doneRanks.length - 1));
+                .formatted(state.rank, state.lastDone, stages - 1));
       }
       return;
     }
@@ -337,6 +356,9 @@ public final class ScheduleCheck {
       }
       case Step.AwaitPeer await -> {
         checkStage(state, step, await.stage());
+        if (host(await.peer()) != host(state.rank)) {
+          throw fault(state, step, "a rank of another host (expected: one of this host)");
+        }
         Published published = ranks[await.peer()].published.get(await.stage());
         if (published == null) {
           return false;
@@ -374,7 +396,7 @@ public final class ScheduleCheck {
         }
         checkStage(state, step, done.stage());
         state.lastDone = done.stage();
-        doneRanks[done.stage()]++;
+        notDone[host(state.rank)][done.stage()]--;
         wakeWaiting();
       }
       case Step.Message _ -> throw new AssertionError("messages are posted");
@@ -392,13 +414,13 @@ public final class ScheduleCheck {
     long bytes =
         publish.slice().count()
             * (isWide(publish.slice()) ? shape.accumulatorBytes() : shape.valueBytes());
-    if (bytes > shape.windowBytes()) {
+    if (bytes > shape.stageBytes()) {
       throw fault(
           state,
           publish,
-          "%d bytes (expected: at most the window's %d)".formatted(bytes, shape.windowBytes()));
+          "%d bytes (expected: at most the window's %d)".formatted(bytes, shape.stageBytes()));
     }
-    if (stage >= 2 && doneRanks[stage - 2] < size) {
+    if (stage >= 2 && !isDone(state, stage - 2)) {
       return false;
     }
     int[] values = read(state, publish, publish.slice());
@@ -423,8 +445,8 @@ public final class ScheduleCheck {
   }
 
   private void checkStage(RankState state, Step step, int stage) {
-    if (stage < 0 || stage >= doneRanks.length) {
-      throw fault(state, step, "the plan has %d stages".formatted(doneRanks.length));
+    if (stage < 0 || stage >= stages) {
+      throw fault(state, step, "the plan has %d stages".formatted(stages));
     }
     if (!(step instanceof Step.Done) && stage <= state.lastDone) {
       throw fault(state, step, "after this rank has done stage " + state.lastDone);
@@ -452,7 +474,7 @@ public final class ScheduleCheck {
   }
 
   private long awaitKey(int peer, int stage) {
-    return (long) peer * doneRanks.length + stage;
+    return (long) peer * stages + stage;
   }
 
   private int[] part(RankState state, Step step, Published published, long from, Slice to) {
@@ -549,7 +571,7 @@ public final class ScheduleCheck {
       Published published = state.published.get(stage);
       if (published != null
           && published.slice.space() == Space.OUTPUT
-          && doneRanks[stage] < size
+          && !isDone(state, stage)
           && state.memory.overlap(published.slice, to)) {
         throw fault(
             state,

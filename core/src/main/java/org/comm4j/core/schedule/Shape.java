@@ -22,8 +22,9 @@ import org.jspecify.annotations.Nullable;
 /// @param widened whether the accumulation type differs from the data's type
 /// @param ordered whether the result must be the left fold over ranks; always for user-defined
 ///   operators
-/// @param windowBytes how much one rank can publish in one stage; 0 where peers' memory can't be
-///   read
+/// @param windowBytes how much one rank can publish in one stage; 0 where not every rank can read
+///   every other one's memory
+/// @param hosts who shares memory, where some ranks do and some don't; else null
 public record Shape(
     CollectiveKind kind,
     int size,
@@ -35,7 +36,8 @@ public record Shape(
     int accumulatorBytes,
     boolean widened,
     boolean ordered,
-    long windowBytes) {
+    long windowBytes,
+    @Nullable Hosts hosts) {
 
   /// Where a full-size accumulation of an all-reduce or a scan belongs: in the output where the
   /// types are equal, else in temporary memory.
@@ -46,6 +48,11 @@ public record Shape(
   /// The wire type of that accumulation.
   public Step.Wire accumulatorWire() {
     return widened ? Step.Wire.ACCUMULATOR : Step.Wire.VALUE;
+  }
+
+  /// How much one rank can publish in one stage to those that can read its memory.
+  public long stageBytes() {
+    return hosts == null ? windowBytes : hosts.windowBytes();
   }
 
   /// The bytes that one rank's buffer has: what selection goes by.

@@ -4,6 +4,7 @@ import java.util.EnumSet;
 import java.util.Set;
 import org.comm4j.api.Partition;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Shape;
 
 /// What a choice may depend on: only what all ranks know alike, or they would choose differently
@@ -33,7 +34,8 @@ record Facts(Shape shape, long bytes) {
               shape.accumulatorBytes(),
               shape.widened(),
               shape.ordered(),
-              shape.windowBytes());
+              shape.windowBytes(),
+              shape.hosts());
       return new Facts(known, 0);
     }
     Partition parts = shape.parts();
@@ -63,6 +65,12 @@ record Facts(Shape shape, long bytes) {
 
   boolean windows() {
     return shape.windowBytes() > 0;
+  }
+
+  /// How many hosts, where some ranks share memory and some don't; else 0.
+  int hosts() {
+    Hosts hosts = shape.hosts();
+    return hosts == null || hosts.mostRanks() == 1 ? 0 : hosts.count();
   }
 
   boolean fast() {

@@ -39,19 +39,23 @@ public final class SimNetwork implements AutoCloseable {
   /// @param payloadBytes the largest payload, at least 256
   /// @param inFlight how many payloads of a pair may be on their way, at least 1
   /// @param windowBytes of each rank's window; 0 for ranks that can't read each other's memory
-  public record Link(long leastNs, long mostNs, int payloadBytes, int inFlight, long windowBytes) {
+  /// @param hosts on how many hosts the ranks take turns; those of one host read each other's
+  ///   windows
+  public record Link(
+      long leastNs, long mostNs, int payloadBytes, int inFlight, long windowBytes, int hosts) {
     /// Delays of 1 to 50 µs, payloads of 1 KiB, 8 on their way, no windows.
-    public static final Link USUAL = new Link(1_000, 50_000, 1024, 8, 0);
+    public static final Link USUAL = new Link(1_000, 50_000, 1024, 8, 0, 1);
 
     public Link {
       if (leastNs < 0
           || mostNs < leastNs
           || payloadBytes < 256
           || inFlight < 1
-          || windowBytes < 0) {
+          || windowBytes < 0
+          || hosts < 1) {
         throw new IllegalArgumentException(
-            "link: %d..%d ns, payloads of %d bytes, %d in flight, windows of %d bytes (expected: 0 <= least <= most, at least 256, at least 1, at least 0)"
-                .formatted(leastNs, mostNs, payloadBytes, inFlight, windowBytes));
+            "link: %d..%d ns, payloads of %d bytes, %d in flight, windows of %d bytes, %d hosts (expected: 0 <= least <= most, at least 256, at least 1, at least 0, at least 1)"
+                .formatted(leastNs, mostNs, payloadBytes, inFlight, windowBytes, hosts));
       }
     }
   }
@@ -255,7 +259,16 @@ public final class SimNetwork implements AutoCloseable {
     }
 
     @Override
+    public int host(int peer) {
+      return peer % link.hosts();
+    }
+
+    @Override
     public MemorySegment window(int peer) {
+      if (host(peer) != host(rank)) {
+        throw new IllegalArgumentException(
+            "window of rank %d (expected: one of rank %d's host)".formatted(peer, rank));
+      }
       return transports[peer].window();
     }
 

@@ -2,16 +2,21 @@ package org.comm4j.core.transport;
 
 import java.lang.foreign.MemorySegment;
 
-/// One window of memory per rank, which its owner writes and all ranks of the session can read. The
-/// engine lays it out: flags, staging areas, allocated buffers. All windows have the same size,
-/// zeroed at first. Access is by the memory model of [java.lang.invoke.VarHandle]: a release store
-/// of the owner is seen by an acquire load of a peer.
+/// One window of memory per rank, which its owner writes and all ranks of the session, or of its
+/// host, can read. The engine lays it out: flags, staging areas, allocated buffers. All windows
+/// have the same size, zeroed at first. Access is by the memory model of
+/// [java.lang.invoke.VarHandle]: a release store of the owner is seen by an acquire load of a peer.
 public interface PeerMemory {
   /// The size of each window in bytes; the same on all ranks.
   long windowBytes();
 
-  /// A rank's whole window, valid until the transport is closed. Peers' windows must not be
-  /// written.
+  /// Which ranks read each other's windows: those for which this is equal. The same on all ranks.
+  default int host(int rank) {
+    return 0;
+  }
+
+  /// The whole window of this rank, or of one that shares its memory ([#host]), valid until the
+  /// transport is closed. Peers' windows must not be written.
   MemorySegment window(int rank);
 
   /// Makes sure that a part of this rank's own window has memory behind it, before it is first
@@ -34,7 +39,8 @@ public interface PeerMemory {
     MemorySegment.copy(source, sourceOffset, own, offset, bytes);
   }
 
-  /// Wakes a rank that may be in [Transport#park], after a flag that it may wait for was stored.
+  /// Wakes a rank that shares this one's memory and may be in [Transport#park], after a flag that
+  /// it may wait for was stored.
   void wake(int rank);
 
   /// A part of the own window.

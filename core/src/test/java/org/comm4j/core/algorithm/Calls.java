@@ -2,31 +2,66 @@ package org.comm4j.core.algorithm;
 
 import java.util.function.IntFunction;
 import java.util.random.RandomGenerator;
+import java.util.stream.IntStream;
 import org.comm4j.api.Partition;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.ScheduleCheck;
 import org.comm4j.core.schedule.Shape;
 import org.jspecify.annotations.Nullable;
 
 /// Shapes to try algorithms with.
+///
+/// @param windowBytes of all ranks, or of those that share a host
+/// @param hosts a way to distribute the ranks over hosts, of [#HOSTS]; 0 for none
 record Calls(
-    CollectiveKind kind, int size, long count, int root, boolean widened, long windowBytes) {
+    CollectiveKind kind,
+    int size,
+    long count,
+    int root,
+    boolean widened,
+    long windowBytes,
+    int hosts) {
+  /// How many ways there are to distribute ranks over hosts, with none.
+  static final int HOSTS = 6;
 
   /// Messages, in a type that is its own accumulation type.
   static Calls of(CollectiveKind kind, int size, long count) {
-    return new Calls(kind, size, count, 0, false, 0);
+    return new Calls(kind, size, count, 0, false, 0, 0);
   }
 
   Calls withRoot(int root) {
-    return new Calls(kind, size, count, root, widened, windowBytes);
+    return new Calls(kind, size, count, root, widened, windowBytes, hosts);
   }
 
   Calls withWidened(boolean widened) {
-    return new Calls(kind, size, count, root, widened, windowBytes);
+    return new Calls(kind, size, count, root, widened, windowBytes, hosts);
   }
 
   Calls withWindow(long windowBytes) {
-    return new Calls(kind, size, count, root, widened, windowBytes);
+    return new Calls(kind, size, count, root, widened, windowBytes, hosts);
+  }
+
+  Calls withHosts(int way) {
+    return new Calls(kind, size, count, root, widened, windowBytes, way);
+  }
+
+  /// Null where no two ranks are on one host, or all are.
+  private @Nullable Hosts layout() {
+    int[] labels =
+        IntStream.range(0, size)
+            .map(rank ->
+                switch (hosts) {
+                  case 1 -> rank * 2 / size; // two, one after the other
+                  case 2 -> rank % 3; // three in turn
+                  case 3 -> Math.min(rank, 1); // the first rank alone
+                  case 4 -> rank == size - 1 ? 1 : 0; // the last rank alone
+                  case 5 -> rank % 5 * rank % 4; // uneven and mixed
+                  default -> 0;
+                })
+            .toArray();
+    Hosts layout = Hosts.of(labels, windowBytes);
+    return layout.count() == 1 ? null : layout;
   }
 
   boolean isRooted() {
@@ -93,7 +128,8 @@ record Calls(
         4,
         widened,
         false,
-        windowBytes);
+        hosts == 0 ? windowBytes : 0,
+        layout());
   }
 
   private Partition uneven(int salt) {

@@ -85,7 +85,7 @@ class ScheduleCheckTest {
   }
 
   private static Shape shape(CollectiveKind kind, boolean widened, long windowBytes) {
-    return new Shape(kind, 2, 2, 0, null, null, 2, 4, widened, false, windowBytes);
+    return new Shape(kind, 2, 2, 0, null, null, 2, 4, widened, false, windowBytes, null);
   }
 
   private static Plans allReduce() {
@@ -193,7 +193,8 @@ class ScheduleCheckTest {
     Slice nothing = new Slice(INPUT, 0, 0);
     Plans barrier =
         new Plans().rank0(new Receive(1, nothing, Wire.VALUE)).rank1(new Send(0, nothing));
-    barrier.shape = new Shape(CollectiveKind.BARRIER, 2, 0, 0, null, null, 1, 1, false, false, 0);
+    barrier.shape =
+        new Shape(CollectiveKind.BARRIER, 2, 0, 0, null, null, 1, 1, false, false, 0, null);
     barrier.hasFault("rank 1 leaves without having heard of rank 0");
     barrier
         .replace(0, 0, new Receive(1, nothing, Wire.VALUE), new Send(1, nothing))

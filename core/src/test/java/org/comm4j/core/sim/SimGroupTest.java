@@ -136,7 +136,7 @@ final class SimGroupTest {
 
   @Test
   void close_rankThatIsDoneFirst_letsTheOthersEnd() {
-    var windows = new SimNetwork.Link(1_000, 50_000, 1024, 8, 4 << 20);
+    var windows = new SimNetwork.Link(1_000, 50_000, 1024, 8, 4 << 20, 1);
     try (var group = new SimGroup(3, windows, SEED, CONFIG, Selector.standard())) {
       int[][] data = {{1}, {2}, {3}};
       List<Pending> pending = new ArrayList<>();
