@@ -30,10 +30,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Every collective × type × operator on the real engine over a simulated network, by messages and
-/// by reading peers' memory, against the [Oracle]: with counts that are 0, 1, smaller and larger
-/// than the group or no multiple of anything, any root, in place or not, in memory of every kind,
-/// with ranks that come late in any order.
+/// Every collective × type × operator on the real engine over a simulated network, by messages, by
+/// reading peers' memory, and by both on several hosts, against the [Oracle]: with counts that are
+/// 0, 1, smaller and larger than the group or no multiple of anything, any root, in place or not,
+/// in memory of every kind, with ranks that come late in any order.
 ///
 /// Usually each combination of collective, type, operator and algorithm is tried once for each size
 /// of group and way to run it, with the other choices rotating; with `-Dcomm4j.full=true` all of
@@ -48,11 +48,26 @@ class SimulatedCollectivesTest {
   private static final AtomicInteger TURN = new AtomicInteger();
 
   /// A group and the way it runs.
-  record Way(int size, boolean windows, Reduction reduction) {
+  ///
+  /// @param hosts of which the ranks read each other's memory; 0 where none do
+  record Way(int size, int hosts, Reduction reduction) {
     @Override
     public String toString() {
-      return "%d ranks, %s, %s"
-          .formatted(size, windows ? "reading memory" : "by messages", reduction);
+      String how =
+          switch (hosts) {
+            case 0 -> "by messages";
+            case 1 -> "reading memory";
+            default -> "on " + hosts + " hosts";
+          };
+      return "%d ranks, %s, %s".formatted(size, how, reduction);
+    }
+
+    boolean isInHosts() {
+      return hosts > 1;
+    }
+
+    boolean windows() {
+      return hosts > 0;
     }
   }
 
@@ -68,10 +83,12 @@ class SimulatedCollectivesTest {
     return Arrays.stream(sizes)
         .boxed()
         .flatMap(size ->
-            Stream.of(false, true)
-                .flatMap(windows ->
+            IntStream.of(0, 1, 2, 3)
+                .filter(hosts -> hosts < Math.max(2, size))
+                .boxed()
+                .flatMap(hosts ->
                     Arrays.stream(Reduction.values())
-                        .map(reduction -> new Way(size, windows, reduction))));
+                        .map(reduction -> new Way(size, hosts, reduction))));
   }
 
   @ParameterizedTest
@@ -99,12 +116,16 @@ class SimulatedCollectivesTest {
       List<Algorithm> usable =
           Algorithms.of(kind).stream()
               .filter(each -> way.size() > 1 && !each.name().equals("alone"))
-              .filter(each -> each.usesPeerMemory() == way.windows())
+              .filter(each ->
+                  way.isInHosts()
+                      ? each.usesPeerMemory() && each.usesMessages()
+                      : each.usesPeerMemory() == way.windows()
+                          && each.usesMessages() != way.windows())
               .filter(each -> !fixed || each.order() != Algorithm.Order.FIXED)
               .toList();
       if (turn < usable.size()) {
         tuning.put(kind, usable.get(turn).name());
-      } else if (turn == 0) {
+      } else if (turn == 0 && !way.isInHosts()) {
         tuning.put(kind, ""); // whatever is chosen
       }
     }
@@ -119,7 +140,8 @@ class SimulatedCollectivesTest {
             1 + random.nextInt(50_000),
             256 << random.nextInt(3),
             1 + random.nextInt(8),
-            way.windows() ? WINDOW_BYTES : 0);
+            way.windows() ? WINDOW_BYTES : 0,
+            Math.max(1, way.hosts()));
     CommConfig config = CommConfig.builder().reduction(way.reduction()).build();
     String[] lines =
         tuning.entrySet().stream()
@@ -194,7 +216,7 @@ class SimulatedCollectivesTest {
   /// The real engine scales to thousands of ranks in one thread.
   @Test
   void allReduce_4096Ranks_isAsTheOracleSays() {
-    Way way = new Way(4096, false, Reduction.FAST);
+    Way way = new Way(4096, 0, Reduction.FAST);
     try (SimGroup group = group(way, Map.of(), SEED)) {
       check(
           group,

@@ -11,11 +11,13 @@ public final class Algorithms {
           new Alone(CollectiveKind.BARRIER),
           new PullBarrier(),
           new DisseminationBarrier(),
+          new HierarchicalBarrier(Cut.STANDARD),
           //
           new Alone(CollectiveKind.BROADCAST),
           new PullBroadcast(Cut.STANDARD),
           new BinomialBroadcast(),
           new ScatterRingBroadcast(),
+          new HierarchicalBroadcast(Cut.STANDARD),
           //
           new Alone(CollectiveKind.REDUCE),
           new OneStageReduce(Cut.STANDARD),
@@ -23,6 +25,7 @@ public final class Algorithms {
           new LinearReduce(),
           new BinomialReduce(),
           new PairwiseReduce(),
+          new HierarchicalReduce(Cut.STANDARD),
           //
           new Alone(CollectiveKind.ALL_REDUCE),
           new OneStageAllReduce(Cut.STANDARD),
@@ -33,6 +36,7 @@ public final class Algorithms {
           new RabenseifnerAllReduce(),
           new PairwiseAllReduce(),
           new RingAllReduce(),
+          new HierarchicalAllReduce(Cut.STANDARD),
           //
           new Alone(CollectiveKind.GATHER),
           new PullGather(Cut.STANDARD),
@@ -46,6 +50,7 @@ public final class Algorithms {
           new BruckAllGather(),
           new RecursiveDoublingAllGather(),
           new RingAllGather(CollectiveKind.ALL_GATHER),
+          new HierarchicalAllGather(Cut.STANDARD),
           new Alone(CollectiveKind.ALL_GATHER_V),
           new PullAllGather(CollectiveKind.ALL_GATHER_V, Cut.STANDARD),
           new RingAllGather(CollectiveKind.ALL_GATHER_V),

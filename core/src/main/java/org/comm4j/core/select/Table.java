@@ -107,12 +107,17 @@ final class Table {
 
   private static final long PULL_SCAN_BYTES = 64 * KIB;
 
+  private static final String IN_HOSTS =
+      "some ranks share memory: one of each host sends to the other hosts";
+
   private static final List<Line> LINES =
       List.of(
           line(BARRIER, "pull", Facts::windows, "one look at every rank's window"),
+          line(BARRIER, "hierarchical", Table::isHierarchical, IN_HOSTS),
           line(BARRIER, "dissemination", "log₂ p rounds of empty messages"),
           //
           line(BROADCAST, "pull", Facts::windows, "everybody reads the root's window"),
+          line(BROADCAST, "hierarchical", Table::isHierarchical, IN_HOSTS),
           line(
               BROADCAST,
               "scatter-ring",
@@ -128,6 +133,7 @@ final class Table {
               f -> f.windows() && (f.size() == 2 || f.total() <= ONE_STAGE_TOTAL),
               "small, or two ranks: the root reads all windows"),
           line(REDUCE, "two-stage", Facts::windows, "large: every rank folds a chunk"),
+          line(REDUCE, "hierarchical", f -> isHierarchical(f) && f.fast(), IN_HOSTS),
           line(
               REDUCE,
               "linear",
@@ -148,6 +154,7 @@ final class Table {
               f -> f.windows() && (f.size() == 2 || f.total() <= ONE_STAGE_TOTAL),
               "small, or two ranks: everybody reads all windows"),
           line(ALL_REDUCE, "two-stage", Facts::windows, "large: every rank folds a chunk"),
+          line(ALL_REDUCE, "hierarchical", f -> isHierarchical(f) && f.fast(), IN_HOSTS),
           line(
               ALL_REDUCE,
               "gather-fold",
@@ -191,6 +198,13 @@ final class Table {
           line(GATHER_V, "linear", "one round, whatever sizes only the root knows"),
           //
           line(ALL_GATHER, "pull", Facts::windows, "everybody reads all windows"),
+          line(
+              ALL_GATHER,
+              "hierarchical",
+              f ->
+                  isHierarchical(f)
+                      && (f.hosts() <= LINEAR_RANKS || f.total() > BRUCK_GATHER_TOTAL),
+              IN_HOSTS),
           line(ALL_GATHER, "ring", f -> f.size() == 3, "as few rounds as any, nothing copied"),
           line(
               ALL_GATHER,
@@ -295,6 +309,12 @@ final class Table {
       CollectiveKind kind, Algorithm algorithm, Predicate<Facts> condition, String reason) {}
 
   private Table() {}
+
+  /// A message between hosts takes ten times as long as a look at a window, and one rank of a host
+  /// sends what all of them have.
+  private static boolean isHierarchical(Facts facts) {
+    return facts.hosts() > 0;
+  }
 
   /// @throws IllegalStateException if no line fits; a test holds that there always is one
   static Choice choose(Facts facts) {

@@ -23,12 +23,19 @@ final class AlgorithmsPageTest {
     assertThat(page).containsSequence(rows);
   }
 
+  private static String over(Algorithm algorithm) {
+    if (!algorithm.usesPeerMemory()) {
+      return "messages";
+    }
+    return algorithm.usesMessages() ? "memory, messages" : "memory";
+  }
+
   private static String row(Algorithm algorithm) {
     return "| %s | `%s` | %s | %s |"
         .formatted(
             algorithm.kind().label(),
             algorithm.name(),
-            algorithm.usesPeerMemory() ? "memory" : "messages",
+            over(algorithm),
             switch (algorithm.order()) {
               case LEFT_FOLD -> "left fold";
               case FIXED -> "fixed";

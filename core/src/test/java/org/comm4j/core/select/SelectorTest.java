@@ -12,6 +12,7 @@ import org.comm4j.api.Partition;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Shape;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -20,6 +21,9 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class SelectorTest {
+  /// In place of a window: ranks take turns on three hosts.
+  private static final long IN_HOSTS = -1;
+
   private static final long[] COUNTS = {0, 1, 100, 5_000, 20_000, 100_000, 1_000_000, 100_000_000};
 
   @ParameterizedTest
@@ -29,7 +33,7 @@ class SelectorTest {
     for (int size : new int[] {1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 64, 65, 100, 4096}) {
       for (long count : COUNTS) {
         for (boolean ordered : new boolean[] {false, true}) {
-          for (long window : new long[] {0, 1, 4, 1 << 20}) {
+          for (long window : new long[] {0, 1, 4, 1 << 20, IN_HOSTS}) {
             Shape shape = shape(kind, size, count, ordered, window);
             Choice choice = Selector.standard().choose(shape);
             assertThat(choice.algorithm().supports(shape)).as("%s", shape).isTrue();
@@ -65,7 +69,8 @@ class SelectorTest {
               .mapToObj(rank -> {
                 Partition own = rank == 0 ? null : Partition.even(size, 1L << rank);
                 Shape shape =
-                    new Shape(kind, size, 7L << rank, 0, own, own, 4, 4, false, false, 1 << 20);
+                    new Shape(
+                        kind, size, 7L << rank, 0, own, own, 4, 4, false, false, 1 << 20, null);
                 return Selector.standard().choose(shape).algorithm();
               })
               .collect(java.util.stream.Collectors.toSet());
@@ -151,7 +156,20 @@ class SelectorTest {
           case ALL_GATHER_V, REDUCE_SCATTER_V -> Partition.even(size, count);
           default -> null;
         };
+    int[] labels = IntStream.range(0, size).map(rank -> rank % 3).toArray();
+    boolean inHosts = window == IN_HOSTS && size > 1;
     return new Shape(
-        kind, size, parts == null ? count : 0, 0, parts, null, 4, 4, false, ordered, window);
+        kind,
+        size,
+        parts == null ? count : 0,
+        0,
+        parts,
+        null,
+        4,
+        4,
+        false,
+        ordered,
+        Math.max(0, window),
+        inHosts ? Hosts.of(labels, 1 << 20) : null);
   }
 }
