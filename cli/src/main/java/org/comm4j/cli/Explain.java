@@ -15,6 +15,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
@@ -25,6 +26,7 @@ import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Cost;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.ScheduleText;
 import org.comm4j.core.schedule.Shape;
@@ -141,6 +143,14 @@ final class Explain implements Callable<Integer> {
   long windowBytes;
 
   @Option(
+      names = "--ranks-per-host",
+      paramLabel = "N",
+      description =
+          "How many ranks, one after the other, are on one host and read each other's windows; to"
+              + " others they send messages. All unless given.")
+  @Nullable Integer ranksPerHost;
+
+  @Option(
       names = "--algorithm",
       paramLabel = "NAME",
       description = "Explain this one in place of the one that is chosen.")
@@ -227,6 +237,10 @@ final class Explain implements Callable<Integer> {
     Integer shown = rank;
     if (shown != null && (shown < 0 || shown >= ranks)) {
       throw wrong(own, "--rank: %d (expected: 0..%d)".formatted(shown, ranks - 1));
+    }
+    Integer perHost = ranksPerHost;
+    if (perHost != null && perHost < 1) {
+      throw wrong(own, "--ranks-per-host: %d (expected: 1 or more)".formatted(perHost));
     }
     if (limit < 0) {
       throw wrong(own, "--limit: %d (expected: 0 or more steps)".formatted(limit));
@@ -315,7 +329,20 @@ final class Explain implements Callable<Integer> {
         kind == CollectiveKind.BARRIER ? 1 : accumulator.bytes(),
         accumulator != type,
         isReduction() && ordered,
-        windowBytes);
+        areOnOneHost() ? windowBytes : 0,
+        hosts());
+  }
+
+  private boolean areOnOneHost() {
+    Integer perHost = ranksPerHost;
+    return perHost == null || perHost >= ranks;
+  }
+
+  private @Nullable Hosts hosts() {
+    Integer perHost = ranksPerHost;
+    return perHost == null || areOnOneHost() || perHost == 1 || windowBytes == 0
+        ? null
+        : Hosts.of(IntStream.range(0, ranks).map(each -> each / perHost).toArray(), windowBytes);
   }
 
   private boolean isRooted() {
@@ -478,9 +505,11 @@ final class Explain implements Callable<Integer> {
       text.append(", root ").append(root).append(',');
     }
     text.append(" on ").append(ranks).append(ranks == 1 ? " rank" : " ranks");
-    return text.append(
-            windowBytes == 0 ? ", messages only" : ", windows of " + Sizes.text(windowBytes))
-        .toString();
+    boolean windows = shape.stageBytes() > 0;
+    text.append(windows ? ", windows of " + Sizes.text(windowBytes) : ", messages only");
+    return shape.hosts() == null
+        ? text.toString()
+        : text.append(", hosts of %d ranks".formatted(ranksPerHost)).toString();
   }
 
   private static long amountCount(Shape shape) {
@@ -527,7 +556,7 @@ final class Explain implements Callable<Integer> {
       Map<String, @Nullable Object> row = new LinkedHashMap<>();
       row.put("algorithm", each.name());
       row.put("chosen", each.name().equals(choice.algorithm().name()));
-      row.put("over", each.usesPeerMemory() ? "memory" : "messages");
+      row.put("over", over(each));
       row.put("order", each.order().name().toLowerCase(Locale.ROOT).replace('_', '-'));
       row.put("rounds", plan.rounds());
       row.put("latency", cost.map(Cost::latency).orElse(null));
@@ -542,6 +571,13 @@ final class Explain implements Callable<Integer> {
     return rows;
   }
 
+  private static String over(Algorithm algorithm) {
+    if (!algorithm.usesPeerMemory()) {
+      return "messages";
+    }
+    return algorithm.usesMessages() ? "memory+messages" : "memory";
+  }
+
   private Map<String, @Nullable Object> json(
       Shape shape, Choice choice, List<PlannedRound> rounds, long leftOut) {
     Map<String, @Nullable Object> json = new LinkedHashMap<>();
@@ -552,7 +588,8 @@ final class Explain implements Callable<Integer> {
     json.put("op", isReduction() ? Names.of(op) : null);
     json.put("root", isRooted() ? root : null);
     json.put("ordered", shape.ordered());
-    json.put("window_bytes", windowBytes);
+    json.put("window_bytes", shape.stageBytes());
+    json.put("ranks_per_host", ranksPerHost);
     json.put("algorithm", choice.algorithm().name());
     json.put("reason", choice.reason());
     json.put("algorithms", rows(shape, choice));

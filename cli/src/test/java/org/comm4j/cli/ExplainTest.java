@@ -76,12 +76,23 @@ class ExplainTest {
     assertThat(ring.get("latency").getAsInt()).isEqualTo(2 * (4 - 1));
   }
 
+  @Test
+  void explain_hostsOfSomeRanks_leadersSpeakWithEachOther() {
+    var done = Commands.run(new Explain(), "allReduce", "-n", "4", "--ranks-per-host", "2");
+    assertThat(done.out()).contains("hosts of 2 ranks", "hierarchical", "memory+messages");
+    // ranks 1 and 3 lead nobody: they read and publish
+    assertThat(done.out().lines().filter(line -> line.contains("send ")))
+        .isNotEmpty()
+        .noneMatch(line -> line.matches(".*(to|from) [13]\\b.*"));
+  }
+
   @ParameterizedTest
   @CsvSource({
     "allReduc -n 2,'allReduc',allReduce",
     "allReduce -n 0,-n: 0,1..",
     "reduce -n 4 --root 4,--root: 4,0..3",
     "reduce -n 4 --rank 7,--rank: 7,0..3",
+    "reduce -n 4 --ranks-per-host 0,--ranks-per-host: 0,1 or more",
     "reduce -n 4 --bytes 3,--bytes: 3,a multiple of 4",
     "reduce -n 4 --bytes 3KB,'3KB',3KiB",
     "reduce -n 4 --dtype f31,'f31',bf16",
