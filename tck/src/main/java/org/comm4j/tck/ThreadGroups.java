@@ -7,10 +7,12 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.IntFunction;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
@@ -52,7 +54,21 @@ public final class ThreadGroups {
   /// @param opener opens each
   /// @return the group; the caller closes it
   public static LocalGroup open(int size, Opener opener) {
-    InMemorySessions sessions = InMemorySessions.group(size);
+    return open(InMemorySessions.group(size), opener);
+  }
+
+  /// Opens a group whose ranks pretend to be on several hosts.
+  ///
+  /// @param size how many ranks
+  /// @param hosts where each rank is
+  /// @param opener opens each
+  /// @return the group; the caller closes it
+  public static LocalGroup open(int size, IntFunction<HostIdentity> hosts, Opener opener) {
+    return open(InMemorySessions.group(size, hosts), opener);
+  }
+
+  private static LocalGroup open(InMemorySessions sessions, Opener opener) {
+    int size = sessions.sessions().size();
     List<Future<BackendCommunicator>> opening = new ArrayList<>();
     List<BackendCommunicator> communicators = new ArrayList<>();
     try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
+import java.util.function.IntFunction;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.spi.HostIdentity;
@@ -24,12 +25,17 @@ public final class InMemorySessions implements AutoCloseable {
   private final Queue<ReplicatedSession> untold = new ArrayDeque<>();
 
   private InMemorySessions(
-      int size, List<String> backends, LongSupplier nanoTime, IntConsumer halt) {
+      int size,
+      IntFunction<HostIdentity> hosts,
+      List<String> backends,
+      LongSupplier nanoTime,
+      IntConsumer halt) {
     String id = randomId();
-    HostIdentity host = LocalHost.identity();
     long pid = ProcessHandle.current().pid();
     List<Member> members =
-        IntStream.range(0, size).mapToObj(rank -> new Member(rank, host, pid, backends)).toList();
+        IntStream.range(0, size)
+            .mapToObj(rank -> new Member(rank, hosts.apply(rank), pid, backends))
+            .toList();
     this.sessions =
         IntStream.range(0, size)
             .mapToObj(
@@ -50,15 +56,31 @@ public final class InMemorySessions implements AutoCloseable {
   /// @param nanoTime monotonic; waiters look at it at least every 20 ms of real time
   /// @param halt what [Session#abortProcesses] does once for each rank, given the exit code
   public static InMemorySessions group(int size, LongSupplier nanoTime, IntConsumer halt) {
+    HostIdentity here = LocalHost.identity();
+    return group(size, _ -> here, nanoTime, halt);
+  }
+
+  /// A group of ranks that pretend to be on several hosts.
+  ///
+  /// @param size how many ranks, at least 1
+  /// @param hosts where each rank is
+  public static InMemorySessions group(int size, IntFunction<HostIdentity> hosts) {
+    return group(size, hosts, System::nanoTime, ReplicatedSession::haltProcess);
+  }
+
+  private static InMemorySessions group(
+      int size, IntFunction<HostIdentity> hosts, LongSupplier nanoTime, IntConsumer halt) {
     if (size < 1) {
       throw new IllegalArgumentException("size: %d (expected: at least 1)".formatted(size));
     }
-    return new InMemorySessions(size, List.of(), nanoTime, halt);
+    return new InMemorySessions(size, hosts, List.of(), nanoTime, halt);
   }
 
   /// The session of a rank that is the only one.
   static Session alone(List<String> backends) {
-    return new InMemorySessions(1, backends, System::nanoTime, ReplicatedSession::haltProcess)
+    HostIdentity here = LocalHost.identity();
+    return new InMemorySessions(
+            1, _ -> here, backends, System::nanoTime, ReplicatedSession::haltProcess)
         .session(0);
   }
 
