@@ -3,8 +3,7 @@ package org.comm4j.backend.aeron;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.ServiceConfigurationError;
-import java.util.ServiceLoader;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.comm4j.api.Advice;
@@ -16,9 +15,7 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
-import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.session.Versions;
-import org.comm4j.core.transport.HostTransports;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.core.transport.TwoLevelTransport;
 
@@ -129,32 +126,13 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public BackendCommunicator open(Session session, CommConfig config) {
-    Transport transport = withinHosts(session, config, new Rendezvous(session, config).open());
+    Transport far = new Rendezvous(session, config).open();
+    Optional<TwoLevelTransport> within = new WithinHosts(session, config).open(far);
+    Transport transport = within.isPresent() ? within.get() : far;
     try {
-      return EngineCommunicator.open(NAME, session, transport, null, config);
+      return EngineCommunicator.open(NAME, session, transport, within.orElse(null), config);
     } catch (RuntimeException e) {
       transport.close();
-      throw e;
-    }
-  }
-
-  /// Among hosts, the ranks of each share memory. Where all ranks are on one host who asks for this
-  /// backend gets UDP.
-  private static Transport withinHosts(Session session, CommConfig config, Transport far) {
-    List<Integer> here = MembersSession.ranksOfThisHost(session);
-    boolean isWanted = Options.of(config).sharesMemory();
-    if (!isWanted || here.size() == 1 || here.size() == session.size()) {
-      return far;
-    }
-    try {
-      return ServiceLoader.load(HostTransports.class, AeronProvider.class.getClassLoader())
-          .findFirst()
-          .map(found ->
-              found.open(MembersSession.of(session, "aeron/host-" + here.getFirst(), here), config))
-          .<Transport>map(near -> new TwoLevelTransport(near, far, here))
-          .orElse(far);
-    } catch (RuntimeException | ServiceConfigurationError e) {
-      far.close();
       throw e;
     }
   }

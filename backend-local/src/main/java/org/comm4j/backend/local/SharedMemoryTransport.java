@@ -13,9 +13,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.PayloadHandler;
-import org.comm4j.core.transport.PeerMemory;
-import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
 
 /// Messages and windows in memory that all ranks see: threads of one JVM or processes of one host,
@@ -35,7 +34,7 @@ import org.jspecify.annotations.Nullable;
 /// engine parks when it has looked often enough that the 20 µs of a wake-up don't matter.
 ///
 /// **Threads.** One thread at a time offers, polls, or maps; another one may park meanwhile.
-final class SharedMemoryTransport implements Transport, PeerMemory {
+final class SharedMemoryTransport implements HostTransport {
   static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
 
   private static final int AWAKE = 0;

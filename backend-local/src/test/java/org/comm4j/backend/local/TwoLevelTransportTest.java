@@ -1,10 +1,6 @@
 package org.comm4j.backend.local;
 
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
 import java.util.stream.IntStream;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.core.transport.TwoLevelTransport;
@@ -14,22 +10,33 @@ import org.comm4j.tck.TransportContract;
 class TwoLevelTransportTest extends TransportContract {
   @Override
   protected List<Transport> transports(int size) {
-    List<? extends Transport> far = group(size);
-    Map<Boolean, List<Integer>> hosts = new HashMap<>();
-    IntStream.range(0, size)
-        .forEach(rank -> hosts.computeIfAbsent(rank % 3 == 1, _ -> new ArrayList<>()).add(rank));
-    Transport[] all = new Transport[size];
-    for (List<Integer> host : hosts.values()) {
-      List<? extends Transport> near = group(host.size());
-      for (int each = 0; each < host.size(); each++) {
-        int rank = host.get(each);
-        all[rank] = new TwoLevelTransport(near.get(each), far.get(rank), host);
+    return List.copyOf(group(size, 0));
+  }
+
+  /// @param windowBytes of each rank
+  static List<TwoLevelTransport> group(int size, long windowBytes) {
+    List<SharedMemoryTransport> far = threads(size, 0);
+    int[] hosts = IntStream.range(0, size).map(TwoLevelTransportTest::host).toArray();
+    TwoLevelTransport[] all = new TwoLevelTransport[size];
+    for (int host = 0; host < 2; host++) {
+      int here = host;
+      int[] ranks = IntStream.range(0, size).filter(rank -> hosts[rank] == here).toArray();
+      List<SharedMemoryTransport> near = threads(ranks.length, windowBytes);
+      for (int each = 0; each < ranks.length; each++) {
+        all[ranks[each]] = new TwoLevelTransport(near.get(each), far.get(ranks[each]), hosts);
       }
     }
     return List.of(all);
   }
 
-  private static List<? extends Transport> group(int size) {
-    return LocalTransports.group(size, 0, Optional.empty(), Long.MAX_VALUE);
+  /// Which host a rank pretends to be on.
+  static int host(int rank) {
+    return rank % 3 == 1 ? 1 : 0;
+  }
+
+  private static List<SharedMemoryTransport> threads(int size, long windowBytes) {
+    return size == 0
+        ? List.of()
+        : LocalTransports.group(size, windowBytes, NativeCalls.find(), Long.MAX_VALUE);
   }
 }

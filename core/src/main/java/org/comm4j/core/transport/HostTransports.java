@@ -12,5 +12,5 @@ public interface HostTransports {
   /// @param config of the launch
   /// @return the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened on some rank
-  Transport open(Session host, CommConfig config);
+  HostTransport open(Session host, CommConfig config);
 }

@@ -2,24 +2,25 @@ package org.comm4j.core.transport;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// One transport to the ranks of this host and another one to all others.
+/// One transport to the ranks of this host, whose windows are read, and another one to all others.
 ///
 /// Both are polled in turn. As long as something arrives it waits by polling; then it sleeps in the
 /// near one, whose peers wake it, and looks at the far one each time, after a millisecond at most.
-public final class TwoLevelTransport implements Transport {
+public final class TwoLevelTransport implements HostTransport {
   private static final int FAR = -1;
   private static final long AWAKE_NS = TimeUnit.MICROSECONDS.toNanos(500);
   private static final long LOOK_NS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long FIRST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
-  private final Transport near;
+  private final HostTransport near;
   private final Transport far;
+  private final int[] hosts; // by rank
   private final int[] nearRanks; // by rank; FAR for those elsewhere
   private final int[] ranks; // by near rank
   private final PayloadHandler ofNear = this::onNear;
@@ -28,22 +29,24 @@ public final class TwoLevelTransport implements Transport {
   private long deliveredNs = System.nanoTime();
   private long napNs = FIRST_NAP_NS;
 
-  /// @param near of the ranks of this host, in this order; closed with this one
+  /// @param near of the ranks of this host, in ascending order; closed with this one
   /// @param far of all ranks, though those of this host are never asked for; closed with this one
-  /// @param host the ranks of this host, this one among them
-  public TwoLevelTransport(Transport near, Transport far, List<Integer> host) {
+  /// @param hosts by rank, equal for those of one host; the same on all ranks
+  public TwoLevelTransport(HostTransport near, Transport far, int[] hosts) {
     this.near = near;
     this.far = far;
-    this.ranks = host.stream().mapToInt(Integer::intValue).toArray();
+    this.hosts = hosts.clone();
     this.nearRanks = new int[far.size()];
     Arrays.fill(nearRanks, FAR);
+    int here = hosts[far.rank()];
+    this.ranks = IntStream.range(0, hosts.length).filter(rank -> hosts[rank] == here).toArray();
     for (int each = 0; each < ranks.length; each++) {
       nearRanks[ranks[each]] = each;
     }
     if (near.size() != ranks.length || nearRanks[far.rank()] != near.rank()) {
       throw new IllegalArgumentException(
           "near: rank %d of %d (expected: rank %d of %s)"
-              .formatted(near.rank(), near.size(), far.rank(), host));
+              .formatted(near.rank(), near.size(), far.rank(), Arrays.toString(ranks)));
     }
   }
 
@@ -103,6 +106,44 @@ public final class TwoLevelTransport implements Transport {
   public void wakeUp() {
     near.wakeUp();
     far.wakeUp();
+  }
+
+  // --- windows ---
+
+  @Override
+  public int host(int rank) {
+    return hosts[rank];
+  }
+
+  @Override
+  public long windowBytes() {
+    return near.windowBytes();
+  }
+
+  @Override
+  public MemorySegment window(int rank) {
+    return near.window(nearRanks[rank]);
+  }
+
+  @Override
+  public void reserve(long offset, long bytes) {
+    near.reserve(offset, bytes);
+  }
+
+  @Override
+  public Extent map(long offset, long bytes) {
+    return near.map(offset, bytes);
+  }
+
+  @Override
+  public void copyIn(
+      MemorySegment source, long sourceOffset, MemorySegment own, long offset, long bytes) {
+    near.copyIn(source, sourceOffset, own, offset, bytes);
+  }
+
+  @Override
+  public void wake(int rank) {
+    near.wake(nearRanks[rank]);
   }
 
   @Override

@@ -1,0 +1,27 @@
+package org.comm4j.backend.local;
+
+import java.util.List;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.spi.HostIdentity;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.transport.TwoLevelTransport;
+import org.comm4j.tck.CommunicatorContract;
+import org.comm4j.tck.ThreadGroups;
+
+/// The engine keeps the contract where ranks share memory with some and send messages to others.
+class HostsContractTest extends CommunicatorContract {
+  private static final long WINDOW_BYTES = 256 << 20;
+
+  @Override
+  protected LocalGroup open(int size, CommConfig config) {
+    List<TwoLevelTransport> transports = TwoLevelTransportTest.group(size, WINDOW_BYTES);
+    return ThreadGroups.open(
+        size,
+        rank -> new HostIdentity("h" + TwoLevelTransportTest.host(rank), "host"),
+        session -> {
+          TwoLevelTransport transport = transports.get(session.rank());
+          return EngineCommunicator.open("hosts", session, transport, transport, config);
+        });
+  }
+}
