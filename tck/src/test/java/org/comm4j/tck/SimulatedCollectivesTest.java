@@ -135,8 +135,7 @@ class SimulatedCollectivesTest {
   private static SimGroup group(Way way, Map<CollectiveKind, String> tuning, long seed) {
     var random = new Random(seed);
     var link =
-        new SimNetwork.Link(
-            0,
+        SimNetwork.Link.varied(
             1 + random.nextInt(50_000),
             256 << random.nextInt(3),
             1 + random.nextInt(8),

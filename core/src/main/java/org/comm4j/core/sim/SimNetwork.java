@@ -41,10 +41,23 @@ public final class SimNetwork implements AutoCloseable {
   /// @param windowBytes of each rank's window; 0 for ranks that can't read each other's memory
   /// @param hosts on how many hosts the ranks take turns; those of one host read each other's
   ///   windows
+  /// @param messageNs how long a sender is busy with each payload, and
+  /// @param picosPerByte with each of its bytes, before the delay begins
   public record Link(
-      long leastNs, long mostNs, int payloadBytes, int inFlight, long windowBytes, int hosts) {
+      long leastNs,
+      long mostNs,
+      int payloadBytes,
+      int inFlight,
+      long windowBytes,
+      int hosts,
+      long messageNs,
+      long picosPerByte) {
     /// Delays of 1 to 50 µs, payloads of 1 KiB, 8 on their way, no windows.
-    public static final Link USUAL = new Link(1_000, 50_000, 1024, 8, 0, 1);
+    public static final Link USUAL = varied(50_000, 1024, 8, 0, 1);
+
+    /// As UDP on one host carries it, and as the built-in choice of algorithms expects it: 4 µs for
+    /// a message, half of one for each further one, 3 GB/s.
+    public static final Link UDP = new Link(3_500, 3_500, 8 << 10, 32, 0, 1, 500, 333);
 
     public Link {
       if (leastNs < 0
@@ -52,11 +65,23 @@ public final class SimNetwork implements AutoCloseable {
           || payloadBytes < 256
           || inFlight < 1
           || windowBytes < 0
-          || hosts < 1) {
+          || hosts < 1
+          || messageNs < 0
+          || picosPerByte < 0) {
         throw new IllegalArgumentException(
-            "link: %d..%d ns, payloads of %d bytes, %d in flight, windows of %d bytes, %d hosts (expected: 0 <= least <= most, at least 256, at least 1, at least 0, at least 1)"
-                .formatted(leastNs, mostNs, payloadBytes, inFlight, windowBytes, hosts));
+            "%s (expected: 0 <= leastNs <= mostNs, payloadBytes at least 256, inFlight and hosts at least 1, the rest at least 0)"
+                .formatted(this));
       }
+    }
+
+    /// Delays of 1 µs up to `mostNs`, and senders that take no time.
+    ///
+    /// @param windowBytes as above
+    /// @param hosts as above
+    public static Link varied(
+        long mostNs, int payloadBytes, int inFlight, long windowBytes, int hosts) {
+      return new Link(
+          Math.min(1_000, mostNs), mostNs, payloadBytes, inFlight, windowBytes, hosts, 0, 0);
     }
   }
 
@@ -74,6 +99,7 @@ public final class SimNetwork implements AutoCloseable {
   /// One direction between two ranks.
   private static final class Pair {
     private int inFlight;
+    private boolean hasRefused;
     private long lastNs;
   }
 
@@ -135,7 +161,7 @@ public final class SimNetwork implements AutoCloseable {
       }
       nowNs = Math.max(nowNs, event.atNs());
       if (event.from() >= 0) {
-        pair(event.from(), event.to()).inFlight--;
+        taken(event);
       }
       if (!dead.get(event.to())) {
         if (event.from() >= 0) {
@@ -144,6 +170,16 @@ public final class SimNetwork implements AutoCloseable {
         }
         return event.to();
       }
+    }
+  }
+
+  /// Makes room; who found none hears of it.
+  private void taken(Event event) {
+    Pair pair = pair(event.from(), event.to());
+    pair.inFlight--;
+    if (pair.hasRefused) {
+      pair.hasRefused = false;
+      transports[event.from()].wakeUp();
     }
   }
 
@@ -171,6 +207,7 @@ public final class SimNetwork implements AutoCloseable {
     private final int rank;
     private final ArrayDeque<Event> inbox = new ArrayDeque<>();
     private MemorySegment window = MemorySegment.NULL;
+    private long busyUntilNs;
     private boolean closed;
 
     private SimTransport(int rank) {
@@ -199,11 +236,16 @@ public final class SimNetwork implements AutoCloseable {
       }
       Pair pair = pair(rank, peer);
       if (pair.inFlight >= link.inFlight()) {
+        pair.hasRefused = true;
         return false;
       }
       if (!dead.get(rank)) {
         pair.inFlight++;
-        pair.lastNs = Math.max(pair.lastNs, nowNs + delay());
+        busyUntilNs =
+            Math.max(busyUntilNs, nowNs)
+                + link.messageNs()
+                + payload.byteSize() * link.picosPerByte() / 1000;
+        pair.lastNs = Math.max(pair.lastNs, busyUntilNs + delay());
         events.add(new Event(pair.lastNs, nextEvent++, rank, peer, copy(header), copy(payload)));
       }
       return true;

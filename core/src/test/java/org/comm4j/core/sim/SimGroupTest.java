@@ -11,15 +11,24 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Pending;
+import org.comm4j.core.algorithm.Algorithm;
+import org.comm4j.core.algorithm.Algorithms;
+import org.comm4j.core.schedule.CollectiveKind;
+import org.comm4j.core.schedule.Cost;
+import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.select.Selector;
 import org.comm4j.core.select.Tuning;
+import org.comm4j.core.sim.SimNetwork.Link;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 final class SimGroupTest {
@@ -31,7 +40,7 @@ final class SimGroupTest {
   }
 
   private static SimGroup group(int size, CommConfig config) {
-    return new SimGroup(size, SimNetwork.Link.USUAL, SEED, config, Selector.standard());
+    return new SimGroup(size, Link.USUAL, SEED, config, Selector.standard());
   }
 
   @Test
@@ -42,7 +51,7 @@ final class SimGroupTest {
       Arrays.fill(data[rank], rank);
     }
     Selector doubling = new Selector(Tuning.of("allReduce recursive-doubling"));
-    try (var group = new SimGroup(size, SimNetwork.Link.USUAL, SEED, CONFIG, doubling)) {
+    try (var group = new SimGroup(size, Link.USUAL, SEED, CONFIG, doubling)) {
       List<Pending> ended =
           group.run(rank ->
               new Collective.AllReduce(
@@ -54,6 +63,59 @@ final class SimGroupTest {
           .allMatch(result -> Arrays.equals(result, new long[] {sum, sum, sum}));
       assertThat(group.network().nowNs()).isLessThanOrEqualTo(12 * 50_000);
     }
+  }
+
+  /// The model by which algorithms are chosen is what the engine takes.
+  @ParameterizedTest
+  @CsvSource({
+    "ALL_REDUCE, gather-fold, 4",
+    "ALL_REDUCE, recursive-doubling, 1000",
+    "ALL_REDUCE, direct, 8192",
+    "ALL_REDUCE, rabenseifner, 60000",
+    "ALL_REDUCE, ring, 16384",
+    "BROADCAST, binomial, 1000",
+    "BROADCAST, binomial, 100000",
+    "REDUCE, binomial, 1000",
+    "BARRIER, dissemination, 0",
+    "ALL_GATHER, bruck, 4",
+    "REDUCE_SCATTER, recursive-halving, 100",
+    "ALL_TO_ALL, bruck, 4",
+  })
+  void collective_512RanksOverUdp_takesWhatTheModelSays(
+      CollectiveKind kind, String name, int count) {
+    int size = 512;
+    Algorithm algorithm = Algorithms.find(kind, name).orElseThrow();
+    Selector selector = new Selector(Tuning.of(kind.label() + " " + name));
+    Link link = Link.UDP;
+    Shape shape = new Shape(kind, size, count, 0, null, null, 4, 4, false, false, 0, null);
+    Cost cost = Cost.of(size, _ -> shape, rank -> algorithm.plan(shape, rank));
+    try (var group = new SimGroup(size, link, SEED, CONFIG, selector)) {
+      group.run(rank -> call(kind, rank, size, count));
+
+      long payloads = cost.messages() + cost.sentBytes() / link.payloadBytes();
+      double busiest = payloads * link.messageNs() + cost.sentBytes() * link.picosPerByte() / 1e3;
+      // up a tree each message waits for one that another rank sends
+      double senders = Math.max(1, (double) cost.latency() / cost.messages());
+      double model = cost.latency() * link.leastNs() + senders * busiest;
+      assertThat(group.network().nowNs() / model).as("%s", cost).isBetween(0.8, 1.2);
+    }
+  }
+
+  private static Operation call(CollectiveKind kind, int rank, int size, int count) {
+    HostData one = CommData.of(new float[count]);
+    return switch (kind) {
+      case ALL_REDUCE -> new Collective.AllReduce(one, one, ReduceOp.SUM);
+      case BROADCAST -> new Collective.Broadcast(one, 0);
+      case REDUCE -> new Collective.Reduce(one, one, ReduceOp.SUM, 0);
+      case BARRIER -> new Collective.Barrier();
+      case ALL_GATHER -> new Collective.AllGather(one, CommData.of(new float[count * size]));
+      case REDUCE_SCATTER ->
+          new Collective.ReduceScatter(CommData.of(new float[count * size]), one, ReduceOp.SUM);
+      case ALL_TO_ALL ->
+          new Collective.AllToAll(
+              CommData.of(new float[count * size]), CommData.of(new float[count * size]));
+      default -> throw new IllegalArgumentException("rank " + rank + " calls no " + kind);
+    };
   }
 
   @Test
@@ -136,7 +198,7 @@ final class SimGroupTest {
 
   @Test
   void close_rankThatIsDoneFirst_letsTheOthersEnd() {
-    var windows = new SimNetwork.Link(1_000, 50_000, 1024, 8, 4 << 20, 1);
+    var windows = Link.varied(50_000, 1024, 8, 4 << 20, 1);
     try (var group = new SimGroup(3, windows, SEED, CONFIG, Selector.standard())) {
       int[][] data = {{1}, {2}, {3}};
       List<Pending> pending = new ArrayList<>();
