@@ -126,14 +126,17 @@ final class ShmDirectory implements AutoCloseable {
   /// @param nanos when to leave the rest to the next one; one is always removed
   /// @return how many there were
   static int reap(Path base, long nanos) throws IOException {
-    if (!Files.isDirectory(base, LinkOption.NOFOLLOW_LINKS)) {
-      return 0;
+    List<Path> sessions;
+    try {
+      checkOwn(base);
+      sessions = list(base);
+    } catch (NoSuchFileException e) {
+      return 0; // not there yet, or not any more
     }
-    checkOwn(base);
     String self = thisProcess();
     long start = System.nanoTime();
     int reaped = 0;
-    for (Path session : list(base)) {
+    for (Path session : sessions) {
       if (reaped > 0 && System.nanoTime() - start > nanos) {
         break;
       }

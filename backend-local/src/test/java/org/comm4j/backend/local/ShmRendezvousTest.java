@@ -98,6 +98,26 @@ class ShmRendezvousTest {
     Files.delete(base);
   }
 
+  /// The last one to leave takes the user's directory away, while others come.
+  @Test
+  void open_sessionsComeAndGo_allFindTheDirectory() throws Exception {
+    var tasks = new ArrayList<Callable<Object>>();
+    for (int each = 0; each < 4; each++) {
+      String session = "0123456789abcde" + each;
+      tasks.add(() -> {
+        for (int i = 0; i < 1000; i++) {
+          ShmDirectory.enter(root, session, 0).close();
+        }
+        return session;
+      });
+    }
+    try (var threads = Executors.newFixedThreadPool(tasks.size())) {
+      for (Future<Object> each : threads.invokeAll(tasks)) {
+        assertThat(each.get()).isNotNull();
+      }
+    }
+  }
+
   @Test
   void open_fileIsThere_isNotUsed() throws Exception {
     try (var sessions = InMemorySessions.group(1)) {
