@@ -7,33 +7,34 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
-import java.util.concurrent.Callable;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Operation;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.tck.CommunicatorContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.extension.ConditionEvaluationResult;
 import org.junit.jupiter.api.extension.ExecutionCondition;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the network loses is sent again, and nobody can tell from the results.
 ///
 /// Which datagrams are lost follows from a seed, though not which of them carry what: that depends
 /// on the ranks' timing.
 class LossTest {
-  private static final int RANKS = 3;
   private static final long SEED = Long.getLong("comm4j.seed", 4242);
 
-  /// As between hosts: a large message is many datagrams.
   private static final CommConfig CONFIG =
-      CommConfig.builder().timeout(Duration.ofSeconds(60)).option("COMM_AERON_MTU", "1408").build();
+      small(CommConfig.builder().timeout(Duration.ofSeconds(60)).build());
 
   @AfterAll
   static void nothingIsLeft() {
@@ -58,12 +59,44 @@ class LossTest {
     }
   }
 
-  @Test
-  void collectives_datagramsAreLost_resultsHaveTheSameBits() throws Exception {
-    List<float[]> expected = results(new AeronGroups(CONFIG));
+  /// The whole contract of communicators, which has collectives of 1 to 5 ranks.
+  @Nested
+  class OfFivePercentUnderCommunicators extends CommunicatorContract {
+    @Override
+    protected CommConfig config() {
+      return small(super.config());
+    }
+
+    @Override
+    protected LocalGroup open(int size, CommConfig config) {
+      return losing(new Loss(0.05, SEED), config).communicators(size);
+    }
+  }
+
+  @EnabledIfSystemProperty(
+      named = "comm4j.full",
+      matches = "true",
+      disabledReason = "what holds with 5 % holds with 1 % too; ./verify --full runs it")
+  @Nested
+  class OfOnePercentUnderCommunicators extends CommunicatorContract {
+    @Override
+    protected CommConfig config() {
+      return small(super.config());
+    }
+
+    @Override
+    protected LocalGroup open(int size, CommConfig config) {
+      return losing(new Loss(0.01, SEED), config).communicators(size);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 4, 5})
+  void collectives_datagramsAreLost_resultsHaveTheSameBits(int ranks) throws Exception {
+    List<float[]> expected = results(new AeronGroups(CONFIG), ranks);
     for (double rate : new double[] {0.01, 0.05}) {
       Loss loss = new Loss(rate, SEED);
-      List<float[]> actual = results(losing(loss));
+      List<float[]> actual = results(losing(loss), ranks);
       assertThat(actual).hasSameSizeAs(expected);
       for (int i = 0; i < expected.size(); i++) {
         MemorySegment bits = MemorySegment.ofArray(actual.get(i));
@@ -71,7 +104,9 @@ class LossTest {
             .as("first wrong byte of result %d, rate %s, seed %d", i, rate, SEED)
             .isEqualTo(-1);
       }
-      assertThat(loss.lost()).as("lost datagrams").isPositive();
+      if (ranks > 1) {
+        assertThat(loss.lost()).as("lost datagrams").isPositive();
+      }
     }
   }
 
@@ -85,43 +120,63 @@ class LossTest {
     }
   }
 
-  private static AeronGroups losing(Loss loss) {
-    return new AeronGroups(CONFIG, _ -> loss.changes());
+  /// As between hosts: a large message is many datagrams.
+  private static CommConfig small(CommConfig config) {
+    return config.toBuilder().option("COMM_AERON_MTU", "1408").build();
   }
 
-  /// What the main collectives give, rank by rank.
-  private static List<float[]> results(AeronGroups groups) throws Exception {
-    List<float[]> all = new ArrayList<>();
-    try (LocalGroup group = groups.communicators(RANKS);
-        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
-      List<Callable<List<float[]>>> bodies = new ArrayList<>();
-      for (Communicator comm : group.communicators()) {
-        bodies.add(() -> results(comm));
-      }
-      for (Future<List<float[]>> each : threads.invokeAll(bodies)) {
-        all.addAll(each.get());
-      }
+  private static AeronGroups losing(Loss loss) {
+    return losing(loss, CONFIG);
+  }
+
+  private static AeronGroups losing(Loss loss, CommConfig config) {
+    return new AeronGroups(config, _ -> loss.changes());
+  }
+
+  /// What all collectives give, rank by rank.
+  private static List<float[]> results(AeronGroups groups, int ranks) throws Exception {
+    try (LocalGroup group = groups.communicators(ranks)) {
+      return DriverFaultTest.onEach(group.communicators(), LossTest::results).stream()
+          .flatMap(List::stream)
+          .toList();
     }
-    return all;
   }
 
   private static List<float[]> results(Communicator comm) {
     List<float[]> results = new ArrayList<>();
-    for (int count : new int[] {1, 1_000, 30_001, (1 << 18) / RANKS}) {
-      float[] all = values(comm.rank(), count * RANKS);
-      comm.allReduce(all, ReduceOp.SUM);
-      results.add(all);
-      float[] copy = values(comm.rank(), count * RANKS);
-      comm.broadcast(copy, count % RANKS);
+    int ranks = comm.size();
+    for (int count : new int[] {1, 1_000, 30_001, (1 << 18) / ranks}) {
+      int root = count % ranks;
+      float[] one = values(comm.rank(), count);
+      float[] each = values(comm.rank(), count * ranks);
+      List<Operation> operations =
+          List.of(
+              new Collective.AllReduce(of(each), into(results, count * ranks), ReduceOp.SUM),
+              new Collective.Reduce(of(each), into(results, count * ranks), ReduceOp.SUM, root),
+              new Collective.AllGather(of(one), into(results, count * ranks)),
+              new Collective.Gather(of(one), into(results, count * ranks), root),
+              new Collective.Scatter(of(each), into(results, count), root),
+              new Collective.ReduceScatter(of(each), into(results, count), ReduceOp.SUM),
+              new Collective.AllToAll(of(each), into(results, count * ranks)),
+              new Collective.Scan(of(one), into(results, count), ReduceOp.SUM),
+              new Collective.ExclusiveScan(of(one), into(results, count), ReduceOp.SUM),
+              new Collective.Barrier());
+      operations.forEach(comm::run);
+      float[] copy = values(comm.rank(), count * ranks);
+      comm.broadcast(copy, root);
       results.add(copy);
-      float[] gathered = new float[count * RANKS];
-      comm.allGather(values(comm.rank(), count), gathered);
-      results.add(gathered);
-      float[] part = new float[count];
-      comm.reduceScatter(values(comm.rank(), count * RANKS), part, ReduceOp.SUM);
-      results.add(part);
     }
     return results;
+  }
+
+  private static CommData of(float[] values) {
+    return CommData.of(values);
+  }
+
+  private static CommData into(List<float[]> results, int count) {
+    float[] result = new float[count];
+    results.add(result);
+    return of(result);
   }
 
   private static float[] values(int rank, int count) {
