@@ -20,6 +20,10 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
   private static final int UNIT_BYTES = 16;
   private static final int WORD_BYTES = 8;
 
+  /// Where the signals begin by which ranks tell how far they are; in front are those by which they
+  /// tell that they have come.
+  static final long PASSES = (long) BANKS * ENTRY_BYTES * MAX_RANKS * MAX_BLOCKS;
+
   Window {
     check("ranks", ranks, 1, ranks >= 1 && ranks <= MAX_RANKS, "1.." + MAX_RANKS);
     check("lineBytes", lineBytes, 0, lineBytes % WORD_BYTES == 0, "a multiple of 8");
@@ -34,7 +38,7 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
 
   /// Where the lines begin.
   long lines() {
-    return (BANKS * ENTRY_BYTES + PASS_BYTES) * MAX_RANKS * (long) MAX_BLOCKS + BROKEN_BYTES;
+    return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + BROKEN_BYTES;
   }
 
   /// Where the scratch begins. Each four bytes of data have a flag of four, in two banks.

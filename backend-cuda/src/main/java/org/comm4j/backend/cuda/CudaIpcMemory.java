@@ -1,0 +1,301 @@
+package org.comm4j.backend.cuda;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import jcuda.driver.CUstream;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.spi.Session;
+
+/// The windows of a group of workers, each within the reach of all: one per rank, on its device.
+/// Workers may be threads of one process, with devices of their own or sharing one, and processes
+/// of one host, which open each other's windows by handles of CUDA's inter-process communication. A
+/// process never opens its own.
+///
+/// TVM's class of this name has the same parts: workers, a worker's id, pointers to the workers'
+/// data and to the signals of the two barriers, and an epoch. All signals are in the windows here,
+/// so that one handle is exchanged and nothing is freed while another part is in use.
+///
+/// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
+/// says so, and frees its own window when all others have said it or are dead. CUDA leaves open
+/// what happens to who reads what its owner has freed, so a window that somebody may still have
+/// open stays, until a later opening or closing here finds that nobody has, or the process ends.
+///
+/// Used by one thread at a time.
+final class CudaIpcMemory implements AutoCloseable {
+  /// Names this process among those of a host; a number could be another's in another container.
+  static final UUID THIS_PROCESS = UUID.randomUUID();
+
+  private static final int OFFER_BYTES = 16 + 4 + 8; // besides the handle
+
+  /// Closed ones whose windows somebody may still have open.
+  private static final List<CudaIpcMemory> LEFT_OVER = new ArrayList<>();
+
+  private final Session session;
+  private final String key;
+  private final CudaDevice device;
+  private final Window layout;
+  private final long own;
+  private final List<Worker> workers = new ArrayList<>();
+  private long epoch;
+  private boolean closed;
+
+  /// @param address of its window here
+  /// @param base what to add here to an address in its window, as it knows it
+  private record Worker(long address, long base, boolean isImport) {}
+
+  private CudaIpcMemory(Session session, String key, CudaDevice device, Window layout) {
+    this.session = session;
+    this.key = key;
+    this.device = device;
+    this.layout = layout;
+    this.own = device.allocate(layout.bytes());
+  }
+
+  /// Makes this worker's window and reaches those of the others. All workers of the session call it
+  /// at once; it succeeds on all of them or on none.
+  ///
+  /// @param session of the workers alone; still open when this is closed
+  /// @param key the same on all workers, and used once
+  /// @param driver the process's
+  /// @param ordinal which device is this worker's
+  /// @param layout the same on all workers
+  /// @param process the same for workers of one process, and no others
+  /// @param timeout how long to wait for the others, for each of the two exchanges
+  /// @return the caller closes it
+  /// @throws BackendUnavailableException on all workers, if one of them can't reach all windows
+  /// @throws CommException if a worker dies or is late
+  static CudaIpcMemory open(
+      Session session,
+      String key,
+      CudaDriver driver,
+      int ordinal,
+      Window layout,
+      UUID process,
+      Duration timeout) {
+    sweep();
+    CudaDevice device = driver.open(ordinal);
+    CudaIpcMemory memory;
+    try {
+      memory = new CudaIpcMemory(session, key, device, layout);
+    } catch (RuntimeException e) {
+      device.close();
+      throw e;
+    }
+    try {
+      memory.clear(); // before anybody can write a signal
+      memory.reachAll(driver, process, timeout);
+      return memory;
+    } catch (RuntimeException e) {
+      memory.close();
+      throw e;
+    }
+  }
+
+  private void clear() {
+    CUstream stream = device.createStream();
+    device.clear(own, layout.bytes(), stream);
+    device.await(stream);
+    device.destroy(stream);
+  }
+
+  private void reachAll(CudaDriver driver, UUID process, Duration timeout) {
+    String problem = "";
+    byte[] handle = Offer.NO_HANDLE;
+    try {
+      handle = device.export(own);
+    } catch (BackendException e) {
+      problem = String.valueOf(e.getMessage());
+    }
+    var mine = new Offer(process, device.ordinal(), own, handle);
+    List<Offer> offers =
+        session.exchange(key + "/window", mine.bytes(), timeout).stream().map(Offer::of).toList();
+    if (offers.stream().allMatch(mine::isOfSameProcess)) {
+      problem = ""; // nobody needs a handle
+    }
+    for (int worker = 0; worker < offers.size() && problem.isEmpty(); worker++) {
+      try {
+        workers.add(reach(driver, mine, offers.get(worker)));
+      } catch (BackendException e) {
+        problem = "it can't reach worker %d's memory: %s".formatted(worker, e.getMessage());
+      }
+    }
+    byte[] said = problem.getBytes(StandardCharsets.UTF_8);
+    List<byte[]> problems = session.exchange(key + "/reached", said, timeout);
+    for (int worker = 0; worker < problems.size(); worker++) {
+      if (problems.get(worker).length > 0) {
+        throw unavailable(worker, new String(problems.get(worker), StandardCharsets.UTF_8));
+      }
+    }
+  }
+
+  private static BackendUnavailableException unavailable(int worker, String problem) {
+    return new BackendUnavailableException(
+        CudaProvider.NAME,
+        "worker %d: %s".formatted(worker, problem),
+        "let the processes share their IPC namespace (docker run --ipc) and use GPUs that reach each other (nvidia-smi topo -p2p r)");
+  }
+
+  private Worker reach(CudaDriver driver, Offer mine, Offer theirs) {
+    if (mine.isOfSameProcess(theirs)) {
+      try (CudaDevice peer = driver.open(theirs.ordinal())) {
+        device.reach(peer);
+      }
+      return new Worker(theirs.window(), 0, false);
+    }
+    if (!theirs.hasHandle()) {
+      return new Worker(0, 0, false); // never used: that worker says why, and nobody succeeds
+    }
+    long here = device.open(theirs.handle());
+    return new Worker(here, here - theirs.window(), true);
+  }
+
+  /// What a worker tells the others of its window.
+  ///
+  /// @param process which one is its
+  /// @param ordinal of its device, as the process counts
+  /// @param window its address there
+  /// @param handle by which other processes open it
+  private record Offer(UUID process, int ordinal, long window, byte[] handle) {
+    static final byte[] NO_HANDLE = new byte[0];
+
+    static Offer of(byte[] bytes) {
+      ByteBuffer in = ByteBuffer.wrap(bytes);
+      var process = new UUID(in.getLong(), in.getLong());
+      int ordinal = in.getInt();
+      long window = in.getLong();
+      byte[] handle = new byte[in.remaining()];
+      in.get(handle);
+      return new Offer(process, ordinal, window, handle);
+    }
+
+    byte[] bytes() {
+      return ByteBuffer.allocate(OFFER_BYTES + handle.length)
+          .putLong(process.getMostSignificantBits())
+          .putLong(process.getLeastSignificantBits())
+          .putInt(ordinal)
+          .putLong(window)
+          .put(handle)
+          .array();
+    }
+
+    boolean isOfSameProcess(Offer other) {
+      return process.equals(other.process);
+    }
+
+    boolean hasHandle() {
+      return handle.length > 0;
+    }
+  }
+
+  /// {@return how many workers there are}
+  int workers() {
+    return session.size();
+  }
+
+  /// {@return this worker}
+  int workerId() {
+    return session.rank();
+  }
+
+  /// {@return the address here of a worker's scratch}
+  long remoteData(int worker) {
+    return workers.get(worker).address() + layout.scratch();
+  }
+
+  /// {@return the address here of the signals by which the others tell a worker that they have
+  /// come}
+  long barrierIn(int worker) {
+    return workers.get(worker).address();
+  }
+
+  /// {@return the address here of those by which they tell it that they have read its data}
+  long barrierOut(int worker) {
+    return workers.get(worker).address() + Window.PASSES;
+  }
+
+  /// {@return the number of the next call, the same on all workers if they make the same calls}
+  long nextEpoch() {
+    return ++epoch;
+  }
+
+  /// {@return parameters for this worker's kernels, which know where everybody's window is}
+  ///
+  /// @param control the address of this worker's [Control]
+  /// @param timeoutNs how long a kernel waits for a peer
+  Parameters parameters(long control, long timeoutNs) {
+    var parameters = new Parameters(workerId(), layout, control, timeoutNs);
+    for (int worker = 0; worker < workers(); worker++) {
+      parameters.peer(worker, workers.get(worker).address(), workers.get(worker).base());
+    }
+    return parameters;
+  }
+
+  /// {@return this worker's device; closed with this}
+  CudaDevice device() {
+    return device;
+  }
+
+  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody.
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    for (Worker worker : workers) {
+      if (worker.isImport()) {
+        device.closeImport(worker.address());
+      }
+    }
+    sayClosed();
+    synchronized (LEFT_OVER) {
+      LEFT_OVER.add(this);
+    }
+    sweep();
+  }
+
+  private void sayClosed() {
+    try {
+      session.put(closedKey(workerId()), new byte[0]);
+    } catch (CommException | IllegalStateException _) {
+      // the session is over; to the others this worker is dead, or they are
+    }
+  }
+
+  private String closedKey(int worker) {
+    return key + "/closed/" + worker;
+  }
+
+  /// Frees the windows that nobody has open any more.
+  private static void sweep() {
+    synchronized (LEFT_OVER) {
+      LEFT_OVER.removeIf(CudaIpcMemory::freeIfUnused);
+    }
+  }
+
+  private boolean freeIfUnused() {
+    for (int worker = 0; worker < workers(); worker++) {
+      if (!session.news().hasFailed(worker) && !hasClosed(worker)) {
+        return false;
+      }
+    }
+    device.free(own);
+    device.close();
+    return true;
+  }
+
+  private boolean hasClosed(int worker) {
+    try {
+      session.get(closedKey(worker), Duration.ZERO);
+      return true;
+    } catch (CommException | IllegalStateException _) {
+      return false; // not yet; or the session is over, and with it what could be known
+    }
+  }
+}

@@ -1,0 +1,278 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import jcuda.driver.CUstream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.InMemorySessions;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// Workers that are threads, some of which act as processes of their own to the model of the
+/// driver.
+class CudaIpcMemoryTest {
+  private static final Duration TIMEOUT = Duration.ofMinutes(1);
+  private static final KernelName KERNEL =
+      KernelName.reduce(ReduceOp.SUM, DataType.INT32).orElseThrow();
+  private static final int NOT_SUPPORTED = 801;
+  private static final int OUT_OF_MEMORY = 2;
+
+  private ModelDriver model;
+  private int held;
+
+  @BeforeEach
+  void reset() {
+    TestDevice.get().function(KERNEL); // stays
+    model = ModelDriver.get().reset();
+    held = model.held();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    if (model != null) { // else it was skipped
+      assertThat(model.held()).isEqualTo(held);
+    }
+  }
+
+  @Test
+  void processes_reachEachOthersMemory() {
+    try (var group = new Group(1, 2, 3)) {
+      List<CudaIpcMemory> memories = group.open();
+
+      group.onAll(worker -> {
+        CudaIpcMemory mine = memories.get(worker);
+        assertThat(mine.workers()).isEqualTo(3);
+        assertThat(mine.workerId()).isEqualTo(worker);
+        for (int other = 0; other < 3; other++) {
+          assertThat(mine.remoteData(other) == memories.get(other).remoteData(other))
+              .isEqualTo(other == worker);
+        }
+        return group.sumOfScratch(mine);
+      });
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  @Test
+  void threadsAndProcesses_reachEachOthersMemory() {
+    try (var group = new Group(1, 1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+
+      assertThat(memories.get(0).remoteData(1)).isEqualTo(memories.get(1).remoteData(1));
+      assertThat(memories.get(2).remoteData(1)).isNotEqualTo(memories.get(1).remoteData(1));
+      group.onAll(worker -> group.sumOfScratch(memories.get(worker)));
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  @Test
+  void signals_areWhereTheKernelsLook() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      CudaIpcMemory mine = memories.getFirst();
+
+      for (int worker = 0; worker < 2; worker++) {
+        assertThat(mine.barrierOut(worker) - mine.barrierIn(worker)).isEqualTo(2 * 512 * 16 * 32);
+        assertThat(mine.remoteData(worker) - mine.barrierIn(worker)).isEqualTo(layout(2).scratch());
+      }
+      assertThat(mine.nextEpoch()).isEqualTo(1);
+      assertThat(mine.nextEpoch()).isEqualTo(2);
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  @Test
+  void close_oneAfterTheOther_freesAWindowWhenNobodyHasItOpen() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).as("its import is closed, its window stays").isEqualTo(open - 1);
+      group.on(0, () -> close(memories.get(0)));
+      group.on(1, () -> close(memories.get(1)));
+      assertThat(model.held()).isEqualTo(held);
+    }
+  }
+
+  @Test
+  void close_otherIsDead_freesTheWindow() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      group.sessions.fail(1, new AssertionError("killed"));
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).as("import, window and context").isEqualTo(open - 3);
+      group.on(1, () -> close(memories.get(1))); // a thread must, a process's end would do it
+    }
+  }
+
+  @Test
+  void open_handlesNotPermitted_failsOnAll() {
+    model.fail("cuIpcGetMemHandle", NOT_SUPPORTED);
+    assertUnavailable(new Group(1, 2), "cuIpcGetMemHandle returned 801");
+  }
+
+  @Test
+  void open_handleCantBeOpened_failsOnAll() {
+    model.fail("cuIpcOpenMemHandle", OUT_OF_MEMORY);
+    assertUnavailable(
+        new Group(1, 2, 3), "it can't reach worker ", "cuIpcOpenMemHandle returned 2");
+  }
+
+  @Test
+  void open_devicesDontReachEachOther_failsOnAll() {
+    model.reset(2, 8, 0, 12_000, false);
+    var group = new Group(1, 1);
+    group.ordinals[1] = 1;
+    assertUnavailable(group, "cuCtxEnablePeerAccess returned 217");
+  }
+
+  @Test
+  void open_oneProcessWithoutHandles_isFine() {
+    model.fail("cuIpcGetMemHandle", NOT_SUPPORTED);
+    try (var group = new Group(1, 1)) {
+      List<CudaIpcMemory> memories = group.open();
+      group.onAll(worker -> group.sumOfScratch(memories.get(worker)));
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  private static void assertUnavailable(Group group, String... reasons) {
+    try (group) {
+      List<Exception> failures = group.onAll(worker -> group.failureOfOpen(worker));
+      for (Exception failure : failures) {
+        assertThat(failure)
+            .isInstanceOf(BackendUnavailableException.class)
+            .hasMessage(failures.getFirst().getMessage())
+            .hasMessageContainingAll(reasons);
+      }
+    }
+  }
+
+  private static Window layout(int workers) {
+    return new Window(workers, 64, 256);
+  }
+
+  private static boolean close(CudaIpcMemory memory) {
+    memory.close();
+    return true;
+  }
+
+  /// Workers, each on a thread that acts as a process.
+  private static final class Group implements AutoCloseable {
+    private final int[] processes;
+    private final int[] ordinals;
+    private final InMemorySessions sessions;
+    private final List<ExecutorService> threads = new ArrayList<>();
+    private final CudaDriver driver = CudaDriver.load();
+
+    Group(int... processes) {
+      this.processes = processes;
+      this.ordinals = new int[processes.length];
+      this.sessions = InMemorySessions.group(processes.length);
+      for (int process : processes) {
+        ExecutorService thread = Executors.newSingleThreadExecutor();
+        threads.add(thread);
+        get(thread.submit(() -> ModelDriver.get().actAsProcess(process)));
+      }
+    }
+
+    interface Action<T> {
+      T apply(int worker) throws Exception;
+    }
+
+    <T> List<T> onAll(Action<T> action) {
+      List<Future<T>> running = new ArrayList<>();
+      for (int worker = 0; worker < processes.length; worker++) {
+        int mine = worker;
+        running.add(threads.get(worker).submit(() -> action.apply(mine)));
+      }
+      return running.stream().map(Group::get).toList();
+    }
+
+    <T> T on(int worker, Callable<T> action) {
+      return get(threads.get(worker).submit(action));
+    }
+
+    private static <T> T get(Future<T> future) {
+      try {
+        return future.get();
+      } catch (InterruptedException | ExecutionException e) {
+        throw new AssertionError(e);
+      }
+    }
+
+    List<CudaIpcMemory> open() {
+      return onAll(this::open);
+    }
+
+    private CudaIpcMemory open(int worker) {
+      return CudaIpcMemory.open(
+          sessions.session(worker),
+          "test",
+          driver,
+          ordinals[worker],
+          layout(processes.length),
+          new UUID(0, processes[worker]),
+          TIMEOUT);
+    }
+
+    Exception failureOfOpen(int worker) {
+      try {
+        open(worker).close();
+        throw new AssertionError("it was opened");
+      } catch (BackendUnavailableException e) {
+        return e;
+      }
+    }
+
+    /// Sums up what each worker has put into its window: its id plus one, five times.
+    int sumOfScratch(CudaIpcMemory memory) {
+      CudaDevice device = memory.device();
+      CUstream stream = device.createStream();
+      CudaDevice.HostMemory control = device.allocateHost(Control.BYTES);
+      CudaDevice.HostMemory data = device.allocateHost(40);
+      for (int i = 0; i < 5; i++) {
+        data.segment().setAtIndex(ValueLayout.JAVA_INT, i, memory.workerId() + 1);
+      }
+      long input = memory.remoteData(memory.workerId());
+      device.copy(data.segment().address(), input, 20, stream);
+      Parameters parameters =
+          memory
+              .parameters(control.segment().address(), TIMEOUT.toNanos())
+              .call(memory.nextEpoch(), 0)
+              .data(input, data.segment().address() + 20, true)
+              .oneStage(0, 5, memory.workers());
+      device.launch(TestDevice.get().function(KERNEL), 1, 2, stream, parameters);
+      device.await(stream);
+
+      int expected = memory.workers() * (memory.workers() + 1) / 2;
+      assertThat(data.segment().asSlice(20).toArray(ValueLayout.JAVA_INT)).containsOnly(expected);
+      device.destroy(stream);
+      device.freeHost(control);
+      device.freeHost(data);
+      return expected;
+    }
+
+    @Override
+    public void close() {
+      threads.forEach(ExecutorService::close);
+      sessions.close();
+    }
+  }
+}
