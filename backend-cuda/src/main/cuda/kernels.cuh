@@ -144,10 +144,12 @@ DEVICE void collect_parts(const Call& call, u64 scratch) {
 }
 
 // In one stage each rank reads everybody's data and reduces what it wants of it: all (all-reduce),
-// its part (reduce-scatter), all or nothing (reduce).
+// its part (reduce-scatter), all or nothing (reduce). It writes as it reads, so where all want all the
+// output must not be what the others read.
 //
 // In two stages, an all-reduce, each reduces its part, for itself and into its scratch, and fetches
-// the others' parts. When all have met in the middle nobody reads an input any more.
+// the others' parts. When all have met in the middle nobody reads an input any more; before, each
+// part is written only by who alone reads it, so the output may be the input.
 template <class Operator>
 DEVICE void reduce(const Call& call) {
   using Raw = typename Operator::Raw;
@@ -194,10 +196,10 @@ DEVICE u64* lines(const Call& call, u32 owner, u32 writer) {
   return (u64*)(call.windows[owner] + call.lines + bank * of_rank);
 }
 
-// An all-reduce of little data: each rank writes its data into everybody's window, each four bytes
-// together with a flag, and waits for no other sign. A store of eight bytes is whole, so who sees the
-// flag has the data. Flags are the low half of the call's number; the host clears the lines before
-// these come again.
+// An all-reduce of little data, but some: each rank writes its data into everybody's window, each four
+// bytes together with a flag, and waits for no other sign. A store of eight bytes is whole, so who sees
+// the flag has the data. Flags are the low half of the call's number; the host clears the lines before
+// these come again. The output may be the input.
 template <class Operator>
 DEVICE void low_latency(const Call& call) {
   using Raw = typename Operator::Raw;

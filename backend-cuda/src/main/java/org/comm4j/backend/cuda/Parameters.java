@@ -68,7 +68,8 @@ final class Parameters {
     return put(32, input).put(40, output);
   }
 
-  /// A reduction in one stage.
+  /// A reduction in one stage. Where several ranks reduce the same elements, no output may be
+  /// memory that the others read.
   ///
   /// @param from the first element of everybody's data that this rank reduces
   /// @param count how many elements; 0 for a rank that gets no result
@@ -77,10 +78,10 @@ final class Parameters {
     return reduction(from, count, divisor, 1);
   }
 
-  /// An all-reduce in two stages, or of little data.
+  /// An all-reduce in two stages, or of little data. The output may be the input.
   ///
-  /// @param count how many elements; a part of them must fit into the scratch, or all of them into
-  ///   the lines
+  /// @param count how many elements: a part of them must fit into the scratch, or all of them into
+  ///   the lines; of little data at least 1, since a call without data meets nobody
   /// @param divisor of an average
   Parameters twoStage(long count, int divisor) {
     return reduction(0, count, divisor, 2);

@@ -90,6 +90,29 @@ class CudaKernelTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(names = {"TWO_STAGES", "LOW_LATENCY"})
+  void allReduce_inPlace_isTheSum(Way way) {
+    int ranks = 5;
+    int count = 333;
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
+      group.onRanks(
+          ranks,
+          rank -> {
+            MemorySegment data = group.memory(4L * count, 0);
+            group.data(rank, data, data, true);
+            for (int call = 1; call <= 30; call++) {
+              fill(data, call + rank);
+              group.parameters(rank).call(call, 0);
+              allReduce(group.parameters(rank), way, count, ranks);
+              group.launch(rank, name(way, ReduceOp.SUM, DataType.INT32), 1 + call % 3, 2);
+              assertThat(data.toArray(ValueLayout.JAVA_INT))
+                  .containsOnly(ranks * call + ranks * (ranks - 1) / 2);
+            }
+          });
+    }
+  }
+
   // --- every operator and type ---
 
   static Stream<Arguments> reductions() {
