@@ -70,6 +70,7 @@ final class Launches implements AutoCloseable {
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "--enable-native-access=ALL-UNNAMED",
             "--add-modules=jdk.incubator.vector",
+            "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
             "-Dguice_bytecode_gen_option=DISABLED",
             "-cp",
             String.join(
@@ -126,8 +127,13 @@ final class Launches implements AutoCloseable {
 
   /// Waits for the end.
   Commands.Done await() throws InterruptedException {
-    if (!process.waitFor(BOUND)) {
-      throw new AssertionError("still running after " + BOUND + ": " + out + ", " + err);
+    return await(BOUND);
+  }
+
+  /// Waits so long for the end.
+  Commands.Done await(Duration bound) throws InterruptedException {
+    if (!process.waitFor(bound)) {
+      throw new AssertionError("still running after " + bound + ": " + out + ", " + err);
     }
     for (Thread each : reading) {
       each.join(BOUND);
