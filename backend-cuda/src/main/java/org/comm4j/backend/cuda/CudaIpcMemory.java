@@ -28,9 +28,7 @@ import org.comm4j.api.spi.Session;
 ///
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {
-  /// Names this process among those of a host; a number could be another's in another container.
-  static final UUID THIS_PROCESS = UUID.randomUUID();
-
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final int OFFER_BYTES = 16 + 4 + 8; // besides the handle
 
   /// Closed ones whose windows somebody may still have open.
@@ -65,7 +63,8 @@ final class CudaIpcMemory implements AutoCloseable {
   /// @param driver the process's
   /// @param ordinal which device is this worker's
   /// @param layout the same on all workers
-  /// @param process the same for workers of one process, and no others
+  /// @param process the same for workers of one process, and no others; not the process's number,
+  ///   which in another container may be another's
   /// @param timeout how long to wait for the others, for each of the two exchanges
   /// @return the caller closes it
   /// @throws BackendUnavailableException on all workers, if one of them can't reach all windows
@@ -241,7 +240,8 @@ final class CudaIpcMemory implements AutoCloseable {
     return device;
   }
 
-  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody.
+  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody;
+  /// what the driver refuses is logged.
   @Override
   public void close() {
     if (closed) {
@@ -250,7 +250,7 @@ final class CudaIpcMemory implements AutoCloseable {
     closed = true;
     for (Worker worker : workers) {
       if (worker.isImport()) {
-        device.closeImport(worker.address());
+        tried("closing a window", () -> device.closeImport(worker.address()));
       }
     }
     sayClosed();
@@ -258,6 +258,15 @@ final class CudaIpcMemory implements AutoCloseable {
       LEFT_OVER.add(this);
     }
     sweep();
+  }
+
+  /// Once a kernel has failed every call on its context fails; the process's end frees all then.
+  private static void tried(String what, Runnable action) {
+    try {
+      action.run();
+    } catch (BackendException e) {
+      LOG.log(System.Logger.Level.WARNING, what + " failed: " + e.getMessage());
+    }
   }
 
   private void sayClosed() {
@@ -285,8 +294,8 @@ final class CudaIpcMemory implements AutoCloseable {
         return false;
       }
     }
-    device.free(own);
-    device.close();
+    tried("freeing a window", () -> device.free(own));
+    tried("releasing a device", device::close);
     return true;
   }
 

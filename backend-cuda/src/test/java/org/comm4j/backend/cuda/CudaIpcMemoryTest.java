@@ -109,6 +109,22 @@ class CudaIpcMemoryTest {
   }
 
   @Test
+  void close_driverRefuses_closesTheRest() {
+    try (var group = new Group(1, 2, 3)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      model.fail("cuIpcCloseMemHandle", OUT_OF_MEMORY);
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).as("one import of two is closed").isEqualTo(open - 1);
+      group.on(1, () -> close(memories.get(1)));
+      group.on(2, () -> close(memories.get(2)));
+      assertThat(model.held()).as("the other one is left").isEqualTo(held + 1);
+      held = model.held();
+    }
+  }
+
+  @Test
   void close_otherIsDead_freesTheWindow() {
     try (var group = new Group(1, 2)) {
       List<CudaIpcMemory> memories = group.open();
