@@ -32,7 +32,8 @@ final class Settings {
 
   /// What a launcher tells the session of its ranks: options that belong to no backend.
   static final Set<String> OF_THE_SESSION =
-      Set.of("COMM_SESSION_DIR", "COMM_SESSION_HOSTED", "COMM_SESSION_INSECURE");
+      Set.of(
+          "COMM_SESSION_DIR", "COMM_SESSION_HOSTED", "COMM_SESSION_INSECURE", "COMM_SESSION_PORTS");
 
   private static final List<Entry> ENTRIES =
       List.of(

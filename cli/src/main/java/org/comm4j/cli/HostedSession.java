@@ -1,5 +1,6 @@
 package org.comm4j.cli;
 
+import java.net.BindException;
 import java.net.InetAddress;
 import java.security.SecureRandom;
 import java.util.ArrayList;
@@ -12,10 +13,13 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.Secret;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.core.session.PortRange;
 import org.comm4j.core.session.SessionServer;
 
 /// The session of ranks that are processes. `comm-cli` hosts it, so that no rank is special.
@@ -33,6 +37,9 @@ final class HostedSession implements AutoCloseable {
   static final Set<String> PLACE =
       Set.of("COMM_MASTER_ADDR", "COMM_MASTER_PORT", "COMM_SESSION", DefaultSessionFactory.HOSTED);
 
+  /// The option that says from which ports the one is taken where ranks meet, as `40000-40009`.
+  static final String PORTS = "COMM_SESSION_PORTS";
+
   private final Optional<String> secret;
   private final String name;
   private final String job;
@@ -48,35 +55,55 @@ final class HostedSession implements AutoCloseable {
     byte[] random = new byte[8];
     ThreadLocalRandom.current().nextBytes(random);
     job = "run-" + HexFormat.of().formatHex(random);
-    server =
-        SessionServer.start(
-            address,
-            0,
-            job,
-            ranks,
-            Authenticator.of(
-                secret
-                    .map(made -> config.toBuilder().secret(Secret.of(made)).build())
-                    .orElse(config)),
-            new SessionServer.Listener() {
-              private final List<Integer> left = new ArrayList<>();
+    Authenticator authenticator =
+        Authenticator.of(
+            secret.map(made -> config.toBuilder().secret(Secret.of(made)).build()).orElse(config));
+    server = start(address, ranks, authenticator, ports(config));
+  }
 
-              @Override
-              public void formed(String sessionId, List<Member> all) {
-                members =
-                    all.stream().flatMap(each -> ProcessHandle.of(each.pid()).stream()).toList();
-              }
+  private static PortRange ports(CommConfig config) {
+    String range = config.options().get(PORTS);
+    return range == null ? PortRange.ANY : PortRange.of(PORTS, range);
+  }
 
-              @Override
-              public void failed(int rank, String evidence) {
-                firstLoss.complete(new Loss(rank, left));
-              }
+  private SessionServer start(
+      InetAddress address, int ranks, Authenticator authenticator, PortRange ports) {
+    JoinException last = null;
+    for (int port : ports.ports()) {
+      try {
+        return SessionServer.start(address, port, job, ranks, authenticator, new Watch());
+      } catch (JoinException e) {
+        if (!(e.getCause() instanceof BindException)) {
+          throw e;
+        }
+        last = e;
+      }
+    }
+    throw new JoinException(
+        Reason.ADDRESS,
+        "no port of %s is free at %s; give another range with %s"
+            .formatted(ports, address.getHostAddress(), PORTS),
+        last);
+  }
 
-              @Override
-              public void left(int rank) {
-                left.add(rank);
-              }
-            });
+  /// What becomes of the ranks.
+  private final class Watch implements SessionServer.Listener {
+    private final List<Integer> left = new ArrayList<>();
+
+    @Override
+    public void formed(String sessionId, List<Member> all) {
+      members = all.stream().flatMap(each -> ProcessHandle.of(each.pid()).stream()).toList();
+    }
+
+    @Override
+    public void failed(int rank, String evidence) {
+      firstLoss.complete(new Loss(rank, left));
+    }
+
+    @Override
+    public void left(int rank) {
+      left.add(rank);
+    }
   }
 
   /// For ranks of this host. Where the user gives them no secret they get one, as every user of the

@@ -6,6 +6,7 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.PortRange;
 
 /// The settings of this backend.
 ///
@@ -32,7 +33,7 @@ record Options(
     String address,
     int mtu,
     int termBytes,
-    Ports ports,
+    PortRange ports,
     boolean sharesMemory,
     DriverKind driver,
     String directory,
@@ -51,8 +52,6 @@ record Options(
   private static final Pattern SIZE = Pattern.compile("(\\d{1,10})\\s*(B|KIB|MIB|GIB)?");
   private static final Map<String, Integer> SHIFTS =
       Map.of("B", 0, "KIB", 10, "MIB", 20, "GIB", 30);
-  private static final Pattern RANGE = Pattern.compile("(\\d{1,5})-(\\d{1,5})");
-  private static final int LAST_PORT = 65_535;
 
   /// Whose media driver a rank uses.
   enum DriverKind {
@@ -62,11 +61,6 @@ record Options(
     SHARED,
     /// One that runs already.
     EXTERNAL
-  }
-
-  /// A range of ports; 0 to 0 is whatever is free.
-  record Ports(int first, int last) {
-    static final Ports ANY = new Ports(0, 0);
   }
 
   /// @throws IllegalArgumentException if a value is none
@@ -84,7 +78,7 @@ record Options(
         config.options().getOrDefault(PREFIX + "ADDRESS", ""),
         mtu == null ? 0 : mtu(mtu),
         term == null ? 0 : term(term),
-        ports == null ? Ports.ANY : ports(ports),
+        ports == null ? PortRange.ANY : PortRange.of(PREFIX + "PORTS", ports),
         isTrue("SHARED", config),
         driver,
         directory,
@@ -137,18 +131,6 @@ record Options(
       throw refused("TERM", text, "a power of two from 64KiB to 1GiB");
     }
     return (int) bytes;
-  }
-
-  private static Ports ports(String text) {
-    Matcher matcher = RANGE.matcher(text.strip());
-    if (matcher.matches()) {
-      int first = Integer.parseInt(matcher.group(1));
-      int last = Integer.parseInt(matcher.group(2));
-      if (first > 0 && first <= last && last <= LAST_PORT) {
-        return new Ports(first, last);
-      }
-    }
-    throw refused("PORTS", text, "two ports with a dash between, for example 40000-40099");
   }
 
   /// @return -1 if it is none

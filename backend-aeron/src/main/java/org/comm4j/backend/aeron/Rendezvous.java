@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.UnaryOperator;
@@ -18,6 +19,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.PortRange;
 
 /// How the ranks of a session learn where the others receive.
 final class Rendezvous {
@@ -165,15 +167,11 @@ final class Rendezvous {
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it.
   private static int reserve(
-      Driver driver, InetAddress host, Options.Ports ports, Dimensions dimensions) {
+      Driver driver, InetAddress host, PortRange ports, Dimensions dimensions) {
     RegistrationException last = null;
-    int offset = ThreadLocalRandom.current().nextInt(ports.last() - ports.first() + 1);
-    int tries = ports.first() == 0 ? TRIES : ports.last() - ports.first() + 1;
-    for (int i = 0; i < tries; i++) {
-      int port =
-          ports.first() == 0
-              ? freePort(host)
-              : ports.first() + (offset + i) % (ports.last() - ports.first() + 1);
+    List<Integer> candidates = ports.isAny() ? Collections.nCopies(TRIES, 0) : ports.ports();
+    for (int candidate : candidates) {
+      int port = candidate == 0 ? freePort(host) : candidate;
       String endpoint = Address.textOf(host) + ":" + port;
       try {
         var _ =
@@ -190,8 +188,7 @@ final class Rendezvous {
     throw new TransportFailedException(
         "no UDP port of %s is free%s; set COMM_AERON_PORTS to another range"
             .formatted(
-                host.getHostAddress(),
-                ports.first() == 0 ? "" : " from %d to %d".formatted(ports.first(), ports.last())),
+                host.getHostAddress(), ports.isAny() ? "" : ", of those in the range " + ports),
         last);
   }
 

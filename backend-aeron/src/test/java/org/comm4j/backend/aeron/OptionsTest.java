@@ -5,13 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.Map;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.PortRange;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class OptionsTest {
   static final Options NONE =
-      new Options("", 0, 0, Options.Ports.ANY, true, Options.DriverKind.EMBEDDED, "", true, false);
+      new Options("", 0, 0, PortRange.ANY, true, Options.DriverKind.EMBEDDED, "", true, false);
 
   static Options of(Map<String, String> environment) {
     return Options.of(CommConfig.fromEnvironment(environment));
@@ -31,7 +32,7 @@ class OptionsTest {
     assertThat(of("COMM_AERON_MTU", "1408").mtu()).isEqualTo(1408);
     assertThat(of("COMM_AERON_TERM", "1MiB").termBytes()).isEqualTo(1 << 20);
     assertThat(of("COMM_AERON_PORTS", "40000-40009").ports())
-        .isEqualTo(new Options.Ports(40_000, 40_009));
+        .isEqualTo(new PortRange(40_000, 40_009));
     assertThat(of("COMM_AERON_DRIVER", "shared").driver()).isEqualTo(Options.DriverKind.SHARED);
     assertThat(of("COMM_AERON_IPC", "false").ipc()).isFalse();
     assertThat(of("COMM_AERON_INTEGRITY", "mac").isSealed()).isTrue();
