@@ -52,7 +52,9 @@ final class LocalTransports {
     var group = new ArrayList<SharedMemoryTransport>();
     for (int rank = 0; rank < layout.ranks(); rank++) {
       var memory = memories.get(rank);
-      group.add(new SharedMemoryTransport(rank, layout, memory, doorbell, fence, maxSleepNanos));
+      group.add(
+          new SharedMemoryTransport(
+              rank, layout, memory, WindowOption.LOCAL, doorbell, fence, maxSleepNanos));
     }
     return group;
   }

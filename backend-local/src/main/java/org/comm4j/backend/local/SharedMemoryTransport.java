@@ -47,6 +47,7 @@ final class SharedMemoryTransport implements HostTransport {
   private final int rank;
   private final BlockLayout layout;
   private final RankMemory memory;
+  private final WindowOption option;
   private final Doorbell doorbell;
   private final SleepFence fence;
   private final long maxSleepNanos;
@@ -67,6 +68,7 @@ final class SharedMemoryTransport implements HostTransport {
   private volatile boolean closed;
 
   /// @param memory closed with this transport
+  /// @param option what sets the size of the windows
   /// @param doorbell of the same kind on all ranks
   /// @param fence of the same kind on all ranks
   /// @param maxSleepNanos usually [#MAX_SLEEP_NANOS]
@@ -74,12 +76,14 @@ final class SharedMemoryTransport implements HostTransport {
       int rank,
       BlockLayout layout,
       RankMemory memory,
+      WindowOption option,
       Doorbell doorbell,
       SleepFence fence,
       long maxSleepNanos) {
     this.rank = rank;
     this.layout = layout;
     this.memory = memory;
+    this.option = option;
     this.doorbell = doorbell;
     this.fence = fence;
     this.maxSleepNanos = maxSleepNanos;
@@ -182,6 +186,11 @@ final class SharedMemoryTransport implements HostTransport {
     if ((int) INT.getOpaque(word, 0L) == ASLEEP && INT.compareAndSet(word, 0L, ASLEEP, AWAKE)) {
       doorbell.ring(peer, word);
     }
+  }
+
+  @Override
+  public String remedy() {
+    return "close buffers, or raise " + option.variable();
   }
 
   @Override

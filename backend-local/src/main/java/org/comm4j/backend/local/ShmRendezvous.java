@@ -59,6 +59,7 @@ final class ShmRendezvous {
         session.rank(),
         layout,
         requireNonNull(memory),
+        WindowOption.SHM,
         calls != null && (common & FUTEX) != 0 ? new FutexDoorbell(calls) : new PollingDoorbell(),
         calls != null && (common & BARRIERS) != 0
             ? SleepFence.asymmetric(calls)

@@ -86,11 +86,13 @@ final class Windows {
     }
     if (rounded < bytes || rounded > layout.windowBytes() - neverUsed) {
       throw new TransportFailedException(
-          "allocate: %d bytes do not fit in this rank's window of backend '%s' (%d bytes of %d are free);"
-                  .formatted(bytes, backend, layout.windowBytes() - neverUsed, layout.windowBytes())
-              + " close buffers, or raise COMM_"
-              + backend.toUpperCase(java.util.Locale.ROOT)
-              + "_WINDOW",
+          "allocate: %d bytes do not fit in this rank's window of backend '%s' (%d bytes of %d are free); %s"
+              .formatted(
+                  bytes,
+                  backend,
+                  layout.windowBytes() - neverUsed,
+                  layout.windowBytes(),
+                  memory.remedy()),
           null);
     }
     Range range = new Range(neverUsed, rounded, false);

@@ -10,6 +10,11 @@ public interface PeerMemory {
   /// The size of each window in bytes; the same on all ranks.
   long windowBytes();
 
+  /// What a user may do who needs larger windows, as the end of a sentence.
+  default String remedy() {
+    return "close buffers";
+  }
+
   /// Which ranks read each other's windows: those for which this is equal. The same on all ranks.
   default int host(int rank) {
     return 0;

@@ -116,6 +116,11 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
+  public String remedy() {
+    return near.remedy();
+  }
+
+  @Override
   public long windowBytes() {
     return near.windowBytes();
   }
