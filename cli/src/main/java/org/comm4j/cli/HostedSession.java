@@ -73,7 +73,7 @@ final class HostedSession implements AutoCloseable {
       try {
         return SessionServer.start(address, port, job, ranks, authenticator, new Watch());
       } catch (JoinException e) {
-        if (!(e.getCause() instanceof BindException)) {
+        if (ports.isAny() || !(e.getCause() instanceof BindException)) {
           throw e;
         }
         last = e;
@@ -81,8 +81,9 @@ final class HostedSession implements AutoCloseable {
     }
     throw new JoinException(
         Reason.ADDRESS,
-        "no port of %s is free at %s; give another range with %s"
-            .formatted(ports, address.getHostAddress(), PORTS),
+        "no port of %s is free at %s; give another range with %s (of the last one: %s)"
+            .formatted(
+                ports, address.getHostAddress(), PORTS, last == null ? "" : last.getMessage()),
         last);
   }
 

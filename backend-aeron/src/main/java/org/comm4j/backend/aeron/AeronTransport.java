@@ -182,7 +182,7 @@ final class AeronTransport implements Transport {
   /// Of the daemon thread.
   private void keep() {
     long nap = KEEP_NS;
-    while (!closed) {
+    while (!closed && !driver.hasFailed()) {
       LockSupport.parkNanos(this, nap);
       boolean hasWorked = false;
       if (System.nanoTime() - workedNs > nap && lock.tryLock()) {

@@ -28,6 +28,7 @@ final class DriverSettings {
   private static final int EVENTS_BYTES = 1 << 20;
   private static final int EVENTS_TRAILER_BYTES = 128;
   private static final int EVENT_BYTES = 512; // some for each pair of ranks
+  private static final long MOST_BUFFER_BYTES = 1 << 30; // who has more pairs is told by Aeron
   private static final int MOST_STREAMS = 1 << 20;
   private static final long TIMER_NS = TimeUnit.MILLISECONDS.toNanos(10);
   private static final long STATUS_NS = TimeUnit.MILLISECONDS.toNanos(50);
@@ -94,6 +95,6 @@ final class DriverSettings {
 
   /// A power of two, as Aeron wants it.
   private static int atLeast(int least, long bytes) {
-    return (int) Math.max(least, Long.highestOneBit(2 * bytes - 1));
+    return (int) Math.max(least, Math.min(MOST_BUFFER_BYTES, Long.highestOneBit(2 * bytes - 1)));
   }
 }

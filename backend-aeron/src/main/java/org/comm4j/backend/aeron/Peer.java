@@ -247,7 +247,7 @@ final class Peer {
   }
 
   private void onFragment(DirectBuffer buffer, int offset, int length, Header header) {
-    if (thrown != null || broken != null) {
+    if (broken != null) {
       return;
     }
     MemorySegment term = received.of(buffer);
@@ -260,6 +260,9 @@ final class Peer {
                   .formatted(receiving.messages(), rank),
               null);
       return;
+    }
+    if (thrown != null) {
+      return; // but it is counted
     }
     if (bytes < Transport.HEADER_BYTES) {
       hasLeft |= bytes == GOODBYE_BYTES;

@@ -1,23 +1,30 @@
 package org.comm4j.backend.aeron;
 
-import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.HostTransports;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.core.transport.TwoLevelTransport;
+import org.jspecify.annotations.Nullable;
 
 /// How the ranks of one host share memory, where others run elsewhere.
 final class WithinHosts {
   private static final System.Logger LOG = System.getLogger(WithinHosts.class.getName());
+
+  private static final String FAILED = "failed: ";
+  private static final int MOST_TEXT = 2000;
 
   private final Session session;
   private final CommConfig config;
@@ -45,14 +52,20 @@ final class WithinHosts {
       if (!allHave(found.isPresent())) {
         return Optional.empty();
       }
-      near = found.orElseThrow().open(host(hosts), config);
-      checkWindows(near.windowBytes());
-      return Optional.of(new TwoLevelTransport(near, far, hosts));
-    } catch (Throwable e) {
-      if (near != null) {
-        near.close();
+      CommException failure = null;
+      try {
+        near = found.orElseThrow().open(host(hosts), config);
+      } catch (CommException e) {
+        failure = e; // the other hosts must hear of it
       }
-      far.close();
+      checkAll(near, failure);
+      return Optional.of(new TwoLevelTransport(Objects.requireNonNull(near), far, hosts));
+    } catch (Throwable e) {
+      try (far) {
+        if (near != null) {
+          near.close();
+        }
+      }
       throw e;
     }
   }
@@ -87,19 +100,37 @@ final class WithinHosts {
     return without.isEmpty();
   }
 
-  /// Plans go by what a window holds, so all have to be alike.
-  private void checkWindows(long bytes) {
-    byte[] mine = ByteBuffer.allocate(Long.BYTES).putLong(bytes).array();
-    List<byte[]> all = session.exchange("aeron/windows", mine, config.joinTimeout());
+  /// Hears whether all have opened it, and with windows of one size: plans go by what they hold.
+  private void checkAll(@Nullable HostTransport near, @Nullable CommException failure) {
+    String mine = near == null ? FAILED + failure : Long.toString(near.windowBytes());
+    List<String> all =
+        session
+            .exchange(
+                "aeron/windows", cut(mine).getBytes(StandardCharsets.UTF_8), config.joinTimeout())
+            .stream()
+            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+            .toList();
+    if (failure != null) {
+      throw failure;
+    }
     for (int rank = 0; rank < all.size(); rank++) {
-      long theirs = ByteBuffer.wrap(all.get(rank)).getLong();
-      long first = ByteBuffer.wrap(all.getFirst()).getLong();
-      if (theirs != first) {
+      String theirs = all.get(rank);
+      if (theirs.startsWith(FAILED)) {
+        throw new TransportFailedException(
+            "rank %d: %s; or set COMM_AERON_SHARED=false"
+                .formatted(rank, theirs.substring(FAILED.length())),
+            null);
+      }
+      if (!theirs.equals(all.getFirst())) {
         throw new JoinException(
             JoinException.Reason.CONFIGURATION,
-            "shared memory has windows of %d bytes on rank 0 but of %d on rank %d; set COMM_SHM_WINDOW alike on all hosts"
-                .formatted(first, theirs, rank));
+            "shared memory has windows of %s bytes on rank 0 but of %s on rank %d; set COMM_SHM_WINDOW alike on all hosts"
+                .formatted(all.getFirst(), theirs, rank));
       }
     }
+  }
+
+  private static String cut(String text) {
+    return text.substring(0, Math.min(text.length(), MOST_TEXT));
   }
 }

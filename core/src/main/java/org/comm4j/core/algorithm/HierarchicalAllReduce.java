@@ -7,8 +7,8 @@ import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Step.Finish;
 
 /// All-reduce of hosts: the ranks of each reduce to their leader over peer memory, the leaders
-/// all-reduce by messages, their hosts' ranks read the result. Between hosts go as many messages and
-/// bytes as if each had one rank. For ranks of which some share memory. Order: within a host as
+/// all-reduce by messages, their hosts' ranks read the result. Between hosts go as many messages as
+/// if each had one rank, of partial results. For ranks of which some share memory. Order: within a host as
 /// [HostGroup#reduce], between hosts as the leaders' algorithm has it; computed once, so all ranks
 /// have the same bits.
 ///

@@ -7,8 +7,8 @@ import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Step.Finish;
 
 /// Reduce of hosts: the ranks of each reduce to their leader over peer memory, the leaders to the
-/// root, which leads its host, by messages. Between hosts go as many messages and bytes as if each
-/// had one rank. For ranks of which some share memory. Order: as [HierarchicalAllReduce].
+/// root, which leads its host, by messages. Between hosts go as many messages as if each had one
+/// rank, of partial results. For ranks of which some share memory. Order: as [HierarchicalAllReduce].
 ///
 ///     hosts {0 1} {2 3}, root 1   1 reads 0, 2 reads 3 | 2→1
 record HierarchicalReduce(Cut cut) implements Algorithm {

@@ -210,9 +210,11 @@ final class Context {
   private void spin(Call call) {
     boolean byMessages = !needsLane(call) || hosts != null;
     int looks = engine.looksBeforeWaiting();
+    boolean awaitedMemory = false;
     while (looks > 0 && !call.hasEnded()) {
       boolean awaitsMemory = call.isAwaitingMemory();
-      boolean polls = byMessages && !awaitsMemory;
+      boolean polls = byMessages && !awaitsMemory && !awaitedMemory;
+      awaitedMemory = awaitsMemory;
       boolean moved =
           polls
               ? engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance())
@@ -535,11 +537,20 @@ final class Context {
     for (Map.Entry<Early.Key, Early> entry : early.entrySet()) {
       for (Early.Payload payload : entry.getValue().payloads()) {
         if (payload.credited()) {
-          engine.owe(members[entry.getKey().peer()], payload.bytes().length);
+          oweAtTheEnd(members[entry.getKey().peer()], payload.bytes().length);
         }
       }
     }
     early.clear();
+  }
+
+  /// Where the transport is broken nobody is owed anything any more.
+  private void oweAtTheEnd(int worldPeer, int bytes) {
+    try {
+      engine.owe(worldPeer, bytes);
+    } catch (TransportFailedException _) {
+      // every communicator is broken by it, or closes
+    }
   }
 
   /// Takes in what the session knows of failures.

@@ -10,6 +10,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
@@ -18,6 +19,7 @@ import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.select.Selector;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
@@ -65,6 +67,7 @@ final class Engine {
   private final LongSupplier clock;
   private final Selector selector;
   private final @Nullable Windows windows;
+  private final boolean isWindowRead; // by any other rank
   private final PeerTable<Link> links;
   private final boolean oversubscribed;
   private final ReentrantLock lock = new ReentrantLock();
@@ -107,6 +110,7 @@ final class Engine {
     this.clock = clock;
     Windows own = memory == null ? null : new Windows(memory, backend);
     this.windows = own;
+    this.isWindowRead = own != null && isWindowRead(own);
     long credit = Math.min(MOST_CREDIT_BYTES, ALL_CREDIT_BYTES / Math.max(1, transport.size()));
     this.links =
         new PeerTable<>(
@@ -119,6 +123,12 @@ final class Engine {
                     backlog));
     this.oversubscribed = ranksHere(session) > Runtime.getRuntime().availableProcessors();
     session.onNews(transport::wakeUp);
+  }
+
+  /// Where memory is shared within hosts, a rank may be alone on its own.
+  private boolean isWindowRead(Windows own) {
+    Hosts hosts = own.hosts(IntStream.range(0, transport.size()).toArray());
+    return hosts.count() == 1 || hosts.ranks(hosts.of(transport.rank())) > 1;
   }
 
   private static long ranksHere(Session session) {
@@ -177,6 +187,11 @@ final class Engine {
 
   @Nullable Windows windows() {
     return windows;
+  }
+
+  /// Whether buffers belong into this rank's window: others read it.
+  boolean isWindowRead() {
+    return isWindowRead;
   }
 
   @Nullable WindowBuffer bufferOf(MemorySegment segment) {
@@ -380,7 +395,9 @@ final class Engine {
       return false;
     }
     try {
-      windows.reserveLane(number);
+      if (isWindowRead) {
+        windows.reserveLane(number);
+      }
     } catch (TransportFailedException failure) {
       noSpace = failure;
       return false;

@@ -669,7 +669,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       Windows windows = engine.windows();
       buffers.removeIf(EngineBuffer::isClosed);
       EngineBuffer buffer =
-          windows == null || bytes == 0
+          windows == null || !engine.isWindowRead() || bytes == 0
               ? PlainBuffer.allocate(engine, type, count)
               : WindowBuffer.allocate(engine, windows, type, count);
       buffers.add(buffer);

@@ -27,7 +27,8 @@ final class Settings {
           "INTERFACE",
           "LIBRARY",
           "PATH",
-          "PORT");
+          "PORT",
+          "PORTS");
   private static final int MAX_LINES_BYTES = 1024;
 
   private Settings() {}

@@ -117,7 +117,7 @@ public final class TwoLevelTransport implements HostTransport {
 
   @Override
   public String remedy() {
-    return near.remedy();
+    return near.remedy() + "; without shared memory within hosts there is no window";
   }
 
   @Override
