@@ -31,6 +31,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Which datagrams are lost follows from a seed, though not which of them carry what: that depends
 /// on the ranks' timing.
 class LossTest {
+  private static final String TAKES_LONG = "./verify --full runs it: it takes minutes";
   private static final long SEED = Long.getLong("comm4j.seed", 4242);
 
   private static final CommConfig CONFIG =
@@ -60,6 +61,7 @@ class LossTest {
   }
 
   /// The whole contract of communicators, which has collectives of 1 to 5 ranks.
+  @EnabledIfSystemProperty(named = "comm4j.full", matches = "true", disabledReason = TAKES_LONG)
   @Nested
   class OfFivePercentUnderCommunicators extends CommunicatorContract {
     @Override
@@ -73,10 +75,7 @@ class LossTest {
     }
   }
 
-  @EnabledIfSystemProperty(
-      named = "comm4j.full",
-      matches = "true",
-      disabledReason = "what holds with 5 % holds with 1 % too; ./verify --full runs it")
+  @EnabledIfSystemProperty(named = "comm4j.full", matches = "true", disabledReason = TAKES_LONG)
   @Nested
   class OfOnePercentUnderCommunicators extends CommunicatorContract {
     @Override
