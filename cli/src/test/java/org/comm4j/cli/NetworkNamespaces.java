@@ -4,11 +4,15 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /// Namespaces with a network of their own that connects them: to a process each is another host.
 /// Only root can make them.
 final class NetworkNamespaces implements AutoCloseable {
-  private final String prefix = "comm4j-" + ProcessHandle.current().pid() + "-";
+  private static final AtomicInteger MADE = new AtomicInteger();
+
+  private final String prefix =
+      "comm4j-%d-%d-".formatted(ProcessHandle.current().pid(), MADE.incrementAndGet());
   private final List<String> names = new ArrayList<>();
 
   private NetworkNamespaces() {}
