@@ -53,12 +53,28 @@ final class CudaDevice implements AutoCloseable {
     this.multiprocessors = attribute(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   }
 
+  /// @throws BackendUnavailableException if the kernels don't run on it
   static CudaDevice open(CudaDriver driver, int ordinal) {
     var device = new CUdevice();
     var context = new CUcontext();
     driver.check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
     driver.check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
-    return new CudaDevice(driver, ordinal, device, context);
+    try {
+      var opened = new CudaDevice(driver, ordinal, device, context);
+      opened.checkCapability();
+      return opened;
+    } catch (RuntimeException e) {
+      release(driver, device, e);
+      throw e;
+    }
+  }
+
+  private static void release(CudaDriver driver, CUdevice device, RuntimeException failure) {
+    try {
+      driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease");
+    } catch (RuntimeException e) {
+      failure.addSuppressed(e);
+    }
   }
 
   private static String nameOf(CudaDriver driver, CUdevice device) {
@@ -74,8 +90,7 @@ final class CudaDevice implements AutoCloseable {
     return value[0];
   }
 
-  /// @throws BackendUnavailableException if the kernels don't run on it
-  void checkCapability() {
+  private void checkCapability() {
     if (capability < OLDEST_CAPABILITY) {
       throw new BackendUnavailableException(
           CudaProvider.NAME,

@@ -85,14 +85,7 @@ final class CudaDriver {
   /// @return the caller closes it
   /// @throws BackendUnavailableException if its kernels can't be ours
   CudaDevice open(int ordinal) {
-    CudaDevice device = CudaDevice.open(this, ordinal);
-    try {
-      device.checkCapability();
-      return device;
-    } catch (RuntimeException e) {
-      device.close();
-      throw e;
-    }
+    return CudaDevice.open(this, ordinal);
   }
 
   /// Throws unless a call went well.

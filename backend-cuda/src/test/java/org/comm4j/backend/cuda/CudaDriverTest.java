@@ -27,6 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// The driver's calls, through JCuda, against a driver whose devices are the host.
 class CudaDriverTest {
@@ -82,6 +83,18 @@ class CudaDriverTest {
         .isInstanceOf(BackendUnavailableException.class)
         .hasMessageContaining("device 0 (Model 0) has compute capability 7.0")
         .hasMessageContaining("expected: 7.5 or higher");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cuDeviceGetName", "cuDeviceGetAttribute"})
+  void open_aLaterCallFails_givesTheContextBack(String function) {
+    CudaDriver driver = CudaDriver.load();
+    model.fail(function, OUT_OF_MEMORY);
+
+    assertThatThrownBy(() -> driver.open(0))
+        .isInstanceOf(BackendException.class)
+        .hasMessageStartingWith(function);
+    assertThat(model.held()).isEqualTo(held);
   }
 
   private static void assertUnavailable(String reason, String remedy) {
