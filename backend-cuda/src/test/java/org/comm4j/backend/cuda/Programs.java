@@ -27,9 +27,19 @@ final class Programs {
         .anyMatch(folder -> Files.isExecutable(Path.of(folder, name)));
   }
 
-  /// Skips the calling test where a program is not there.
+  /// Skips the calling test where a program of NVIDIA's CUDA toolkit is not there.
   static void need(String name) {
     assumeTrue(isInPath(name), "no " + name + " in PATH: it is in NVIDIA's CUDA toolkit");
+  }
+
+  /// Skips the calling test where nvcc can't compile: it is not there, or the host's compiler
+  /// isn't, which it calls.
+  static void needNvcc() {
+    need("nvcc");
+    String host = Optional.ofNullable(System.getenv("NVCC_CCBIN")).orElse("g++");
+    assumeTrue(
+        isInPath(host) || Files.exists(Path.of(host)),
+        "nvcc is here, and no %s in PATH, which it needs: install g++".formatted(host));
   }
 
   /// Runs a program.

@@ -84,7 +84,7 @@ class PtxTest {
 
   @Test
   void compiledAgain_isTheSame(@TempDir Path folder) throws IOException {
-    Programs.need("nvcc");
+    Programs.needNvcc();
     String version = Files.readAllLines(PTX.resolve(RECORD)).get(1).replace("nvcc ", "");
     assumeTrue(
         Programs.run("nvcc", "--version").contains("V" + version),
