@@ -46,7 +46,7 @@ final class CudaDriver {
           : unavailable(String.valueOf(e.getMessage()), "see what nvidia-smi says");
     } catch (IOException | UnsatisfiedLinkError e) {
       throw unavailable(
-          "JCuda's library can't be loaded: " + firstLine(e),
+          "JCuda's library can't be loaded: " + e.getMessage(),
           "see that java.io.tmpdir can be written to and that libstdc++ is installed");
     }
   }
@@ -59,10 +59,6 @@ final class CudaDriver {
           "NVIDIA's driver can't be loaded: " + e.getMessage(),
           "install it, 525 or newer; in a container, start it with the NVIDIA Container Toolkit");
     }
-  }
-
-  private static String firstLine(Throwable e) {
-    return String.valueOf(e.getMessage()).lines().findFirst().orElse("");
   }
 
   private static BackendUnavailableException unavailable(String reason, String remedy) {

@@ -107,19 +107,6 @@ class CudaDriverTest {
             });
   }
 
-  @Test
-  void load_unpackedLibrary_leavesNoFile() throws IOException {
-    assertThat(CudaDriver.load().devices()).isEqualTo(2);
-
-    Path folder = Path.of(System.getProperty("java.io.tmpdir"));
-    assertThat(folder.getFileName().toString()).doesNotStartWith(JCudaLoader.FOLDER);
-    String mine = Long.toString(ProcessHandle.current().pid());
-    try (Stream<Path> files = Files.list(folder)) {
-      assertThat(files.map(file -> file.getFileName().toString()))
-          .noneMatch(name -> name.startsWith(JCudaLoader.FOLDER + mine + "-"));
-    }
-  }
-
   // --- devices ---
 
   @Test
