@@ -79,7 +79,7 @@ struct Copy {
 };
 
 static_assert(sizeof(Entry) == 32 && sizeof(Control) == 16 + 8 * MAX_RANKS);
-static_assert(sizeof(Call) == 120 + 16 * MAX_RANKS, "as CallLayout has it");
+static_assert(sizeof(Call) == 120 + 16 * MAX_RANKS, "as Parameters has it");
 static_assert(sizeof(Copy) == sizeof(Call) + 24 * MAX_RANKS && sizeof(Copy) <= 4096);
 
 DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.windows[rank]; }
@@ -122,15 +122,11 @@ DEVICE bool wait(const Call& call, u32 peer, bool patient, Ready ready) {
       if (ready()) return true;
       relax();
     }
-    if (load_relaxed(&control(call)->abort) != 0) {
-      leave_because(call, ABORTED, peer);
-      return false;
-    }
     u64 now = clock_ns();
-    if (since == 0) {
-      since = now;
-    } else if (now - since > call.timeout_ns) {
-      leave_because(call, LATE, peer);
+    if (since == 0) since = now;
+    bool aborted = load_relaxed(&control(call)->abort) != 0;
+    if (aborted || now - since > call.timeout_ns) {
+      leave_because(call, aborted ? ABORTED : LATE, peer);
       return false;
     }
   }

@@ -56,7 +56,7 @@ DEVICE Unit fold_unit(const Call& call, const u64* data, u64 offset) {
   Raw result[N];
 #pragma unroll
   for (u32 i = 0; i < N; i++) {
-    result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor));
+    result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor, call.ranks == 1));
   }
   Unit unit;
   memcpy(&unit, result, UNIT_BYTES);
@@ -72,7 +72,7 @@ DEVICE typename Operator::Raw fold_element(const Call& call, const u64* data, u6
   for (u32 rank = 0; rank < call.ranks; rank++) {
     folded = Operator::combine(folded, Operator::widen(((const Raw*)data[rank])[index]));
   }
-  return Operator::narrow(Operator::finish(folded, call.divisor));
+  return Operator::narrow(Operator::finish(folded, call.divisor, call.ranks == 1));
 }
 
 // Reduces `count` elements from element `from` of all ranks' data on, to one or two places. Unit i
@@ -162,11 +162,10 @@ DEVICE void reduce(const Call& call) {
                  : part(call.count, UNIT<Operator>, call.rank + 1, call.ranks);
   u64 out = whole ? call.output : call.output + from * sizeof(Raw);
   fold<Operator>(call, data, from, to - from, out, whole ? 0 : call.windows[call.rank] + scratch);
-  if (whole) {
-    leave(call);
-  } else if (meet_again(call, REDUCED)) {
-    collect_parts<Operator>(call, scratch);
-  }
+  Pass pass = whole ? READ : REDUCED;
+  announce(call, pass);
+  if (whole && !call.wait_for_readers) return;
+  if (await_all(call, pass) && !whole) collect_parts<Operator>(call, scratch);
 }
 
 constexpr u32 WORD_BYTES = 8; // of data: two lines, each of four bytes and a flag
@@ -244,7 +243,7 @@ DEVICE void low_latency(const Call& call) {
     Raw result[N];
 #pragma unroll
     for (u32 i = 0; i < N; i++) {
-      result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor));
+      result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor, call.ranks == 1));
     }
     u64 value;
     memcpy(&value, result, WORD_BYTES);
@@ -279,8 +278,12 @@ DEVICE void meet_all(const Call& call) {
   enter(call, data);
 }
 
-#define REDUCTIONS(OP, TYPE, ...)                                     \
-  KERNEL(reduce_##OP##_##TYPE, Call, reduce<__VA_ARGS__>(call)) \
+#define REDUCTION(OP, TYPE, ...) \
+  KERNEL(reduce_##OP##_##TYPE, Call, reduce<__VA_ARGS__>(call))
+
+// Also of little data: elements of at most a word.
+#define REDUCTIONS(OP, TYPE, ...)      \
+  REDUCTION(OP, TYPE, __VA_ARGS__) \
   KERNEL(low_latency_##OP##_##TYPE, Call, low_latency<__VA_ARGS__>(call))
 
 #define FLOATS(TYPE, CLASS)                         \
@@ -302,3 +305,17 @@ DEVICE void meet_all(const Call& call) {
   REDUCTIONS(bit_and, TYPE, BitAnd<CLASS>)          \
   REDUCTIONS(bit_or, TYPE, BitOr<CLASS>)            \
   REDUCTIONS(bit_xor, TYPE, BitXor<CLASS>)
+
+#define LOGICAL(TYPE, CLASS)                         \
+  REDUCTIONS(logical_and, TYPE, LogicalAnd<CLASS>)  \
+  REDUCTIONS(logical_or, TYPE, LogicalOr<CLASS>)    \
+  REDUCTIONS(logical_xor, TYPE, LogicalXor<CLASS>)
+
+#define COMPLEX(SIZED, TYPE, PART)                         \
+  SIZED(sum, TYPE, OfParts<FloatSum<PART>>)         \
+  SIZED(average, TYPE, OfParts<FloatAverage<PART>>) \
+  SIZED(product, TYPE, ComplexProduct<PART>)
+
+#define PAIRS(TYPE, ORDER)                          \
+  REDUCTION(min_loc, TYPE, MinLoc<ORDER>)           \
+  REDUCTION(max_loc, TYPE, MaxLoc<ORDER>)

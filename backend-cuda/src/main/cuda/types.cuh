@@ -129,3 +129,51 @@ struct Widened {
   static DEVICE Sum widen(Raw raw) { return raw; }
   static DEVICE Raw narrow(Sum wide) { return (Raw)wide; }
 };
+
+// The real part first; both are combined in their own type.
+template <class Part>
+struct Complex {
+  struct Raw {
+    typename Part::Raw real, imaginary;
+  };
+  using Wide = Raw;
+  static DEVICE Wide widen(Raw raw) { return raw; }
+  static DEVICE Raw narrow(Wide wide) {
+    return {Part::narrow(wide.real), Part::narrow(wide.imaginary)};
+  }
+};
+
+// The values of pairs, as numbers that have their order: the keys of core's PairOrder. A value is in
+// the low bits of a word; the bits above it count for nothing, and are zero in what is made of a key.
+template <int BITS>
+struct SignedOrder {
+  static DEVICE i64 key(u64 word) { return (i64)(word << (64 - BITS)) >> (64 - BITS); }
+  static DEVICE u64 word(i64 key) { return (u64)key << (64 - BITS) >> (64 - BITS); }
+  static DEVICE bool is_nan(u64) { return false; }
+  static constexpr u64 NAN_WORD = 0;
+};
+
+template <int BITS>
+struct UnsignedOrder : SignedOrder<BITS> {
+  static constexpr u64 SIGN = (u64)1 << 63;
+  static DEVICE i64 key(u64 word) { return (i64)((u64)SignedOrder<BITS>::key(word) ^ SIGN); }
+  static DEVICE u64 word(i64 key) { return SignedOrder<BITS>::word((i64)((u64)key ^ SIGN)); }
+};
+
+// Every magnitude above `LARGEST` is a NaN; −0 is less than 0.
+template <int BITS, u64 LARGEST, u64 CANONICAL_NAN>
+struct FloatOrder : SignedOrder<BITS> {
+  static constexpr u64 MAGNITUDE = ~(u64)0 >> (65 - BITS);
+  static constexpr u64 NAN_WORD = CANONICAL_NAN;
+  static DEVICE i64 turned(i64 value) { return (i64)((u64)value ^ ((u64)(value >> 63) & MAGNITUDE)); }
+  static DEVICE i64 key(u64 word) { return turned(SignedOrder<BITS>::key(word)); }
+  static DEVICE u64 word(i64 key) { return SignedOrder<BITS>::word(turned(key)); }
+  static DEVICE bool is_nan(u64 word) { return (word & MAGNITUDE) > LARGEST; }
+};
+
+using Float64Order = FloatOrder<64, 0x7ff0000000000000, 0x7ff8000000000000>;
+using Float32Order = FloatOrder<32, 0x7f800000, 0x7fc00000>;
+using Float16Order = FloatOrder<16, 0x7c00, 0x7e00>;
+using Bfloat16Order = FloatOrder<16, 0x7f80, 0x7fc0>;
+using Float8E4M3Order = FloatOrder<8, 0x7e, 0x7f>;
+using Float8E5M2Order = FloatOrder<8, 0x7c, 0x7e>;

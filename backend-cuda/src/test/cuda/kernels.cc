@@ -1,5 +1,6 @@
 // All kernels, compiled for the host, and how one is run there.
 #include "../../main/cuda/modules/bfloat16.cu"
+#include "../../main/cuda/modules/complex.cu"
 #include "../../main/cuda/modules/copies.cu"
 #include "../../main/cuda/modules/float16.cu"
 #include "../../main/cuda/modules/float32.cu"
@@ -10,6 +11,8 @@
 #include "../../main/cuda/modules/int32.cu"
 #include "../../main/cuda/modules/int64.cu"
 #include "../../main/cuda/modules/int8.cu"
+#include "../../main/cuda/modules/logical.cu"
+#include "../../main/cuda/modules/pairs.cu"
 #include "../../main/cuda/modules/uint16.cu"
 #include "../../main/cuda/modules/uint32.cu"
 #include "../../main/cuda/modules/uint64.cu"

@@ -18,32 +18,44 @@ record KernelName(String module, String function) {
   /// Waits for all.
   static final KernelName MEET = new KernelName("copies", "meet");
 
+  private static final int WORD_BYTES = 8;
+
   /// Reduces in one stage or two, any amount of data.
   ///
-  /// @return empty where no kernel has the operator for the type: pairs, complex numbers, logical
-  ///   and user-defined operators
+  /// @return empty for user-defined operators, and where the operator isn't defined for the type
   static Optional<KernelName> reduce(ReduceOp op, DataType type) {
     return of("reduce", op, type);
   }
 
   /// An all-reduce of little data.
   ///
-  /// @return empty where no kernel has the operator for the type
+  /// @return empty where [#reduce] is, and for elements of 16 bytes
   static Optional<KernelName> lowLatency(ReduceOp op, DataType type) {
-    return of("low_latency", op, type);
+    return type.bytes() <= WORD_BYTES ? of("low_latency", op, type) : Optional.empty();
   }
 
   private static Optional<KernelName> of(String algorithm, ReduceOp op, DataType type) {
-    if (!op.supports(type) || !(op instanceof Predefined predefined)) {
-      return Optional.empty();
-    }
-    boolean number =
-        type.kind() == Kind.FLOAT || type.kind() == Kind.SIGNED || type.kind() == Kind.UNSIGNED;
-    return switch (predefined) {
-      case AVERAGE, MIN, MAX -> number ? name(algorithm, op, type) : Optional.empty();
-      case SUM, PRODUCT -> number ? name(algorithm, op, withSign(type)) : Optional.empty();
-      case BIT_AND, BIT_OR, BIT_XOR -> name(algorithm, op, withSign(type));
-      case LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, MIN_LOC, MAX_LOC -> Optional.empty();
+    return op instanceof Predefined predefined && op.supports(type)
+        ? Optional.of(name(algorithm, predefined, type))
+        : Optional.empty();
+  }
+
+  private static KernelName name(String algorithm, Predefined op, DataType type) {
+    DataType coded =
+        switch (op) {
+          case SUM, PRODUCT -> withSign(type);
+          case BIT_AND, BIT_OR, BIT_XOR, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR -> withSign(type);
+          case AVERAGE, MIN, MAX, MIN_LOC, MAX_LOC -> type;
+        };
+    return new KernelName(
+        module(op, coded), "%s_%s_%s".formatted(algorithm, lower(op.name()), lower(coded.name())));
+  }
+
+  private static String module(Predefined op, DataType type) {
+    return switch (op) {
+      case LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR -> "logical";
+      case MIN_LOC, MAX_LOC -> "pairs";
+      default -> type.kind() == Kind.COMPLEX ? "complex" : lower(type.name());
     };
   }
 
@@ -56,12 +68,6 @@ record KernelName(String module, String function) {
       case UINT8, BOOL -> DataType.INT8;
       default -> type;
     };
-  }
-
-  private static Optional<KernelName> name(String algorithm, ReduceOp op, DataType type) {
-    String module = lower(type.name());
-    return Optional.of(
-        new KernelName(module, "%s_%s_%s".formatted(algorithm, lower(op.name()), module)));
   }
 
   private static String lower(String name) {

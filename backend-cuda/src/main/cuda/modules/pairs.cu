@@ -1,0 +1,16 @@
+#include "../kernels.cuh"
+
+PAIRS(float64_pair, Float64Order)
+PAIRS(float32_pair, Float32Order)
+PAIRS(float16_pair, Float16Order)
+PAIRS(bfloat16_pair, Bfloat16Order)
+PAIRS(float8_e4m3_pair, Float8E4M3Order)
+PAIRS(float8_e5m2_pair, Float8E5M2Order)
+PAIRS(int64_pair, SignedOrder<64>)
+PAIRS(int32_pair, SignedOrder<32>)
+PAIRS(int16_pair, SignedOrder<16>)
+PAIRS(int8_pair, SignedOrder<8>)
+PAIRS(uint64_pair, UnsignedOrder<64>)
+PAIRS(uint32_pair, UnsignedOrder<32>)
+PAIRS(uint16_pair, UnsignedOrder<16>)
+PAIRS(uint8_pair, UnsignedOrder<8>)
