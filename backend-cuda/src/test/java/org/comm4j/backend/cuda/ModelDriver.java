@@ -69,7 +69,7 @@ final class ModelDriver {
         Programs.run(
             compiler,
             "-std=c++20",
-            "-O1",
+            "-O0", // compiling takes longer than what is then run
             "-ffp-contract=off",
             "-fno-strict-aliasing",
             "-Wall",
