@@ -46,6 +46,20 @@ struct Control {
 
 enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3 };
 
+// What is done to each element of a sum or average of floats as it is stored in this rank's output: the
+// result, rounded to its type, is widened again and multiplied by the factor, bias and residual are
+// added, each step rounded in the wide type, and then it is rounded to the type. So it is, bit for bit,
+// what the reduction gives and then the function. Scratch has results without it: each rank's may be
+// another one.
+struct Epilogue {
+  u64 is_wanted;
+  double factor;
+  u64 bias;       // elements of the type; element i of the output gets the (first + i) mod count-th
+  u64 bias_count; // 0: no bias
+  u64 first;
+  u64 residual;   // as many elements as the output has; 0: none. May be the output, or this rank's input
+};
+
 // The parameters. Addresses are this rank's. Offsets are from the beginning of a window.
 struct Call {
   u64 number;
@@ -66,6 +80,7 @@ struct Call {
   u32 stages;  // of reductions, 1 or 2
   u32 wait_for_readers; // whether peers read memory that is not this backend's
   u32 unused;
+  Epilogue epilogue;
   u64 windows[MAX_RANKS];
   u64 bases[MAX_RANKS];
 };
@@ -79,7 +94,7 @@ struct Copy {
 };
 
 static_assert(sizeof(Entry) == 32 && sizeof(Control) == 16 + 8 * MAX_RANKS);
-static_assert(sizeof(Call) == 120 + 16 * MAX_RANKS, "as Parameters has it");
+static_assert(sizeof(Call) == 168 + 16 * MAX_RANKS, "as Parameters has it");
 static_assert(sizeof(Copy) == sizeof(Call) + 24 * MAX_RANKS && sizeof(Copy) <= 4096);
 
 DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.windows[rank]; }

@@ -75,47 +75,169 @@ DEVICE typename Operator::Raw fold_element(const Call& call, const u64* data, u6
   return Operator::narrow(Operator::finish(folded, call.divisor, call.ranks == 1));
 }
 
-// Reduces `count` elements from element `from` of all ranks' data on, to one or two places. Unit i
-// is the work of thread i modulo all threads, whatever the alignment.
+// Stores what a thread copies, in a place that can have any alignment.
+template <class Raw>
+struct Target {
+  u64 address;
+  DEVICE u64 alignment() const { return address; }
+  DEVICE void put_unit(u64 unit, Unit value) { ((Unit*)address)[unit] = value; }
+  DEVICE void put(u64 index, Raw value) { ((Raw*)address)[index] = value; }
+  DEVICE void end_of_unit() {}
+};
+
+// The epilogue of a thread's results, piece by piece: of each piece all elements, in their order.
 template <class Operator>
-DEVICE void fold(const Call& call, const u64* data, u64 from, u64 count, u64 out, u64 copy) {
+class Finish {
+  using Raw = typename Operator::Raw;
+  using Wide = typename Operator::Wide;
+
+ public:
+  // Pieces have so many elements; piece i is the work of thread i modulo all threads. The first of all
+  // begins at this element of the output.
+  DEVICE Finish(const Call& call, u64 first, u32 piece) : epilogue(call.epilogue) {
+    if (is_wanted() && epilogue.bias_count != 0) {
+      at = (epilogue.first + first + grid_thread() * piece) % epilogue.bias_count;
+      step = (grid_threads() - 1) * piece % epilogue.bias_count;
+    }
+  }
+
+  DEVICE bool is_wanted() const { return HAS_EPILOGUE<Operator> && epilogue.is_wanted != 0; }
+
+  DEVICE Raw apply(Raw result, Raw residual) {
+    if constexpr (HAS_EPILOGUE<Operator>) {
+      Wide value = Operator::widen(result) * (Wide)epilogue.factor;
+      if (epilogue.bias_count != 0) {
+        value = value + Operator::widen(((const Raw*)epilogue.bias)[at]);
+        advance(1);
+      }
+      if (epilogue.residual != 0) value = value + Operator::widen(residual);
+      return Operator::narrow(value);
+    } else {
+      return result;
+    }
+  }
+
+  DEVICE void end_of_piece() {
+    if (is_wanted()) advance(step);
+  }
+
+ private:
+  DEVICE void advance(u64 elements) {
+    at += elements;
+    if (at >= epilogue.bias_count) at -= epilogue.bias_count;
+  }
+
+  const Epilogue& epilogue;
+  u64 at = 0, step = 0; // in the bias; from one piece of the thread to its next
+};
+
+// This rank's output from an element on, where a thread stores its results after the epilogue.
+template <class Operator>
+class Output {
+  using Raw = typename Operator::Raw;
+  static constexpr u32 N = UNIT<Operator>;
+
+ public:
+  DEVICE Output(const Call& call, u64 first)
+      : finish(call, first, N),
+        target{call.output + first * sizeof(Raw)},
+        residual(call.epilogue.residual == 0 ? 0 : call.epilogue.residual + first * sizeof(Raw)) {}
+
+  DEVICE u64 alignment() const { return target.alignment() | (finish.is_wanted() ? residual : 0); }
+
+  DEVICE void put_unit(u64 unit, Unit result) {
+    if (finish.is_wanted()) result = finished(result, unit);
+    target.put_unit(unit, result);
+  }
+
+  DEVICE void put(u64 index, Raw result) {
+    if (finish.is_wanted()) {
+      Raw other = {};
+      if (residual != 0) other = ((const Raw*)residual)[index];
+      result = finish.apply(result, other);
+    }
+    target.put(index, result);
+  }
+
+  DEVICE void end_of_unit() { finish.end_of_piece(); }
+
+ private:
+  // Some elements at once; then the unit is turned, as registers have no index.
+  DEVICE Unit finished(Unit result, u64 unit) {
+    constexpr u32 AT_ONCE = N <= 8 ? N : 4;
+    constexpr u32 WORDS = AT_ONCE * sizeof(Raw) / sizeof(u32);
+    Unit others = {};
+    if (residual != 0) others = ((const Unit*)residual)[unit];
+#pragma unroll 1
+    for (u32 done = 0; done < N; done += AT_ONCE) {
+      Raw raw[AT_ONCE], other[AT_ONCE];
+      memcpy(raw, &result, sizeof raw);
+      memcpy(other, &others, sizeof other);
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; i++) raw[i] = finish.apply(raw[i], other[i]);
+      memcpy(&result, raw, sizeof raw);
+      result = turned<WORDS>(result);
+      others = turned<WORDS>(others);
+    }
+    return result;
+  }
+
+  template <u32 WORDS>
+  static DEVICE Unit turned(Unit unit) {
+    Unit result;
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) result.words[i] = unit.words[(i + WORDS) % 4];
+    return result;
+  }
+
+  Finish<Operator> finish;
+  Target<Raw> target;
+  u64 residual;
+};
+
+// Reduces `count` elements from element `from` of all ranks' data on, to the output and, if there is
+// one, as they are to a copy. Unit i is the work of thread i modulo all threads, whatever the
+// alignment.
+template <class Operator>
+DEVICE void fold(
+    const Call& call, const u64* data, u64 from, u64 count, Output<Operator> output, u64 copy) {
   using Raw = typename Operator::Raw;
   constexpr u32 N = UNIT<Operator>;
-  u64 addresses = out | copy;
+  u64 addresses = output.alignment() | copy;
   for (u32 rank = 0; rank < call.ranks; rank++) addresses |= data[rank] + from * sizeof(Raw);
   bool aligned = is_aligned(addresses);
   for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
     u64 first = unit * N;
     if (aligned && first + N <= count) {
       Unit result = fold_unit<Operator>(call, data, (from + first) * sizeof(Raw));
-      ((Unit*)out)[unit] = result;
       if (copy != 0) ((Unit*)copy)[unit] = result;
+      output.put_unit(unit, result);
     } else {
 #pragma unroll 1
       for (u64 i = first; i < count && i < first + N; i++) {
         Raw result = fold_element<Operator>(call, data, from + i);
-        ((Raw*)out)[i] = result;
         if (copy != 0) ((Raw*)copy)[i] = result;
+        output.put(i, result);
       }
     }
+    output.end_of_unit();
   }
 }
 
 // Copies elements; unit i is the work of the thread whose it is in `fold`.
-template <class Raw>
-DEVICE void copy(u64 from, u64 to, u64 count) {
+template <class Raw, class To>
+DEVICE void copy(u64 from, To to, u64 count) {
   constexpr u32 N = UNIT_BYTES / sizeof(Raw);
-  bool aligned = is_aligned(from | to);
+  bool aligned = is_aligned(from | to.alignment());
   for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
     u64 first = unit * N;
     if (aligned && first + N <= count) {
-      ((Unit*)to)[unit] = ((const Unit*)from)[unit];
+      to.put_unit(unit, ((const Unit*)from)[unit]);
     } else {
 #pragma unroll 1
-      for (u64 i = first; i < count && i < first + N; i++) {
-        ((Raw*)to)[i] = ((const Raw*)from)[i];
-      }
+      for (u64 i = first; i < count && i < first + N; i++) to.put(i, ((const Raw*)from)[i]);
     }
+    to.end_of_unit();
   }
 }
 
@@ -139,7 +261,7 @@ DEVICE void collect_parts(const Call& call, u64 scratch) {
     u32 peer = turned(call, i);
     u64 begin = part(call.count, UNIT<Operator>, peer, call.ranks);
     u64 end = part(call.count, UNIT<Operator>, peer + 1, call.ranks);
-    copy<Raw>(call.windows[peer] + scratch, call.output + begin * sizeof(Raw), end - begin);
+    copy<Raw>(call.windows[peer] + scratch, Output<Operator>(call, begin), end - begin);
   }
 }
 
@@ -152,7 +274,6 @@ DEVICE void collect_parts(const Call& call, u64 scratch) {
 // part is written only by who alone reads it, so the output may be the input.
 template <class Operator>
 DEVICE void reduce(const Call& call) {
-  using Raw = typename Operator::Raw;
   SHARED(u64, data, MAX_RANKS);
   if (!enter(call, data)) return;
   bool whole = call.stages == 1;
@@ -160,8 +281,8 @@ DEVICE void reduce(const Call& call) {
   u64 from = whole ? call.from : part(call.count, UNIT<Operator>, call.rank, call.ranks);
   u64 to = whole ? call.from + call.count
                  : part(call.count, UNIT<Operator>, call.rank + 1, call.ranks);
-  u64 out = whole ? call.output : call.output + from * sizeof(Raw);
-  fold<Operator>(call, data, from, to - from, out, whole ? 0 : call.windows[call.rank] + scratch);
+  Output<Operator> output(call, whole ? 0 : from);
+  fold<Operator>(call, data, from, to - from, output, whole ? 0 : call.windows[call.rank] + scratch);
   Pass pass = whole ? READ : REDUCED;
   announce(call, pass);
   if (whole && !call.wait_for_readers) return;
@@ -217,6 +338,7 @@ DEVICE void low_latency(const Call& call) {
       store_relaxed(theirs + 1, (value >> 32) | flag);
     }
   }
+  Finish<Operator> finish(call, 0, N);
   for (u64 word = grid_thread(); word < words; word += grid_threads()) {
     Wide folded[N];
 #pragma unroll
@@ -245,6 +367,18 @@ DEVICE void low_latency(const Call& call) {
     for (u32 i = 0; i < N; i++) {
       result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor, call.ranks == 1));
     }
+    if (finish.is_wanted()) {
+#pragma unroll
+      for (u32 i = 0; i < N; i++) {
+        Raw residual = {};
+        u64 index = word * N + i;
+        if (call.epilogue.residual != 0 && index < call.count) {
+          residual = ((const Raw*)call.epilogue.residual)[index];
+        }
+        result[i] = finish.apply(result[i], residual);
+      }
+      finish.end_of_piece();
+    }
     u64 value;
     memcpy(&value, result, WORD_BYTES);
     store_bytes(call.output + word * WORD_BYTES, bytes - word * WORD_BYTES, value);
@@ -264,9 +398,9 @@ DEVICE void fetch_parts(const Copy& it) {
     u64 to = call.output + it.to[peer];
     u64 bytes = it.bytes[peer];
     if ((from | to | bytes) % 4 == 0) {
-      copy<u32>(from, to, bytes / 4);
+      copy<u32>(from, Target<u32>{to}, bytes / 4);
     } else {
-      copy<u8>(from, to, bytes);
+      copy<u8>(from, Target<u8>{to}, bytes);
     }
   }
   leave(call);

@@ -25,6 +25,14 @@ struct FloatAverage : FloatSum<Type> {
   static DEVICE Wide finish(Wide sum, u32 divisor, bool) { return sum / (Wide)divisor; }
 };
 
+// Whether an epilogue may follow, see call.cuh.
+template <class Operator>
+constexpr bool HAS_EPILOGUE = false;
+template <class Type>
+constexpr bool HAS_EPILOGUE<FloatSum<Type>> = true;
+template <class Type>
+constexpr bool HAS_EPILOGUE<FloatAverage<Type>> = true;
+
 template <class Type>
 struct FloatProduct : Type {
   using Wide = typename Type::Wide;

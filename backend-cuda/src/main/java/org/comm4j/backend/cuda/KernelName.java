@@ -34,6 +34,11 @@ record KernelName(String module, String function) {
     return type.bytes() <= WORD_BYTES ? of("low_latency", op, type) : Optional.empty();
   }
 
+  /// {@return whether the kernels of this operator and type do [Parameters#epilogue]}
+  static boolean hasEpilogue(ReduceOp op, DataType type) {
+    return (op == Predefined.SUM || op == Predefined.AVERAGE) && type.kind() == Kind.FLOAT;
+  }
+
   private static Optional<KernelName> of(String algorithm, ReduceOp op, DataType type) {
     return op instanceof Predefined predefined && op.supports(type)
         ? Optional.of(name(algorithm, predefined, type))

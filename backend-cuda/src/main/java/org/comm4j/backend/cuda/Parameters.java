@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -10,12 +11,13 @@ import java.lang.foreign.MemorySegment;
 /// thread at a time: a launch takes a copy.
 final class Parameters {
   /// The size of a `Call`.
-  static final int CALL_BYTES = 120 + 16 * Window.MAX_RANKS;
+  static final int CALL_BYTES = 168 + 16 * Window.MAX_RANKS;
 
   /// The size of a `Copy`.
   static final int COPY_BYTES = CALL_BYTES + 24 * Window.MAX_RANKS;
 
-  private static final int WINDOWS = 120;
+  private static final int EPILOGUE = 120;
+  private static final int WINDOWS = 168;
   private static final int BASES = WINDOWS + 8 * Window.MAX_RANKS;
   private static final int BYTES = CALL_BYTES;
   private static final int FROM = BYTES + 8 * Window.MAX_RANKS;
@@ -68,8 +70,8 @@ final class Parameters {
     return put(32, input).put(40, output);
   }
 
-  /// A reduction in one stage. Where several ranks reduce the same elements, no output may be
-  /// memory that the others read.
+  /// A reduction in one stage, without epilogue. Where several ranks reduce the same elements, no
+  /// output may be memory that the others read.
   ///
   /// @param from the first element of everybody's data that this rank reduces
   /// @param count how many elements; 0 for a rank that gets no result
@@ -78,7 +80,7 @@ final class Parameters {
     return reduction(from, count, divisor, 1);
   }
 
-  /// An all-reduce in two stages, or of little data. The output may be the input.
+  /// An all-reduce in two stages, or of little data, without epilogue. The output may be the input.
   ///
   /// @param count how many elements: a part of them must fit into the scratch, or all of them into
   ///   the lines; of little data at least 1, since a call without data meets nobody
@@ -90,7 +92,31 @@ final class Parameters {
   private Parameters reduction(long from, long count, int divisor, int stages) {
     segment.set(JAVA_INT, 104, divisor);
     segment.set(JAVA_INT, 108, stages);
-    return put(48, from).put(56, count);
+    return put(48, from).put(56, count).put(EPILOGUE, 0);
+  }
+
+  /// A function of each element of the result, done where it is stored in this rank's output: for the
+  /// reduction set last, of an operator and type that [KernelName#hasEpilogue]. It is
+  ///
+  ///     round(widen(result[i]) × factor + bias[(first + i) mod biasCount] + residual[i])
+  ///
+  /// where `result` is what the reduction gives without it, and each step is rounded in the
+  /// accumulation type: bit for bit the reduction and then the function. Nothing of it goes to other
+  /// ranks, each may have another one or none. So a communicator that is asked for such a function
+  /// makes it part of the last kernel of the call; of a call in pieces each gets the function of its
+  /// part of the output. Where it reduces without kernels, or by an operator without epilogue, it
+  /// has to do both apart.
+  ///
+  /// @param factor in the accumulation type, to which it is rounded; 1 for none
+  /// @param bias the address of elements of the type
+  /// @param biasCount how many; 0 for none
+  /// @param first which element the output's first one is, for the bias; at least 0
+  /// @param residual the address of as many elements of the type as the output has; 0 for none. May
+  ///   be exactly the output, or this rank's input
+  Parameters epilogue(double factor, long bias, long biasCount, long first, long residual) {
+    segment.set(JAVA_DOUBLE, EPILOGUE + 8, factor);
+    put(EPILOGUE + 16, bias).put(EPILOGUE + 24, biasCount).put(EPILOGUE + 32, first);
+    return put(EPILOGUE + 40, residual).put(EPILOGUE, 1);
   }
 
   /// What this rank fetches from another one.

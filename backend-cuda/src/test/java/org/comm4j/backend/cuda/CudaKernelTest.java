@@ -149,6 +149,79 @@ class CudaKernelTest {
     }
   }
 
+  // --- epilogues ---
+
+  /// What the residual is.
+  enum Residual {
+    NONE,
+    OTHER,
+    OUTPUT
+  }
+
+  static Stream<Arguments> epilogues() {
+    return Stream.of(Predefined.values())
+        .flatMap(op ->
+            Stream.of(DataType.values())
+                .filter(type -> KernelName.hasEpilogue(op, type))
+                .map(type -> Arguments.of(op, type)));
+  }
+
+  @ParameterizedTest
+  @MethodSource("epilogues")
+  void allReduce_withEpilogue_isTheFunctionOfTheResult(Predefined op, DataType type) {
+    int count = 203;
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      int call = 0;
+      for (Way way : Way.values()) {
+        for (int biasCount : new int[] {0, 1, 3, 100, count, 2 * count}) {
+          for (Residual residual : Residual.values()) {
+            var reduction = new Reduction(group, random, op, type, count);
+            reduction.useNumbers(random);
+            reduction.shift(0, (int) type.bytes(random.nextInt(2)));
+            reduction.useEpilogue(random, biasCount, residual);
+            reduction.allReduce(way, ++call, grid(random));
+            reduction.assertResults();
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void reduceScatter_withEpilogue_isTheFunctionOfThePart() {
+    int ranks = 3;
+    int count = 37;
+    try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.BFLOAT16, ranks * count);
+      reduction.useNumbers(random);
+      reduction.useEpilogue(random, 5, Residual.OTHER);
+      group.onRanks(
+          ranks,
+          rank -> {
+            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, ranks);
+            reduction.launch(rank, reduction.name(), new int[] {2, 2});
+          });
+      for (int rank = 0; rank < ranks; rank++) {
+        reduction.assertResult(rank, rank * count, count);
+      }
+    }
+  }
+
+  @Test
+  void allReduce_afterOneWithEpilogue_hasNone() {
+    try (var group = new KernelGroup(2, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      for (int rank = 0; rank < 2; rank++) {
+        group.parameters(rank).twoStage(9, 2).epilogue(77, 0, 0, 0, 0);
+      }
+      var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.FLOAT32, 100);
+      reduction.allReduce(Way.TWO_STAGES, 1, new int[] {2, 2});
+      reduction.assertResults();
+    }
+  }
+
   // --- what one stage does besides ---
 
   @Test
@@ -393,6 +466,7 @@ class CudaKernelTest {
     private final int ranks;
     private final List<MemorySegment> inputs = new ArrayList<>();
     private final List<MemorySegment> outputs = new ArrayList<>();
+    private final List<Epilogue> epilogues = new ArrayList<>(); // of each rank, or none
 
     Reduction(KernelGroup group, Random random, ReduceOp op, DataType type, int count) {
       this.group = group;
@@ -426,6 +500,46 @@ class CudaKernelTest {
       }
     }
 
+    /// Numbers of a size such that all bits of a sum count, instead of any bits.
+    void useNumbers(Random random) {
+      inputs.forEach(input -> fillNumbers(input, random));
+    }
+
+    private void fillNumbers(MemorySegment memory, Random random) {
+      var numbers = new double[(int) type.countIn(memory.byteSize())];
+      Arrays.setAll(numbers, _ -> random.nextGaussian());
+      memory.copyFrom(MemorySegment.ofArray(narrow(numbers)));
+    }
+
+    /// Gives each rank an epilogue of its own.
+    void useEpilogue(Random random, int biasCount, Residual kind) {
+      for (int rank = 0; rank < ranks; rank++) {
+        MemorySegment bias = group.memory(type.bytes(biasCount), 0);
+        MemorySegment residual = group.memory(type.bytes(count), type.bytes(random.nextInt(2)));
+        fillNumbers(bias, random);
+        fillNumbers(residual, random);
+        if (kind == Residual.OUTPUT) {
+          outputs.get(rank).copyFrom(residual);
+        }
+        long address =
+            switch (kind) {
+              case NONE -> 0;
+              case OTHER -> residual.address();
+              case OUTPUT -> outputs.get(rank).address();
+            };
+        double[] added =
+            kind == Residual.NONE ? new double[0] : widen(residual.toArray(ValueLayout.JAVA_BYTE));
+        epilogues.add(
+            new Epilogue(
+                biasCount % 2 == 0 ? 1 : random.nextGaussian(),
+                bias.address(),
+                widen(bias.toArray(ValueLayout.JAVA_BYTE)),
+                random.nextInt(1000),
+                address,
+                added));
+      }
+    }
+
     /// Moves the data to other alignments.
     void shift(int inputShift, int outputShift) {
       outputs.clear();
@@ -454,6 +568,9 @@ class CudaKernelTest {
     }
 
     void launch(int rank, KernelName kernel, int[] grid) {
+      if (!epilogues.isEmpty()) {
+        epilogues.get(rank).give(group.parameters(rank));
+      }
       group.launch(rank, kernel, grid[0], grid[1]);
     }
 
@@ -470,8 +587,18 @@ class CudaKernelTest {
       long bytes = type.bytes(resultCount);
       assertThat(withoutPadding(output.asSlice(0, bytes).toArray(ValueLayout.JAVA_BYTE)))
           .as("%s of %d %s on rank %d of %d", op.name(), count, type, rank, ranks)
-          .isEqualTo(withoutPadding(leftFold(from, resultCount)));
+          .isEqualTo(withoutPadding(expected(rank, from, resultCount)));
       assertThat(output.asSlice(bytes).toArray(ValueLayout.JAVA_BYTE)).containsOnly(UNTOUCHED);
+    }
+
+    private byte[] expected(int rank, int from, int resultCount) {
+      byte[] result = leftFold(from, resultCount);
+      if (epilogues.isEmpty()) {
+        return result;
+      }
+      double[] numbers = widen(result);
+      Arrays.setAll(numbers, i -> epilogues.get(rank).apply(numbers[i], i, type));
+      return narrow(numbers);
     }
 
     /// That of pairs, of which the contract says nothing.
@@ -495,6 +622,58 @@ class CudaKernelTest {
         kernel.finish(wide, 0, result, 0, resultCount, ranks);
         return result.toArray(ValueLayout.JAVA_BYTE);
       }
+    }
+
+    private double[] widen(byte[] elements) {
+      int elementCount = elements.length / type.bytes();
+      var wide = MemorySegment.ofArray(new double[elementCount]);
+      Kernel kernel = Kernel.of(ReduceOp.SUM, type);
+      kernel.widen(MemorySegment.ofArray(elements), 0, wide, 0, elementCount);
+      var numbers = new double[elementCount];
+      Arrays.setAll(
+          numbers,
+          i ->
+              type == DataType.FLOAT64
+                  ? wide.getAtIndex(ValueLayout.JAVA_DOUBLE, i)
+                  : wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+      return numbers;
+    }
+
+    private byte[] narrow(double[] numbers) {
+      var wide = MemorySegment.ofArray(new double[numbers.length]);
+      for (int i = 0; i < numbers.length; i++) {
+        if (type == DataType.FLOAT64) {
+          wide.setAtIndex(ValueLayout.JAVA_DOUBLE, i, numbers[i]);
+        } else {
+          wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, (float) numbers[i]);
+        }
+      }
+      var elements = MemorySegment.ofArray(new byte[numbers.length * type.bytes()]);
+      Kernel.of(ReduceOp.SUM, type).finish(wide, 0, elements, 0, numbers.length, 1);
+      return elements.toArray(ValueLayout.JAVA_BYTE);
+    }
+  }
+
+  /// What a rank does to its result.
+  ///
+  /// @param added the residual's numbers, or none
+  private record Epilogue(
+      double factor, long bias, double[] biases, long first, long residual, double[] added) {
+    void give(Parameters parameters) {
+      parameters.epilogue(factor, bias, biases.length, first, residual);
+    }
+
+    double apply(double result, int index, DataType type) {
+      double value = round(result * round(factor, type), type);
+      if (biases.length > 0) {
+        value = round(value + biases[(int) ((first + index) % biases.length)], type);
+      }
+      return added.length > 0 ? round(value + added[index], type) : value;
+    }
+
+    /// In a double, sums and products of two floats are exact enough to be rounded once more.
+    private static double round(double value, DataType type) {
+      return type == DataType.FLOAT64 ? value : (float) value;
     }
   }
 }

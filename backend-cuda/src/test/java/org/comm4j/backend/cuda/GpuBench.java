@@ -11,6 +11,8 @@ import org.comm4j.api.ReduceOp;
 /// in the times: each is that of one call in a row of calls.
 public final class GpuBench {
   private static final int SMALL_BYTES = 8 << 10;
+  private static final String WITH_EPILOGUE = "two-stage, scaled and biased";
+  private static final int BIAS_COUNT = 4096;
   private static final long NEVER_NS = 60_000_000_000L;
 
   private final CudaDevice device = TestDevice.get().device();
@@ -45,7 +47,9 @@ public final class GpuBench {
     for (int ranks : List.of(2, 4, 8)) {
       for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
         // each rank reads and writes all of the data, and its part once more each
-        print("two-stage", type, ranks, largeBytes, 3.0 * ranks * largeBytes / copied);
+        double boundNs = 3.0 * ranks * largeBytes / copied;
+        print("two-stage", type, ranks, largeBytes, boundNs);
+        print(WITH_EPILOGUE, type, ranks, largeBytes, boundNs);
       }
     }
     for (int ranks : List.of(2, 4, 8)) {
@@ -109,6 +113,9 @@ public final class GpuBench {
             parameters.oneStage(0, type.countIn(bytes), ranks);
           } else {
             parameters.twoStage(type.countIn(bytes), ranks);
+          }
+          if (kernel.equals(WITH_EPILOGUE)) {
+            parameters.epilogue(0.5, all[rank].input, BIAS_COUNT, 0, 0);
           }
           device.launch(function, blocks, threads, all[rank].stream, parameters);
         }
