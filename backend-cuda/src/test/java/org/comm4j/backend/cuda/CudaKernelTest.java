@@ -2,7 +2,6 @@ package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -19,6 +18,7 @@ import org.comm4j.api.DataType.Kind;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.core.kernel.Kernel;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -32,14 +32,11 @@ class CudaKernelTest {
   private static final long FOR_EVER_NS = TimeUnit.MINUTES.toNanos(5);
   private static final long LONG_FOR_A_LIVING_RANK_NS = TimeUnit.SECONDS.toNanos(1);
   private static final int SEED = 4711;
-  private static final List<Integer> SEVERAL_RANKS = List.of(2, 3, 4, 5, 6, 7, 8, 9, 16);
 
-  /// The ways in which an all-reduce goes.
-  enum Way {
-    ONE_STAGE,
-    TWO_STAGES,
-    LOW_LATENCY
-  }
+  /// What `gpu-check` runs under compute-sanitizer.
+  private static final String SANITIZED = "sanitized";
+
+  private static final List<Integer> SEVERAL_RANKS = List.of(2, 3, 4, 5, 6, 7, 8, 9, 16);
 
   // --- every size, alignment and number of ranks ---
 
@@ -78,6 +75,7 @@ class CudaKernelTest {
 
   @ParameterizedTest
   @EnumSource
+  @Tag(SANITIZED)
   void allReduce_anyAlignment_isTheLeftFold(Way way) {
     try (var group = new KernelGroup(3, FOR_EVER_NS)) {
       var random = new Random(SEED);
@@ -107,8 +105,9 @@ class CudaKernelTest {
             for (int call = 1; call <= 30; call++) {
               fill(data, call + rank);
               group.parameters(rank).call(call, 0);
-              allReduce(group.parameters(rank), way, count, ranks);
-              group.launch(rank, name(way, ReduceOp.SUM, DataType.INT32), 1 + call % 3, 2);
+              way.set(group.parameters(rank), count, ranks);
+              group.launch(
+                  rank, way.kernel(ReduceOp.SUM, DataType.INT32).orElseThrow(), 1 + call % 3, 2);
               assertThat(data.toArray(ValueLayout.JAVA_INT))
                   .containsOnly(ranks * call + ranks * (ranks - 1) / 2);
             }
@@ -133,13 +132,16 @@ class CudaKernelTest {
 
   @ParameterizedTest
   @MethodSource("reductions")
+  @Tag(SANITIZED)
   void allReduce_everyOperatorAndType_isTheLeftFold(Predefined op, DataType type, int several) {
     for (int ranks : List.of(1, several)) {
       try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
         var random = new Random(SEED);
         int call = 0;
         for (Way way : Way.values()) {
-          if (way != Way.LOW_LATENCY || type.bytes() <= 8) {
+          assertThat(way.kernel(op, type).isPresent())
+              .isEqualTo(way != Way.LOW_LATENCY || type.bytes() <= 8);
+          if (way.kernel(op, type).isPresent()) {
             var reduction = new Reduction(group, random, op, type, 400);
             reduction.allReduce(way, ++call, new int[] {2, 2});
             reduction.assertResults();
@@ -168,6 +170,7 @@ class CudaKernelTest {
 
   @ParameterizedTest
   @MethodSource("epilogues")
+  @Tag(SANITIZED)
   void allReduce_withEpilogue_isTheFunctionOfTheResult(Predefined op, DataType type) {
     int count = 203;
     try (var group = new KernelGroup(3, FOR_EVER_NS)) {
@@ -263,6 +266,7 @@ class CudaKernelTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 7, 8, 16})
+  @Tag(SANITIZED)
   void fetch_partsOfAnySizeAndPlace_areCopied(int ranks) {
     int most = 100;
     try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
@@ -339,8 +343,9 @@ class CudaKernelTest {
               fill(input, call + rank);
               fill(output, -1);
               group.parameters(rank).call(call, 0);
-              allReduce(group.parameters(rank), way, count, ranks);
-              group.launch(rank, name(way, ReduceOp.SUM, DataType.INT32), 1 + call % 3, 2);
+              way.set(group.parameters(rank), count, ranks);
+              group.launch(
+                  rank, way.kernel(ReduceOp.SUM, DataType.INT32).orElseThrow(), 1 + call % 3, 2);
               int sum = ranks * call + ranks * (ranks - 1) / 2;
               assertThat(output.toArray(ValueLayout.JAVA_INT)).containsOnly(sum);
             }
@@ -359,8 +364,9 @@ class CudaKernelTest {
           3,
           rank -> {
             group.parameters(rank).call(1, 0);
-            allReduce(group.parameters(rank), way, 20, 5);
-            reduction.launch(rank, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 2});
+            way.set(group.parameters(rank), 20, 5);
+            reduction.launch(
+                rank, way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow(), new int[] {2, 2});
           });
       var missing = new BitSet();
       missing.set(3, 5);
@@ -377,12 +383,13 @@ class CudaKernelTest {
     try (var group = new KernelGroup(2, FOR_EVER_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       group.parameters(0).call(1, 0);
-      allReduce(group.parameters(0), way, 20, 2);
+      way.set(group.parameters(0), 20, 2);
       group.onRanks(
           2,
           thread -> {
             if (thread == 0) {
-              reduction.launch(0, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 2});
+              reduction.launch(
+                  0, way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow(), new int[] {2, 2});
             } else {
               group.control(0).abort();
             }
@@ -419,8 +426,9 @@ class CudaKernelTest {
 
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       group.parameters(0).call(2, 0);
-      allReduce(group.parameters(0), way, 20, 2);
-      reduction.launch(0, name(way, ReduceOp.SUM, DataType.FLOAT32), new int[] {2, 1});
+      way.set(group.parameters(0), 20, 2);
+      reduction.launch(
+          0, way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow(), new int[] {2, 1});
 
       // as the first failure has left it: a rank that waited would have said so
       assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.DONE);
@@ -429,19 +437,6 @@ class CudaKernelTest {
   }
 
   // --- reductions and what they should give ---
-
-  private static KernelName name(Way way, ReduceOp op, DataType type) {
-    return (way == Way.LOW_LATENCY ? KernelName.lowLatency(op, type) : KernelName.reduce(op, type))
-        .orElseThrow();
-  }
-
-  private static void allReduce(Parameters parameters, Way way, long count, int ranks) {
-    if (way == Way.ONE_STAGE) {
-      parameters.oneStage(0, count, ranks);
-    } else {
-      parameters.twoStage(count, ranks);
-    }
-  }
 
   private static void fill(MemorySegment memory, Random random, int bound) {
     for (long i = 0; i < memory.byteSize(); i++) {
@@ -554,7 +549,7 @@ class CudaKernelTest {
     }
 
     KernelName name() {
-      return CudaKernelTest.name(Way.ONE_STAGE, op, type);
+      return Way.ONE_STAGE.kernel(op, type).orElseThrow();
     }
 
     void allReduce(Way way, long call, int[] grid) {
@@ -562,8 +557,8 @@ class CudaKernelTest {
           ranks,
           rank -> {
             Parameters parameters = group.parameters(rank).call(call, count);
-            CudaKernelTest.allReduce(parameters, way, count, ranks);
-            launch(rank, CudaKernelTest.name(way, op, type), grid);
+            way.set(parameters, count, ranks);
+            launch(rank, way.kernel(op, type).orElseThrow(), grid);
           });
     }
 
@@ -592,7 +587,7 @@ class CudaKernelTest {
     }
 
     private byte[] expected(int rank, int from, int resultCount) {
-      byte[] result = leftFold(from, resultCount);
+      byte[] result = LeftFold.of(op, type, inputs, from, resultCount);
       if (epilogues.isEmpty()) {
         return result;
       }
@@ -607,21 +602,6 @@ class CudaKernelTest {
         Arrays.fill(elements, pair + type.valueType().bytes(), pair + 8, (byte) 0);
       }
       return elements;
-    }
-
-    private byte[] leftFold(int from, int resultCount) {
-      Kernel kernel = Kernel.of(op, type);
-      long offset = type.bytes(from);
-      try (Arena arena = Arena.ofConfined()) {
-        MemorySegment wide = arena.allocate(kernel.accumulator().bytes(resultCount), 16);
-        kernel.widen(inputs.getFirst(), offset, wide, 0, resultCount);
-        for (MemorySegment input : inputs.subList(1, ranks)) {
-          kernel.combineRaw(input, offset, wide, 0, resultCount);
-        }
-        MemorySegment result = arena.allocate(type.bytes(resultCount), 16);
-        kernel.finish(wide, 0, result, 0, resultCount, ranks);
-        return result.toArray(ValueLayout.JAVA_BYTE);
-      }
     }
 
     private double[] widen(byte[] elements) {

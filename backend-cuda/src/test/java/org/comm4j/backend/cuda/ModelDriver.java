@@ -20,12 +20,17 @@ import java.util.Optional;
 /// for all tests of a JVM. It is a `libcuda.so.1`: what loads the driver by its name afterwards
 /// gets this one. The kernels are in it, and can be run without the driver's functions, too.
 final class ModelDriver {
+  /// The system property that names the library where it is compiled already.
+  static final String LIBRARY = "comm4j.model";
+
   private static final Path SOURCE = Path.of("src/test/cuda/libcuda.cc");
 
   private static final Optional<ModelDriver> FOUND =
       TestDevice.isReal()
           ? Optional.empty()
-          : Programs.find("g++", "clang++").map(ModelDriver::compile);
+          : Optional.ofNullable(System.getProperty(LIBRARY))
+              .map(library -> load(Path.of(library)))
+              .or(() -> Programs.find("g++", "clang++").map(ModelDriver::compiled));
 
   private final SymbolLookup library;
   private final MethodHandle reset;
@@ -62,28 +67,12 @@ final class ModelDriver {
     return FOUND.orElseThrow();
   }
 
-  private static ModelDriver compile(String compiler) {
+  private static ModelDriver compiled(String compiler) {
     try {
       Path library = Files.createTempDirectory("comm4j-model-").resolve(DriverFiles.LIBRARY);
       try {
-        Programs.run(
-            compiler,
-            "-std=c++20",
-            "-O0", // compiling takes longer than what is then run
-            "-ffp-contract=off",
-            "-fno-strict-aliasing",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unknown-pragmas",
-            "-shared",
-            "-fPIC",
-            "-pthread",
-            "-Wl,-soname," + DriverFiles.LIBRARY,
-            "-o",
-            library.toString(),
-            SOURCE.toString());
-        return new ModelDriver(SymbolLookup.libraryLookup(library, Arena.global()));
+        compile(compiler, library);
+        return load(library);
       } finally {
         Files.deleteIfExists(library);
         Files.delete(library.resolveSibling(""));
@@ -91,6 +80,31 @@ final class ModelDriver {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  private static ModelDriver load(Path library) {
+    return new ModelDriver(SymbolLookup.libraryLookup(library, Arena.global()));
+  }
+
+  /// Compiles the library, for JVMs that load it by the property [#LIBRARY].
+  static void compile(String compiler, Path library) {
+    Programs.run(
+        compiler,
+        "-std=c++20",
+        "-O0", // compiling takes longer than what is then run
+        "-ffp-contract=off",
+        "-fno-strict-aliasing",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+        "-shared",
+        "-fPIC",
+        "-pthread",
+        "-Wl,-soname," + DriverFiles.LIBRARY,
+        "-o",
+        library.toString(),
+        SOURCE.toString());
   }
 
   /// Two GPUs that reach each other, of a generation and with a driver that will do.

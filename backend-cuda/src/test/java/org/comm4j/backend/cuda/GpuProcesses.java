@@ -1,0 +1,277 @@
+package org.comm4j.backend.cuda;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
+import jcuda.driver.CUstream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.DefaultSessionFactory;
+
+/// Two, three and four processes that share a GPU and reach each other's memory by handles;
+/// `gpu-check` runs it. Their kernels reduce and copy, bit for bit what core's arithmetic gives.
+/// Then one of four processes is killed inside an all-reduce, and the others must come out of it.
+public final class GpuProcesses {
+  private static final Duration TIMEOUT = Duration.ofMinutes(1);
+  private static final Duration KERNEL_TIMEOUT = Duration.ofSeconds(20);
+  private static final int MOST_PROCESSES = 4;
+  private static final int KILLED = 128 + 9;
+
+  private static final List<Integer> COUNTS = List.of(1, 37, 1000);
+  private static final int MOST_BYTES = 16 << 10; // of one rank's data
+  private static final int BLOCKS = 2;
+  private static final int THREADS = 4;
+
+  private final Session session;
+  private final TestDevice test = TestDevice.get();
+  private final Window layout;
+  private final CudaIpcMemory memory;
+  private final CudaDevice device;
+  private final CUstream stream;
+  private final CudaDevice.HostMemory control;
+  private final CudaDevice.HostMemory host;
+  private final Parameters parameters;
+  private final long input;
+  private int cases;
+
+  private GpuProcesses(Session session) {
+    this.session = session;
+    // behind the scratch that kernels use there is room for the data, which others read too
+    this.layout = new Window(session.size(), MOST_BYTES, 2 * MOST_BYTES);
+    this.memory =
+        CudaIpcMemory.open(
+            session, "check", CudaDriver.load(), 0, layout, UUID.randomUUID(), TIMEOUT);
+    this.device = memory.device();
+    this.stream = device.createStream();
+    this.control = device.allocateHost(Control.BYTES);
+    this.host = device.allocateHost(MOST_BYTES * session.size());
+    this.parameters = memory.parameters(control.segment().address(), KERNEL_TIMEOUT.toNanos());
+    this.input = memory.remoteData(session.rank()) + MOST_BYTES;
+    parameters.data(input, host.segment().address(), true);
+  }
+
+  /// Starts the processes, or is one of them.
+  ///
+  /// @param arguments none, or a rank, how many there are, the session's name and its folder
+  public static void main(String... arguments) throws IOException, InterruptedException {
+    if (arguments.length == 0) {
+      launch();
+      return;
+    }
+    CommConfig config =
+        CommConfig.builder()
+            .rank(Integer.parseInt(arguments[0]))
+            .worldSize(Integer.parseInt(arguments[1]))
+            .session(arguments[2])
+            .option(DefaultSessionFactory.DIRECTORY, arguments[3])
+            .build();
+    try (Session session = new DefaultSessionFactory().join(config, List.of())) {
+      new GpuProcesses(session).run();
+    }
+  }
+
+  // --- the process that starts the others ---
+
+  private static void launch() throws IOException, InterruptedException {
+    Path folder = Files.createTempDirectory("comm4j-processes-");
+    Path library = folder.resolve(DriverFiles.LIBRARY);
+    try {
+      if (!TestDevice.isReal()) {
+        ModelDriver.compile(Programs.find("g++", "clang++").orElseThrow(), library);
+      }
+      for (int processes = 2; processes <= MOST_PROCESSES; processes++) {
+        launch(processes, folder, library);
+      }
+    } finally {
+      try (Stream<Path> files = Files.list(folder)) {
+        for (Path file : files.toList()) { // of a session too, where all its processes have crashed
+          Files.delete(file);
+        }
+      }
+      Files.delete(folder);
+    }
+  }
+
+  private static void launch(int processes, Path folder, Path library)
+      throws IOException, InterruptedException {
+    String name = "gpu-check-" + UUID.randomUUID();
+    List<Process> started = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < processes; rank++) {
+        List<String> command =
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-Dcomm4j.gpu=" + TestDevice.isReal(),
+                "-D%s=%s".formatted(ModelDriver.LIBRARY, library),
+                "-cp",
+                System.getProperty("java.class.path"),
+                GpuProcesses.class.getName(),
+                Integer.toString(rank),
+                Integer.toString(processes),
+                name,
+                folder.toString());
+        started.add(new ProcessBuilder(command).inheritIO().start());
+      }
+      for (int rank = 0; rank < processes; rank++) {
+        int expected = rank == MOST_PROCESSES - 1 ? KILLED : 0;
+        boolean ended = started.get(rank).waitFor(4, TimeUnit.MINUTES);
+        if (!ended || started.get(rank).exitValue() != expected) {
+          throw new AssertionError(
+              "rank %d of %d %s (expected: exit code %d)"
+                  .formatted(
+                      rank,
+                      processes,
+                      ended ? "ended with " + started.get(rank).exitValue() : "does not end",
+                      expected));
+        }
+      }
+    } finally {
+      started.forEach(Process::destroyForcibly);
+    }
+  }
+
+  // --- one of the others ---
+
+  private void run() {
+    for (int count : COUNTS) {
+      for (Way way : Way.values()) {
+        check(way, ReduceOp.SUM, DataType.FLOAT32, count);
+        check(way, ReduceOp.SUM, DataType.BFLOAT16, count);
+        check(way, ReduceOp.AVERAGE, DataType.INT8, count);
+        check(way, ReduceOp.MAX, DataType.FLOAT64, count);
+        check(way, ReduceOp.LOGICAL_AND, DataType.BOOL, count);
+        check(way, ReduceOp.PRODUCT, DataType.COMPLEX64, count);
+      }
+      check(Way.ONE_STAGE, ReduceOp.MIN_LOC, DataType.INT32_PAIR, count);
+      checkAllGather(count);
+    }
+    if (session.rank() == 0) {
+      System.out.println("%d processes: %d cases are well".formatted(session.size(), cases));
+    }
+    if (session.size() == MOST_PROCESSES) {
+      checkKill();
+    }
+    device.destroy(stream);
+    device.freeHost(control);
+    device.freeHost(host);
+    memory.close();
+  }
+
+  private void check(Way way, ReduceOp op, DataType type, int count) {
+    List<MemorySegment> inputs = inputs(type.bytes(count));
+    way.set(begin(inputs), count, session.size());
+    launch(way.kernel(op, type).orElseThrow());
+    device.await(stream);
+    compare(
+        "%s of %d %s in %s".formatted(op.name(), count, type, way),
+        LeftFold.of(op, type, inputs, 0, count));
+  }
+
+  private void checkAllGather(int bytes) {
+    List<MemorySegment> inputs = inputs(bytes);
+    begin(inputs);
+    byte[] expected = new byte[bytes * session.size()];
+    for (int rank = 0; rank < session.size(); rank++) {
+      parameters.fetch(rank, bytes, 0, (long) rank * bytes);
+      MemorySegment.copy(inputs.get(rank), ValueLayout.JAVA_BYTE, 0, expected, rank * bytes, bytes);
+    }
+    launch(KernelName.FETCH);
+    device.await(stream);
+    compare("all-gather of %d bytes".formatted(bytes), expected);
+  }
+
+  /// Everybody knows everybody's input.
+  private List<MemorySegment> inputs(long bytes) {
+    var random = new Random(++cases);
+    List<MemorySegment> inputs = new ArrayList<>();
+    for (int rank = 0; rank < session.size(); rank++) {
+      byte[] input = new byte[Math.toIntExact(bytes)];
+      random.nextBytes(input);
+      inputs.add(MemorySegment.ofArray(input));
+    }
+    return inputs;
+  }
+
+  private Parameters begin(List<MemorySegment> inputs) {
+    MemorySegment mine = inputs.get(session.rank());
+    host.segment().asSlice(0, mine.byteSize()).copyFrom(mine);
+    device.copy(host.segment().address(), input, mine.byteSize(), stream);
+    return parameters.call(memory.nextEpoch(), cases);
+  }
+
+  private void launch(KernelName kernel) {
+    device.launch(test.function(kernel), BLOCKS, THREADS, stream, parameters);
+  }
+
+  private void compare(String name, byte[] expected) {
+    Control.Outcome outcome = new Control(control.segment()).outcome();
+    byte[] found = host.segment().asSlice(0, expected.length).toArray(ValueLayout.JAVA_BYTE);
+    if (outcome != Control.Outcome.DONE || !Arrays.equals(found, expected)) {
+      throw new AssertionError(
+          "%s, rank %d of %d: %s, differs from core's at byte %d"
+              .formatted(
+                  name, session.rank(), session.size(), outcome, Arrays.mismatch(found, expected)));
+    }
+  }
+
+  /// The last rank is killed while its kernel waits for the one before it, which comes only then.
+  private void checkKill() {
+    int victim = session.size() - 1;
+    int last = victim - 1;
+    var words = new Control(control.segment());
+    var told = new AtomicBoolean(); // once: there is more news when the words are freed
+    session.onNews(() -> {
+      if (session.news().hasFailed(victim) && told.compareAndSet(false, true)) {
+        words.abort();
+      }
+    });
+    Way.TWO_STAGES.set(begin(inputs(400)), 100, session.size());
+    if (session.rank() == last) {
+      for (int rank = 0; rank < session.size(); rank++) {
+        if (rank != last) {
+          session.get("launched/" + rank, TIMEOUT);
+        }
+      }
+      ProcessHandle.of(session.member(victim).pid()).orElseThrow().destroyForcibly();
+    }
+    long start = System.nanoTime();
+    launch(KernelName.reduce(ReduceOp.SUM, DataType.FLOAT32).orElseThrow());
+    if (session.rank() != last) {
+      session.put("launched/" + session.rank(), new byte[0]);
+    }
+    device.await(stream);
+    Control.Outcome outcome = words.outcome();
+    long millis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+    System.out.println(
+        "rank %d of %d: when rank %d was killed its kernel ended, %s, after %d ms"
+            .formatted(session.rank(), session.size(), victim, outcome, millis));
+    if (outcome != Control.Outcome.ABORTED && outcome != Control.Outcome.LATE) {
+      throw new AssertionError("expected: ABORTED or LATE");
+    }
+    checkDeviceIsUsable();
+  }
+
+  private void checkDeviceIsUsable() {
+    try (var alone = new KernelGroup(1, KERNEL_TIMEOUT.toNanos())) {
+      alone.parameters(0).call(1, 0);
+      alone.launch(0, KernelName.MEET, BLOCKS, THREADS);
+      if (alone.control(0).outcome() != Control.Outcome.DONE) {
+        throw new AssertionError("a kernel has left: " + alone.control(0).outcome());
+      }
+    }
+  }
+}
