@@ -1,5 +1,7 @@
 package org.comm4j.api;
 
+import java.lang.foreign.MemorySegment;
+
 /// Memory that a communicator allocated for its own data ([Communicator#allocate]) and that it can
 /// move without a copy. Whoever allocated it closes it.
 ///
@@ -21,6 +23,32 @@ public interface CommBuffer extends AutoCloseable {
           throw new IllegalStateException(
               device + " can't be read by the host; copy it there first");
     };
+  }
+
+  /// Copies from the host's memory into the buffer, wherever that is; returns when it is there.
+  ///
+  /// @param from which element of the buffer becomes the first one
+  /// @param source of the buffer's type
+  /// @throws IllegalArgumentException if the type is another one, or the buffer is too short
+  /// @throws IllegalStateException once the buffer is closed
+  default void write(long from, HostData source) {
+    HostData whole = hostData();
+    Checks.sameType("source", source, whole);
+    MemorySegment target = whole.slice(from, source.count()).segment();
+    MemorySegment.copy(source.segment(), 0, target, 0, source.bytes());
+  }
+
+  /// Copies from the buffer, wherever that is, into the host's memory; returns when it is there.
+  ///
+  /// @param from which element of the buffer is the first one
+  /// @param target of the buffer's type
+  /// @throws IllegalArgumentException if the type is another one, or the buffer is too short
+  /// @throws IllegalStateException once the buffer is closed
+  default void read(long from, HostData target) {
+    HostData whole = hostData();
+    Checks.sameType("target", target, whole);
+    MemorySegment source = whole.slice(from, target.count()).segment();
+    MemorySegment.copy(source, 0, target.segment(), 0, target.bytes());
   }
 
   /// Gives the memory back. Closing twice does nothing.

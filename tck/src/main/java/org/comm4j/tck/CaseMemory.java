@@ -15,6 +15,8 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.HostData;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.tck.CollectiveCase.Bits;
@@ -55,13 +57,34 @@ final class CaseMemory implements AutoCloseable {
 
   /// A piece of memory with guards around.
   private static final class Area {
-    final MemorySegment all;
+    final MemorySegment all; // of a device's memory a copy
     final byte[] before;
+    final @Nullable CommBuffer device; // whose memory it is, where the host can't read it
 
-    Area(MemorySegment all, SplittableRandom random) {
+    Area(MemorySegment all, @Nullable CommBuffer device, SplittableRandom random) {
       this.all = all;
+      this.device = device;
       this.before = new byte[(int) all.byteSize()];
       random.nextBytes(before);
+    }
+
+    void store() {
+      if (device != null) {
+        device.write(0, CommData.of(DataType.UINT8, all));
+      }
+    }
+
+    void load() {
+      if (device != null) {
+        device.read(0, CommData.of(DataType.UINT8, all));
+      }
+    }
+
+    /// Elements of it.
+    CommData data(DataType type, int at, MemorySegment view) {
+      return device != null && device.data() instanceof DeviceData data
+          ? new DeviceData(type, data.address() + at, type.countIn(view.byteSize()), data.device())
+          : CommData.of(type, view);
     }
   }
 
@@ -111,6 +134,13 @@ final class CaseMemory implements AutoCloseable {
 
   private Area area(int bytes, @Nullable Allocator allocator, SplittableRandom random) {
     int all = bytes + 2 * GUARD_BYTES;
+    if (place == Place.ALLOCATED) {
+      CommBuffer buffer = Objects.requireNonNull(allocator).allocate(DataType.UINT8, all);
+      toClose.add(buffer);
+      return buffer.data() instanceof HostData host
+          ? new Area(host.segment(), null, random)
+          : new Area(MemorySegment.ofArray(new byte[all]), buffer, random);
+    }
     MemorySegment memory =
         switch (place) {
           case HEAP, READ_ONLY -> MemorySegment.ofArray(new byte[all]);
@@ -122,13 +152,9 @@ final class CaseMemory implements AutoCloseable {
             toClose.add(arena);
             yield arena.allocate(all, 16);
           }
-          case ALLOCATED -> {
-            CommBuffer buffer = Objects.requireNonNull(allocator).allocate(DataType.UINT8, all);
-            toClose.add(buffer);
-            yield buffer.hostData().segment();
-          }
+          case ALLOCATED -> throw new AssertionError("see above");
         };
-    return new Area(memory, random);
+    return new Area(memory, null, random);
   }
 
   private static MemorySegment view(@Nullable Area area, int at, int bytes) {
@@ -144,6 +170,7 @@ final class CaseMemory implements AutoCloseable {
       byte[] bytes = expected.input(rank);
       MemorySegment.copy(bytes, 0, input, JAVA_BYTE, 0, bytes.length);
     }
+    areas().forEach(Area::store);
   }
 
   /// Only the root of a broadcast reads.
@@ -170,12 +197,11 @@ final class CaseMemory implements AutoCloseable {
   }
 
   private Collective makeCall() {
-    DataType type = of.type();
     boolean readOnly =
         place == Place.READ_ONLY
             && (of.kind() == CollectiveKind.BROADCAST ? reads() : !of.isInPlace(rank));
-    CommData in = CommData.of(type, readOnly ? input.asReadOnly() : input);
-    CommData out = CommData.of(type, output);
+    CommData in = data(inputArea, inputAt, readOnly ? input.asReadOnly() : input);
+    CommData out = data(outputArea, outputAt, output);
     CommData inOrNull = inputArea == null ? null : in;
     CommData outOrNull = outputArea == null ? null : out;
     return switch (of.kind()) {
@@ -201,6 +227,10 @@ final class CaseMemory implements AutoCloseable {
     };
   }
 
+  private CommData data(@Nullable Area area, int at, MemorySegment view) {
+    return area == null ? CommData.of(of.type(), view) : area.data(of.type(), at, view);
+  }
+
   private ReduceOp op() {
     return Objects.requireNonNull(of.op());
   }
@@ -209,6 +239,7 @@ final class CaseMemory implements AutoCloseable {
 
   /// A number for the output's elements: equal elements, equal numbers.
   long digest() {
+    areas().forEach(Area::load);
     CRC32C crc = new CRC32C();
     for (Part part : expected.output(rank)) {
       int at = part.from() * of.type().bytes();
@@ -221,6 +252,7 @@ final class CaseMemory implements AutoCloseable {
   ///
   /// @throws RuleViolation if not
   void check(Bits bits) {
+    areas().forEach(Area::load);
     List<Part> parts = expected.output(rank);
     for (Part part : parts) {
       checkElements(part, bits);

@@ -8,6 +8,7 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
@@ -182,7 +183,7 @@ final class DataChecks {
     LiveRank.works("A3", comm);
   }
 
-  @Rule({"D10", "D6"})
+  @Rule({"D10", "D6", "D16"})
   static void allocate_anyTypeAndCount_isZeroedAndLocal(LiveRank r) {
     Communicator comm = r.comm();
     for (DataType type : DataType.values()) {
@@ -191,33 +192,66 @@ final class DataChecks {
         try (CommBuffer buffer = comm.allocate(type, count)) {
           Expect.equal("D10", "type", buffer.data().type(), type);
           Expect.equal("D10", "count", buffer.data().count(), (long) count);
-          MemorySegment segment = buffer.hostData().segment();
+          byte[] bytes = new byte[count * type.bytes()];
+          Arrays.fill(bytes, (byte) -1);
+          HostData copy = CommData.of(type, MemorySegment.ofArray(bytes));
+          buffer.read(0, copy);
           Expect.that(
               "D10",
-              segment.mismatch(MemorySegment.ofArray(new byte[count * type.bytes()])) < 0,
+              Arrays.equals(bytes, new byte[bytes.length]),
               "%s × %d is not zeroed",
               type,
               count);
-          segment.fill((byte) -1); // the next one must be zeroed all the same
+          Arrays.fill(bytes, (byte) -1);
+          buffer.write(0, copy); // the next one must be zeroed all the same
         }
       }
     }
     try (CommBuffer buffer = comm.allocate(DataType.INT64, 1000)) {
-      HostData data = buffer.hostData();
+      long[] values = new long[1000];
       for (int round = 1; round <= 20; round++) {
-        for (long i = 0; i < data.count(); i++) {
-          data.segment().setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i, round * i);
-        }
-        comm.allReduce(data, ReduceOp.SUM);
-        for (long i = 0; i < data.count(); i++) {
-          Expect.equal(
-              "D6",
-              "element " + i,
-              data.segment().getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, i),
-              round * i * r.size());
+        int factor = round;
+        Arrays.setAll(values, i -> (long) factor * i);
+        buffer.write(0, CommData.of(values));
+        comm.allReduce(buffer.data(), ReduceOp.SUM);
+        buffer.read(0, CommData.of(values));
+        for (int i = 0; i < values.length; i++) {
+          Expect.equal("D6", "element " + i, values[i], (long) round * i * r.size());
         }
       }
     }
+  }
+
+  /// Parts, and what does not fit.
+  @Rule({"D16", "D12"})
+  static void buffer_writtenAndRead_hasTheElements(LiveRank r) {
+    CommBuffer buffer = r.comm().allocate(DataType.INT32, 10);
+    buffer.write(3, CommData.of(1, 2, 3));
+    buffer.write(10, CommData.of(new int[0]));
+    int[] all = new int[10];
+    buffer.read(0, CommData.of(all));
+    Expect.that(
+        "D16",
+        Arrays.equals(all, new int[] {0, 0, 0, 1, 2, 3, 0, 0, 0, 0}),
+        "%s",
+        Arrays.toString(all));
+    int[] part = new int[2];
+    buffer.read(4, CommData.of(part));
+    Expect.that("D16", Arrays.equals(part, new int[] {2, 3}), "%s", Arrays.toString(part));
+    for (Expect.Action wrong :
+        List.<Expect.Action>of(
+            () -> buffer.write(8, CommData.of(1, 2, 3)),
+            () -> buffer.read(-1, CommData.of(1)),
+            () -> buffer.read(11, CommData.of(new int[0])),
+            () -> buffer.write(0, CommData.of(1L)),
+            () -> buffer.read(0, CommData.of(1f)))) {
+      Expect.thrown("D16", IllegalArgumentException.class, "a part that is none", wrong);
+    }
+    buffer.close();
+    Expect.thrown(
+        "D12", IllegalStateException.class, "write()", () -> buffer.write(0, CommData.of(1)));
+    Expect.thrown(
+        "D12", IllegalStateException.class, "read()", () -> buffer.read(0, CommData.of(1)));
   }
 
   @Rule({"D11", "D12"})
@@ -241,12 +275,13 @@ final class DataChecks {
         IllegalArgumentException.class,
         "a call on what was viewed",
         () -> comm.broadcast(view, 0));
-    HostData host = (HostData) view;
-    Expect.thrown(
-        "D12",
-        IllegalStateException.class,
-        "reading what was viewed",
-        () -> host.segment().get(ValueLayout.JAVA_BYTE, 0));
+    if (view instanceof HostData host) {
+      Expect.thrown(
+          "D12",
+          IllegalStateException.class,
+          "reading what was viewed",
+          () -> host.segment().get(ValueLayout.JAVA_BYTE, 0));
+    }
     LiveRank.works("A3", comm);
   }
 
@@ -256,16 +291,18 @@ final class DataChecks {
     for (boolean isWorld : new boolean[] {false, true}) {
       Communicator comm = isWorld ? r.comm() : r.comm().duplicate();
       CommBuffer buffer = comm.allocate(DataType.INT32, 10);
-      HostData view = buffer.hostData();
+      CommData view = buffer.data();
       comm.barrier();
       comm.close();
       Expect.thrown(
           "D12", IllegalStateException.class, "data() after the communicator", buffer::data);
-      Expect.thrown(
-          "D12",
-          RuntimeException.class,
-          "reading what was viewed",
-          () -> view.segment().get(ValueLayout.JAVA_BYTE, 0));
+      if (view instanceof HostData host) {
+        Expect.thrown(
+            "D12",
+            RuntimeException.class,
+            "reading what was viewed",
+            () -> host.segment().get(ValueLayout.JAVA_BYTE, 0));
+      }
       Expect.fine("D11", "closing it late", buffer::close);
     }
   }
@@ -290,7 +327,7 @@ final class DataChecks {
     int bytes = 3_000_000;
     for (int round = 0; round < 400; round++) {
       try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes - round)) {
-        buffer.hostData().segment().set(ValueLayout.JAVA_BYTE, bytes - round - 1L, (byte) 1);
+        buffer.write(bytes - round - 1L, CommData.of((byte) 1));
         if (round % 40 == 0) {
           comm.broadcast(buffer.data().slice(0, 100_000), round % r.size());
         }
@@ -311,8 +348,8 @@ final class DataChecks {
       CommBuffer buffer = owner.allocate(DataType.INT8, 3_000_000);
       owner.start(new PointToPoint.Receive(buffer.data(), r.rank(), 1));
       if (inCollective && r.rank() == 0) {
-        owner.start(
-            new Collective.AllGather(buffer.data(), CommData.of(new byte[3_000_000 * r.size()])));
+        CommBuffer all = owner.allocate(DataType.INT8, 3_000_000L * r.size());
+        owner.start(new Collective.AllGather(buffer.data(), all.data()));
       }
       r.comm().barrier();
       owner.close();
@@ -326,29 +363,31 @@ final class DataChecks {
   static void buffer_communicatorClosedInUse_staysForTheOther(LiveRank r) {
     int count = 700_000;
     int[] all = new int[count * r.size()];
+    CommBuffer output = r.comm().allocate(DataType.INT32, all.length);
     for (int round = 0; round < 5; round++) {
       Communicator owner = r.comm().duplicate();
       CommBuffer buffer = owner.allocate(DataType.INT32, count);
       CommData data = buffer.data();
       int[] mine = new int[count];
       Arrays.fill(mine, 10 * round + r.rank());
-      buffer.hostData().segment().copyFrom(MemorySegment.ofArray(mine));
+      buffer.write(0, CommData.of(mine));
       try (Communicator user = r.comm().duplicate()) {
         Request first = null;
         if (r.rank() == 0) {
-          first = user.start(new Collective.AllGather(data, CommData.of(all)));
+          first = user.start(new Collective.AllGather(data, output.data()));
           owner.close();
           Expect.thrown("D12", IllegalStateException.class, "data() after it", buffer::data);
           r.comm().allocate(DataType.INT32, count).close(); // zeroed, not where the other one is
         }
         r.comm().barrier();
         if (first == null) {
-          user.allGather(data, CommData.of(all));
+          user.allGather(data, output.data());
           owner.close();
         } else {
           Expect.fine("D15", "a call that began before the close", first::await);
         }
       }
+      output.read(0, CommData.of(all));
       for (int i = 0; i < all.length; i++) {
         Expect.equal("D15", "element " + i, all[i], 10 * round + i / count);
       }

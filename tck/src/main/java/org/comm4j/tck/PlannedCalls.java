@@ -7,10 +7,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
+import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.PersistentRequest;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Reduction;
 import org.comm4j.api.Request;
 import org.comm4j.core.schedule.CollectiveKind;
@@ -22,6 +24,9 @@ import org.comm4j.tck.CollectiveCase.Bits;
 /// Makes the calls of a [CallPlan] on live ranks and holds each against the [Oracle].
 final class PlannedCalls implements AutoCloseable {
   private static final int MOST_IN_FLIGHT = 4;
+
+  /// Of so many calls on the host's memory one is made where there is a device's.
+  private static final int HOST_CALLS_ON_DEVICES = 8;
 
   private final LiveRank rank;
   private final Map<Group, Communicator> groups = new EnumMap<>(Group.class);
@@ -47,10 +52,19 @@ final class PlannedCalls implements AutoCloseable {
             .toList();
     try (PlannedCalls running = new PlannedCalls(rank)) {
       for (Planned call : calls) {
-        running.run(call);
+        if (running.isWorthwhile(call)) {
+          running.run(call);
+        }
       }
       running.finish();
     }
+  }
+
+  /// Backends of devices move the host's data by what other backends are tested for.
+  private boolean isWorthwhile(Planned call) {
+    return !rank.can(Capability.DEVICE_MEMORY)
+        || isOnDevice(call.place())
+        || call.seed() % HOST_CALLS_ON_DEVICES == 0;
   }
 
   private Communicator group(Group group) {
@@ -107,13 +121,21 @@ final class PlannedCalls implements AutoCloseable {
 
   private CaseMemory memory(Planned call, CollectiveCase of, Communicator comm) {
     CaseMemory.Place[] places = CaseMemory.Place.values();
-    boolean mixed = call.seed() % 3 == 0;
+    boolean onDevice = isOnDevice(call.place());
+    boolean mixed = call.seed() % 3 == 0 && !onDevice;
     CaseMemory.Place place =
         mixed ? places[(call.place().ordinal() + rank.rank()) % places.length] : call.place();
+    if (isOnDevice(place) && (mixed || of.op() instanceof ReduceOp.UserDefined)) {
+      place = CaseMemory.Place.NATIVE; // a device's memory doesn't mix with the host's
+    }
     if (place == CaseMemory.Place.CONFINED && call.mode() == Mode.STARTED) {
       place = CaseMemory.Place.NATIVE;
     }
     return new CaseMemory(of.expected(), comm.rank(), place, comm::allocate);
+  }
+
+  private boolean isOnDevice(CaseMemory.Place place) {
+    return place == CaseMemory.Place.ALLOCATED && rank.can(Capability.DEVICE_MEMORY);
   }
 
   private void land() {
