@@ -7,6 +7,8 @@ module org.comm4j.backend.cuda {
   requires jcuda;
   requires static org.jspecify;
 
+  uses org.comm4j.core.transport.HostTransports;
+
   provides org.comm4j.api.spi.BackendProvider with
       org.comm4j.backend.cuda.CudaProvider;
 }

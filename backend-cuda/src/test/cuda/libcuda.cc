@@ -128,7 +128,7 @@ struct Function {
 struct State {
   std::mutex lock;
   int version = 12000, major = 8, minor = 0;
-  bool initialized = false, peers = true;
+  bool initialized = false, peers = true, opens_own = false;
   int devices = 0;
   std::map<std::string, int> failures;
   std::map<u64, Allocation> allocations;
@@ -240,7 +240,7 @@ int model_reset(int devices, int major, int minor, int version, int peers) {
   state().major = major;
   state().minor = minor;
   state().peers = peers != 0;
-  state().initialized = false;
+  state().initialized = state().opens_own = false;
   state().failures.clear();
   state().access.clear();
   state().devices = devices;
@@ -257,6 +257,13 @@ int model_fail(const char* function, int code) {
 // From now on this thread acts as another process.
 int model_process(int number) {
   process = number;
+  return 0;
+}
+
+// From now on, until the next reset, handles of this process may be opened too.
+int model_open_own() {
+  std::lock_guard guard(state().lock);
+  state().opens_own = true;
   return 0;
 }
 
@@ -322,6 +329,13 @@ int cuDeviceGet(int* device, int ordinal) {
 int cuDeviceGetName(char* name, int bytes, int device) {
   FAILS_IF_PLANNED(cuDeviceGetName);
   std::snprintf(name, (std::size_t)bytes, "Model %d", device);
+  return SUCCESS;
+}
+
+int cuDeviceGetUuid(char* uuid, int device) {
+  FAILS_IF_PLANNED(cuDeviceGetUuid);
+  std::memset(uuid, 'M', 16);
+  uuid[15] = (char)device;
   return SUCCESS;
 }
 
@@ -427,7 +441,9 @@ int cuIpcGetMemHandle(Handle* handle, u64 address) {
 
 int cuIpcOpenMemHandle_v2(u64* address, Handle handle, unsigned) {
   NEEDS_CONTEXT(cuIpcOpenMemHandle);
-  if (handle.process == acting_process()) return INVALID_CONTEXT; // as the real one has it
+  if (handle.process == acting_process() && !state().opens_own) {
+    return INVALID_CONTEXT; // as the real one has it
+  }
   std::string path = "/proc/" + std::to_string(handle.owner) + "/fd/" + std::to_string(handle.file);
   int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return INVALID_VALUE;

@@ -41,6 +41,8 @@ import org.junit.jupiter.api.TestFactory;
 /// it, `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
 /// [LiveVerification] checks the same.
 public abstract class CommunicatorContract {
+  private static final int SIZE_IN_ORDER = 3;
+
   private final long seed = Long.getLong("comm4j.seed", 4242);
   private final String only = System.getProperty("comm4j.check", ".*");
 
@@ -63,6 +65,12 @@ public abstract class CommunicatorContract {
   /// {@return how many ranks most tests have}
   protected int size() {
     return 4;
+  }
+
+  /// {@return which checks are run: those whose rules and name match this regular expression} All,
+  /// unless a backend runs the whole contract in another class and here what is different.
+  protected String wanted() {
+    return ".*";
   }
 
   /// {@return the bound of one test}
@@ -90,7 +98,14 @@ public abstract class CommunicatorContract {
             checks().stream()
                 .filter(check -> check.method().getDeclaringClass() == CollectiveChecks.class)
                 .filter(this::isWanted)
+                .filter(check -> size == SIZE_IN_ORDER || !isAboutOrder(check))
                 .map(check -> test(check, size)));
+  }
+
+  /// These repeat all reductions in order. That plans keep it is proved for every size; here a size
+  /// beside the usual one shows that transports do.
+  private static boolean isAboutOrder(LiveCheck check) {
+    return check.needs().setting() == Needs.Setting.ORDERED;
   }
 
   /// Groups that were used and closed are gone: their threads, their descriptors.
@@ -188,7 +203,7 @@ public abstract class CommunicatorContract {
   }
 
   private boolean isWanted(LiveCheck check) {
-    return check.toString().matches(only);
+    return check.toString().matches(only) && check.toString().matches(wanted());
   }
 
   private DynamicTest test(LiveCheck check, int size) {

@@ -1,8 +1,10 @@
 package org.comm4j.backend.cuda;
 
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
+import java.util.UUID;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
@@ -18,6 +20,7 @@ import jcuda.driver.CUpointer_attribute;
 import jcuda.driver.CUresult;
 import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
+import jcuda.driver.CUuuid;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendUnavailableException;
 
@@ -103,6 +106,14 @@ final class CudaDevice implements AutoCloseable {
   /// {@return its number, as the driver counts}
   int ordinal() {
     return ordinal;
+  }
+
+  /// {@return what it is called in all processes, however these number their devices}
+  UUID uuid() {
+    var found = new CUuuid();
+    driver.check(JCudaDriver.cuDeviceGetUuid(found, device), "cuDeviceGetUuid");
+    ByteBuffer bytes = ByteBuffer.wrap(found.bytes);
+    return new UUID(bytes.getLong(), bytes.getLong());
   }
 
   /// {@return its compute capability, 10 × major + minor}
@@ -273,10 +284,17 @@ final class CudaDevice implements AutoCloseable {
 
   // --- streams and events ---
 
+  /// A stream that shows its handle.
+  static final class Stream extends CUstream {
+    long handle() {
+      return getNativePointer();
+    }
+  }
+
   /// Makes a stream that doesn't wait for the default one.
-  CUstream createStream() {
+  Stream createStream() {
     use();
-    var stream = new CUstream();
+    var stream = new Stream();
     driver.check(
         JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate");
@@ -295,10 +313,17 @@ final class CudaDevice implements AutoCloseable {
     driver.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
   }
 
+  /// An event that shows its handle.
+  static final class Event extends CUevent {
+    private long handle() {
+      return getNativePointer();
+    }
+  }
+
   /// Makes an event without timing.
-  CUevent createEvent() {
+  Event createEvent() {
     use();
-    var event = new CUevent();
+    var event = new Event();
     driver.check(
         JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     return event;
@@ -314,6 +339,22 @@ final class CudaDevice implements AutoCloseable {
   void record(CUevent event, CUstream stream) {
     use();
     driver.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+  }
+
+  /// Puts the event behind what is in a stream of the program's.
+  ///
+  /// @param stream its handle in the driver
+  void record(Event event, long stream) {
+    use();
+    driver.library().record(event.handle(), stream);
+  }
+
+  /// Makes what is put into a stream of the program's later wait for the event.
+  ///
+  /// @param stream its handle in the driver
+  void awaitIn(long stream, Event event) {
+    use();
+    driver.library().awaitIn(stream, event.handle());
   }
 
   /// {@return whether what was before the event has ended}

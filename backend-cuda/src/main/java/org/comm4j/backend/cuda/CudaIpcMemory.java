@@ -29,6 +29,8 @@ import org.comm4j.api.spi.Session;
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
+  private static final String WINDOW = "/window";
+  private static final String REACHED = "/reached";
   private static final int OFFER_BYTES = 16 + 4 + 8; // besides the handle
 
   /// Closed ones whose windows somebody may still have open.
@@ -78,16 +80,13 @@ final class CudaIpcMemory implements AutoCloseable {
       UUID process,
       Duration timeout) {
     sweep();
-    CudaDevice device = driver.open(ordinal);
     CudaIpcMemory memory;
     try {
-      memory = new CudaIpcMemory(session, key, device, layout);
-    } catch (RuntimeException e) {
-      device.close();
-      throw e;
+      memory = allocate(session, key, driver, ordinal, layout);
+    } catch (BackendException e) {
+      throw withdraw(session, key, timeout, String.valueOf(e.getMessage()));
     }
     try {
-      memory.clear(); // before anybody can write a signal
       memory.reachAll(driver, process, timeout);
       return memory;
     } catch (RuntimeException e) {
@@ -96,11 +95,42 @@ final class CudaIpcMemory implements AutoCloseable {
     }
   }
 
+  /// A window that is cleared before anybody can write a signal.
+  private static CudaIpcMemory allocate(
+      Session session, String key, CudaDriver driver, int ordinal, Window layout) {
+    CudaDevice device = driver.open(ordinal);
+    CudaIpcMemory memory = null;
+    try {
+      memory = new CudaIpcMemory(session, key, device, layout);
+      memory.clear();
+      return memory;
+    } catch (RuntimeException e) {
+      if (memory != null) {
+        device.free(memory.own);
+      }
+      device.close();
+      throw e;
+    }
+  }
+
+  /// Takes part in what the others wait for, without a window.
+  private static BackendUnavailableException withdraw(
+      Session session, String key, Duration timeout, String problem) {
+    byte[] said = problem.getBytes(StandardCharsets.UTF_8);
+    session.put(closedKey(key, session.rank()), new byte[0]); // it opens nobody's
+    session.exchange(key + WINDOW, Offer.NONE, timeout);
+    session.exchange(key + REACHED, said, timeout);
+    return unavailable(session.rank(), problem);
+  }
+
   private void clear() {
     CUstream stream = device.createStream();
-    device.clear(own, layout.bytes(), stream);
-    device.await(stream);
-    device.destroy(stream);
+    try {
+      device.clear(own, layout.bytes(), stream);
+      device.await(stream);
+    } finally {
+      device.destroy(stream);
+    }
   }
 
   private void reachAll(CudaDriver driver, UUID process, Duration timeout) {
@@ -113,7 +143,7 @@ final class CudaIpcMemory implements AutoCloseable {
     }
     var mine = new Offer(process, device.ordinal(), own, handle);
     List<Offer> offers =
-        session.exchange(key + "/window", mine.bytes(), timeout).stream().map(Offer::of).toList();
+        session.exchange(key + WINDOW, mine.bytes(), timeout).stream().map(Offer::of).toList();
     if (offers.stream().allMatch(mine::isOfSameProcess)) {
       problem = ""; // nobody needs a handle
     }
@@ -125,7 +155,7 @@ final class CudaIpcMemory implements AutoCloseable {
       }
     }
     byte[] said = problem.getBytes(StandardCharsets.UTF_8);
-    List<byte[]> problems = session.exchange(key + "/reached", said, timeout);
+    List<byte[]> problems = session.exchange(key + REACHED, said, timeout);
     for (int worker = 0; worker < problems.size(); worker++) {
       if (problems.get(worker).length > 0) {
         throw unavailable(worker, new String(problems.get(worker), StandardCharsets.UTF_8));
@@ -162,8 +192,12 @@ final class CudaIpcMemory implements AutoCloseable {
   /// @param handle by which other processes open it
   private record Offer(UUID process, int ordinal, long window, byte[] handle) {
     static final byte[] NO_HANDLE = new byte[0];
+    static final byte[] NONE = new byte[0];
 
     static Offer of(byte[] bytes) {
+      if (bytes.length == 0) {
+        return new Offer(new UUID(0, 0), 0, 0, NO_HANDLE);
+      }
       ByteBuffer in = ByteBuffer.wrap(bytes);
       var process = new UUID(in.getLong(), in.getLong());
       int ordinal = in.getInt();
@@ -216,6 +250,11 @@ final class CudaIpcMemory implements AutoCloseable {
   /// {@return the address here of those by which they tell it that they have read its data}
   long barrierOut(int worker) {
     return workers.get(worker).address() + Window.PASSES;
+  }
+
+  /// {@return the number of the last call}
+  long epoch() {
+    return epoch;
   }
 
   /// {@return the number of the next call, the same on all workers if they make the same calls}
@@ -271,13 +310,13 @@ final class CudaIpcMemory implements AutoCloseable {
 
   private void sayClosed() {
     try {
-      session.put(closedKey(workerId()), new byte[0]);
+      session.put(closedKey(key, workerId()), new byte[0]);
     } catch (CommException | IllegalStateException _) {
       // the session is over; to the others this worker is dead, or they are
     }
   }
 
-  private String closedKey(int worker) {
+  private static String closedKey(String key, int worker) {
     return key + "/closed/" + worker;
   }
 
@@ -301,7 +340,7 @@ final class CudaIpcMemory implements AutoCloseable {
 
   private boolean hasClosed(int worker) {
     try {
-      session.get(closedKey(worker), Duration.ZERO);
+      session.get(closedKey(key, worker), Duration.ZERO);
       return true;
     } catch (CommException | IllegalStateException _) {
       return false; // not yet; or the session is over, and with it what could be known

@@ -2,11 +2,16 @@ package org.comm4j.backend.cuda;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.ServiceLoader;
 import java.util.Set;
+import java.util.UUID;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.comm4j.api.BackendUnavailableException;
@@ -17,19 +22,32 @@ import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.session.Versions;
+import org.comm4j.core.transport.HostTransport;
+import org.comm4j.core.transport.HostTransports;
 
-/// `cuda`: ranks that own GPUs. It finds out what the host has and lacks; that is all it can do
-/// yet.
+/// `cuda`: ranks that own GPUs.
 public final class CudaProvider implements BackendProvider {
   static final String NAME = "cuda";
 
   /// The first that is for CUDA 12, whose PTX the kernels are written in.
   private static final int OLDEST_DRIVER = 525;
 
-  private static final String OTHER_BACKEND = "use another backend, for example 'shm'";
+  private static final Set<Capability> CAPABILITIES = capabilitiesOfAll();
+
+  private static Set<Capability> capabilitiesOfAll() {
+    EnumSet<Capability> all = EnumSet.copyOf(EngineCommunicator.BY_MESSAGES);
+    all.addAll(Set.of(Capability.SHARED_MEMORY, Capability.DEVICE_MEMORY, Capability.STREAMS));
+    return Collections.unmodifiableSet(all);
+  }
+
+  private static final int THREADS = 512; // of a block
 
   private final DriverFiles files;
+  private final Supplier<UUID> process;
+  private final int threads;
 
   /// Does nothing.
   public CudaProvider() {
@@ -37,7 +55,15 @@ public final class CudaProvider implements BackendProvider {
   }
 
   CudaProvider(DriverFiles files) {
+    this(files, () -> CudaRank.PROCESS, THREADS);
+  }
+
+  /// @param process which process a rank that is opened is of
+  /// @param threads of a block of a kernel, at least 16
+  CudaProvider(DriverFiles files, Supplier<UUID> process, int threads) {
     this.files = files;
+    this.process = process;
+    this.threads = threads;
   }
 
   private static String libraryPath() {
@@ -72,7 +98,17 @@ public final class CudaProvider implements BackendProvider {
 
   @Override
   public Set<Capability> capabilities() {
-    return Set.of();
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Set<String> options() {
+    return CudaOptions.NAMES;
+  }
+
+  @Override
+  public void checkOptions(CommConfig config) {
+    var _ = CudaOptions.of(config);
   }
 
   @Override
@@ -80,17 +116,60 @@ public final class CudaProvider implements BackendProvider {
     if (availability(config) instanceof Availability.Unavailable it) {
       throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
     }
-    throw new AssertionError("it never says that it is ready yet");
+    CudaOptions options = CudaOptions.of(config);
+    CudaRank rank = CudaRank.open(session, config, options, process.get(), threads);
+    try {
+      HostTransport transport = transports().orElseThrow().open(session, config);
+      BackendCommunicator host;
+      try {
+        host = EngineCommunicator.open(NAME, session, transport, transport, config);
+      } catch (RuntimeException e) {
+        transport.close();
+        throw e;
+      }
+      return CudaCommunicator.open(rank, host);
+    } catch (RuntimeException e) {
+      rank.close();
+      throw e;
+    }
+  }
+
+  private static Optional<HostTransports> transports() {
+    return ServiceLoader.load(HostTransports.class, CudaProvider.class.getClassLoader())
+        .findFirst();
+  }
+
+  @Override
+  public Availability connects(Session session) {
+    List<Integer> here = MembersSession.ranksOfThisHost(session);
+    return here.size() == session.size()
+        ? Availability.ready()
+        : Availability.unavailable(
+            "ranks run on several hosts, of which rank(s) %s on this one".formatted(here),
+            "use a backend that reaches other hosts, or start all ranks on one");
   }
 
   @Override
   public Availability availability(CommConfig config) {
+    try {
+      var _ = CudaOptions.of(config);
+    } catch (IllegalArgumentException e) {
+      return Availability.unavailable(
+          String.valueOf(e.getMessage()), "correct that environment variable");
+    }
     return platform()
         .or(this::driver)
         .or(this::device)
-        .orElseGet(() ->
-            Availability.unavailable(
-                "this version finds GPUs and has no collectives for them yet", OTHER_BACKEND));
+        .or(CudaProvider::host)
+        .orElse(Availability.ready());
+  }
+
+  private static Optional<Availability> host() {
+    return transports().isPresent()
+        ? Optional.empty()
+        : unavailable(
+            "nothing connects the ranks' processes: comm4j-backend-local is not on the class path",
+            "add it");
   }
 
   private Optional<Availability> platform() {

@@ -35,6 +35,8 @@ final class Libcuda {
   private final MethodHandle getHandle;
   private final MethodHandle openHandle;
   private final MethodHandle closeHandle;
+  private final MethodHandle eventRecord;
+  private final MethodHandle streamWaitEvent;
 
   private Libcuda(SymbolLookup library) {
     this.init = function(library, "cuInit", JAVA_INT);
@@ -44,6 +46,8 @@ final class Libcuda {
     this.getHandle = function(library, "cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
     this.openHandle = function(library, "cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
     this.closeHandle = function(library, "cuIpcCloseMemHandle", JAVA_LONG);
+    this.eventRecord = function(library, "cuEventRecord", JAVA_LONG, JAVA_LONG);
+    this.streamWaitEvent = function(library, "cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
   }
 
   /// Loads the library by its name. It stays loaded, since drivers can't be unloaded.
@@ -112,6 +116,16 @@ final class Libcuda {
   /// Closes what [#open] has opened.
   void close(long address) {
     check(call(closeHandle, address), "cuIpcCloseMemHandle");
+  }
+
+  /// Puts an event behind what is in a stream; both are handles, since JCuda takes none.
+  void record(long event, long stream) {
+    check(call(eventRecord, event, stream), "cuEventRecord");
+  }
+
+  /// Makes what is put into a stream later wait for an event; both are handles.
+  void awaitIn(long stream, long event) {
+    check(call(streamWaitEvent, stream, event, 0), "cuStreamWaitEvent");
   }
 
   /// Throws unless a call went well.

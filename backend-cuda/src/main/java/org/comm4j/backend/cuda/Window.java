@@ -41,9 +41,14 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
     return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + BROKEN_BYTES;
   }
 
-  /// Where the scratch begins. Each four bytes of data have a flag of four, in two banks.
+  /// How many bytes the lines have: each four bytes of data have a flag of four, in two banks.
+  long linesBytes() {
+    return lineBytes * BANKS * ranks * 2;
+  }
+
+  /// Where the scratch begins.
   long scratch() {
-    return lines() + lineBytes * BANKS * ranks * 2;
+    return lines() + linesBytes();
   }
 
   /// The size of the whole window.

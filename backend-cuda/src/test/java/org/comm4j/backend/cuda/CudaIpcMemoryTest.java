@@ -144,6 +144,18 @@ class CudaIpcMemoryTest {
   }
 
   @Test
+  void open_noRoomForAWindow_failsOnAll() {
+    model.fail("cuMemAlloc", OUT_OF_MEMORY);
+    assertUnavailable(new Group(1, 2, 3), "cuMemAlloc returned 2");
+  }
+
+  @Test
+  void open_windowCantBeCleared_failsOnAll() {
+    model.fail("cuMemsetD8Async", NOT_SUPPORTED);
+    assertUnavailable(new Group(1, 2), "cuMemsetD8Async returned 801");
+  }
+
+  @Test
   void open_handleCantBeOpened_failsOnAll() {
     model.fail("cuIpcOpenMemHandle", OUT_OF_MEMORY);
     assertUnavailable(

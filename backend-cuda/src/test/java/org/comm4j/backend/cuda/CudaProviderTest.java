@@ -68,12 +68,37 @@ class CudaProviderTest {
   }
 
   @Test
-  void availability_everythingHere_saysThatCollectivesAreMissing() throws IOException {
+  void availability_everythingHere_isReady() throws IOException {
     var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
 
-    assertUnavailable(host, "no collectives", "another backend");
+    assertThat(new CudaProvider(host.files()).availability(CONFIG))
+        .isInstanceOf(Availability.Ready.class);
     host.kernelModule(FakeHost.OPEN, "570.1");
-    assertUnavailable(host, "no collectives", "another backend");
+    assertThat(new CudaProvider(host.files()).availability(CONFIG))
+        .isInstanceOf(Availability.Ready.class);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "DEVICE, x",
+    "DEVICE, -1",
+    "BLOCKS, 0",
+    "BLOCKS, 513",
+    "CHUNK, 4096",
+    "CHUNK, 65537",
+    "CHUNK, 2147483648",
+    "PATH, fast"
+  })
+  void options_wrong_nameValueAndExpectation(String option, String value) {
+    String variable = "COMM_CUDA_" + option;
+    CommConfig config = CONFIG.toBuilder().option(variable, value).build();
+
+    assertThatThrownBy(() -> new CudaProvider().checkOptions(config))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll(variable, "'" + value + "'", "expected: ");
+    assertThat(new CudaProvider().availability(config))
+        .isInstanceOfSatisfying(
+            Availability.Unavailable.class, it -> assertThat(it.reason()).contains(variable));
   }
 
   @Test

@@ -36,6 +36,7 @@ final class ModelDriver {
   private final MethodHandle reset;
   private final MethodHandle fail;
   private final MethodHandle process;
+  private final MethodHandle openOwn;
   private final MethodHandle held;
 
   private ModelDriver(SymbolLookup library) {
@@ -43,6 +44,7 @@ final class ModelDriver {
     this.reset = function("model_reset", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
     this.fail = function("model_fail", ADDRESS, JAVA_INT);
     this.process = function("model_process", JAVA_INT);
+    this.openOwn = function("model_open_own");
     this.held = function("model_held");
   }
 
@@ -127,6 +129,12 @@ final class ModelDriver {
   /// Lets this thread act as another process from now on; 0 as its own.
   void actAsProcess(int number) {
     call(process, number);
+  }
+
+  /// Lets this process open handles of its own memory, until the next reset: so its threads can be
+  /// ranks of different processes.
+  void openOwn() {
+    call(openOwn);
   }
 
   /// How many things have been made and not given back.

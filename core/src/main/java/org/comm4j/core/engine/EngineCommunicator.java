@@ -719,11 +719,13 @@ public final class EngineCommunicator implements BackendCommunicator {
     return context.failure();
   }
 
-  long scope() {
+  /// A number that no other communicator of the session has, the same on all its ranks.
+  public long scope() {
     return context.scope();
   }
 
-  int worldRank(int rank) {
+  /// The rank of the session that a rank of this communicator is.
+  public int worldRank(int rank) {
     return context.worldRank(rank);
   }
 

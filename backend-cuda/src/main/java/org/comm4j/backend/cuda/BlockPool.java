@@ -1,0 +1,89 @@
+package org.comm4j.backend.cuda;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.LongFunction;
+import org.comm4j.api.BackendException;
+
+/// Memory that is used again. The driver waits for all kernels of the process when memory is freed,
+/// and a kernel waits for its peers: so what is given back is kept for the next one who wants as
+/// much, and freed when the driver has no more, or at the end. Thread-safe.
+///
+/// @param <B> a block of memory
+final class BlockPool<B> {
+  private static final int OUT_OF_MEMORY = 2;
+  private static final long SMALLEST = 512;
+  private static final long LARGE = 1 << 20;
+
+  private final LongFunction<B> allocate;
+  private final Consumer<B> free;
+  private final Map<Long, Deque<B>> unused = new HashMap<>();
+
+  /// @param allocate makes a block of so many bytes; throws what the driver says
+  BlockPool(LongFunction<B> allocate, Consumer<B> free) {
+    this.allocate = allocate;
+    this.free = free;
+  }
+
+  /// {@return how large a block is for so many bytes} At most twice as large, of large ones at most
+  /// 1 MiB larger.
+  private static long blockBytes(long bytes) {
+    return bytes > LARGE
+        ? Math.ceilDiv(bytes, LARGE) * LARGE
+        : Long.highestOneBit(2 * Math.max(SMALLEST, bytes) - 1);
+  }
+
+  /// Takes a block of at least so many bytes; what is in it is anything.
+  ///
+  /// @throws BackendException if the driver has none
+  synchronized B take(long bytes) {
+    long size = blockBytes(bytes);
+    Deque<B> blocks = unused.get(size);
+    if (blocks != null && !blocks.isEmpty()) {
+      return blocks.pop();
+    }
+    try {
+      return allocate.apply(size);
+    } catch (BackendException e) {
+      if (e.code() != OUT_OF_MEMORY || !freeUnused()) {
+        throw e;
+      }
+      return allocate.apply(size);
+    }
+  }
+
+  /// Gives a block back.
+  ///
+  /// @param bytes as given to [#take]
+  synchronized void giveBack(long bytes, B block) {
+    unused.computeIfAbsent(blockBytes(bytes), _ -> new ArrayDeque<>()).push(block);
+  }
+
+  /// Which of the blocks that nobody uses.
+  ///
+  /// @param <B> a block of memory
+  @FunctionalInterface
+  interface Condition<B> {
+    boolean holds(B block, long bytes);
+  }
+
+  /// {@return whether there is such a block that nobody uses}
+  synchronized boolean hasUnused(Condition<B> condition) {
+    return unused.entrySet().stream()
+        .anyMatch(each ->
+            each.getValue().stream().anyMatch(block -> condition.holds(block, each.getKey())));
+  }
+
+  /// Frees what nobody uses.
+  ///
+  /// @return whether there was any
+  synchronized boolean freeUnused() {
+    boolean any = unused.values().stream().anyMatch(blocks -> !blocks.isEmpty());
+    unused.values().forEach(blocks -> blocks.forEach(free));
+    unused.clear();
+    return any;
+  }
+}

@@ -1,0 +1,100 @@
+package org.comm4j.backend.cuda;
+
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.HostData;
+import org.jspecify.annotations.Nullable;
+
+/// Memory of a rank's device.
+final class CudaBuffer implements CommBuffer {
+  private final CudaRank rank;
+  private final long address;
+  private final DeviceData data;
+  private boolean closed; // guarded by this
+  private boolean isHeld; // guarded by this
+
+  private CudaBuffer(CudaRank rank, long address, DataType type, long count) {
+    this.rank = rank;
+    this.address = address;
+    this.data = new DeviceData(type, address, count, rank.device().ordinal());
+    this.isHeld = data.bytes() > 0;
+  }
+
+  static CudaBuffer allocate(CudaRank rank, DataType type, long count) {
+    long bytes = type.bytes(count);
+    long address = bytes == 0 ? 0 : rank.gpu().memory().take(bytes);
+    var buffer = new CudaBuffer(rank, address, type, count);
+    if (bytes > 0) {
+      rank.clear(address, bytes);
+    }
+    return buffer;
+  }
+
+  @Override
+  public synchronized CommData data() {
+    checkOpen();
+    return data;
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("buffer " + data + " is closed");
+    }
+  }
+
+  @Override
+  public synchronized void write(long from, HostData source) {
+    rank.write(source, part("source", from, source).address());
+  }
+
+  @Override
+  public synchronized void read(long from, HostData target) {
+    rank.read(part("target", from, target).address(), target);
+  }
+
+  private DeviceData part(String what, long from, HostData other) {
+    checkOpen();
+    if (other.type() != data.type()) {
+      throw new IllegalArgumentException(
+          "%s: %s (expected: %s, the type of the other buffer)"
+              .formatted(what, other, data.type()));
+    }
+    return data.slice(from, other.count());
+  }
+
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      InFlight user = user();
+      if (user != null) {
+        throw new IllegalStateException(
+            "buffer %s is used by %s, which is in flight; await it first"
+                .formatted(data, user.text()));
+      }
+      end();
+    }
+  }
+
+  private @Nullable InFlight user() {
+    return rank.userOf(address, data.bytes());
+  }
+
+  /// Ends it with its communicator: the user has no access any more, and the memory goes back
+  /// unless another communicator's call uses it.
+  ///
+  /// @return false if that has to be tried again later
+  synchronized boolean end() {
+    closed = true;
+    if (isHeld && user() == null) {
+      isHeld = false;
+      rank.gpu().memory().giveBack(data.bytes(), address);
+    }
+    return !isHeld;
+  }
+
+  synchronized boolean isClosed() {
+    return closed;
+  }
+}

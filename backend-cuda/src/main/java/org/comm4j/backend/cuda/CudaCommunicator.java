@@ -1,0 +1,560 @@
+package org.comm4j.backend.cuda;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUstream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.Capabilities;
+import org.comm4j.api.Capability;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
+import org.comm4j.api.Reduction;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.StreamSync;
+import org.comm4j.api.Topology;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.MembersSession;
+import org.jspecify.annotations.Nullable;
+
+/// One rank's end of a communicator of GPUs: collectives of data in devices' memory go by kernels,
+/// everything else by a communicator of the host with the same ranks.
+///
+/// That one also keeps the reason why this one is broken, so that first writers win and all ranks
+/// hear of it. Calls on devices' memory are done in the order in which they were started: kernels
+/// in one stream, and what goes through the host, with what is started behind it, on one thread.
+final class CudaCommunicator implements BackendCommunicator {
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(300);
+  private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
+  private static final Duration TELL = Duration.ofSeconds(1);
+
+  private final CudaRank rank;
+  private final BackendCommunicator host;
+  private final BackendCommunicator path;
+  private final HostPath hostPath;
+  private final String key;
+  private final List<Integer> members;
+  private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by this
+  private final List<CudaBuffer> buffers = new ArrayList<>();
+  private final DeviceMessages messages;
+  private final CUstream stream;
+  private volatile @Nullable DeviceGroup devices; // from the first call on; set under the lock
+  private volatile @Nullable KernelCollectives kernels; // set before the devices
+  private @Nullable ExecutorService thread; // guarded by this
+  private @Nullable CudaStreams streams;
+  private int queued; // for the thread; guarded by this
+  private long number; // of collectives; guarded by this
+  private volatile boolean closed;
+
+  private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
+    this.rank = rank;
+    this.host = host;
+    this.path = path;
+    this.key = "cuda/%x".formatted(host.scope());
+    this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
+    this.hostPath = new HostPath(rank, path);
+    this.messages = new DeviceMessages(this, rank, host);
+    this.stream = rank.device().createStream();
+  }
+
+  /// Makes this rank's end; a collective.
+  ///
+  /// @param host of the same ranks; closed with this one, also where this fails
+  static CudaCommunicator open(CudaRank rank, BackendCommunicator host) {
+    try {
+      var communicator = new CudaCommunicator(rank, (EngineCommunicator) host, pathOf(host));
+      rank.add(communicator);
+      return communicator;
+    } catch (RuntimeException e) {
+      host.close();
+      throw e;
+    }
+  }
+
+  /// Where others have broken the communicator already it is made all the same, like any other.
+  private static BackendCommunicator pathOf(BackendCommunicator host) {
+    try {
+      return host.duplicate();
+    } catch (CommException e) {
+      if (host.failure() == null) {
+        throw e;
+      }
+      return host;
+    }
+  }
+
+  @Override
+  public int rank() {
+    return host.rank();
+  }
+
+  @Override
+  public int size() {
+    return host.size();
+  }
+
+  @Override
+  public String name() {
+    return host.name();
+  }
+
+  @Override
+  public String backend() {
+    return host.backend();
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    Capabilities ofHost = host.capabilities();
+    EnumSet<Capability> all = EnumSet.copyOf(ofHost.supported());
+    all.add(Capability.DEVICE_MEMORY);
+    all.add(Capability.STREAMS);
+    return new Capabilities(all, ofHost.deviations());
+  }
+
+  @Override
+  public Topology topology() {
+    return host.topology();
+  }
+
+  @Override
+  public boolean useReduction(Reduction reduction) {
+    return host.useReduction(reduction) && path.useReduction(reduction);
+  }
+
+  // --- operations ---
+
+  @Override
+  public Pending submit(Operation operation) {
+    List<DeviceData> data = Ends.onDevices(operation, rank());
+    if (data.isEmpty()) {
+      return host.submit(operation);
+    }
+    data.forEach(each -> rank.check(operation.label(), each));
+    checkUsable(operation.label());
+    return switch (operation) {
+      case Collective call -> start(call, data);
+      case PointToPoint message -> messages.start(message);
+    };
+  }
+
+  @Override
+  public @Nullable Received run(Operation operation) {
+    if (Ends.onDevices(operation, rank()).isEmpty()) {
+      return host.run(operation);
+    }
+    Pending pending = submit(operation);
+    pending.await(Long.MAX_VALUE);
+    return pending.received();
+  }
+
+  private void checkUsable(String label) {
+    CommException failure = failure();
+    if (failure != null) {
+      throw failure;
+    }
+    if (closed) {
+      throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
+    }
+  }
+
+  private synchronized DeviceCall start(Collective collective, List<DeviceData> data) {
+    CallSignature signature =
+        CallSignature.of(collective, rank(), size(), CallSignature.Purpose.USER);
+    String text = "collective #%d, %s".formatted(++number, signature);
+    var call = new DeviceCall(this, collective.label(), text, data);
+    if (queued == 0 && isByKernels(collective)) {
+      launch(call, collective, signature);
+    } else { // as the first one, for which the devices must meet
+      queued++;
+      enqueue(() -> runQueued(call, collective, signature));
+    }
+    calls.removeIf(DeviceCall::hasEnded);
+    calls.add(call);
+    rank.started(call);
+    return call;
+  }
+
+  private boolean isByKernels(Collective collective) {
+    DeviceGroup group = devices;
+    return group != null && group.hasKernels() && KernelCollectives.has(collective);
+  }
+
+  /// Brings the ranks' devices together; a collective. Only the thread does.
+  private void openDevices() {
+    if (devices == null && size() > 1) {
+      MembersSession session = MembersSession.of(rank.session(), key, members);
+      DeviceGroup group = DeviceGroup.open(rank, session, key, stream);
+      kernels = group.hasKernels() ? new KernelCollectives(rank, group) : null;
+      devices = group;
+      rank.startWatcher();
+    }
+  }
+
+  /// What fails here, fails on all ranks.
+  private <T> T guarded(Supplier<T> action) {
+    try {
+      return action.get();
+    } catch (CommException e) {
+      throw breakWith(e);
+    }
+  }
+
+  private synchronized void launch(
+      DeviceCall call, Collective collective, CallSignature signature) {
+    long digest =
+        31 * (31 * signature.what() + signature.count()) + Long.rotateLeft(signature.detail(), 17);
+    guarded(() -> {
+      Objects.requireNonNull(kernels).launch(collective, digest);
+      call.launched(mark());
+      return true;
+    });
+  }
+
+  // --- the thread ---
+
+  private synchronized void enqueue(Runnable work) {
+    ExecutorService running = thread;
+    if (running == null) {
+      running =
+          Executors.newSingleThreadExecutor(
+              task -> Thread.ofPlatform().daemon().name("comm4j-cuda " + name()).unstarted(task));
+      thread = running;
+    }
+    try {
+      running.execute(work);
+    } catch (RejectedExecutionException _) { // broken or closed just now, which it says
+      work.run();
+    }
+  }
+
+  private void runQueued(DeviceCall call, Collective collective, CallSignature signature) {
+    try {
+      checkUsable(collective.label());
+      openDevices();
+      if (isByKernels(collective)) {
+        launch(call, collective, signature);
+      } else {
+        awaitStream();
+        hostPath.run(collective);
+        call.end(null);
+      }
+    } catch (CommException e) {
+      call.end(closed ? e : breakWith(e));
+    } catch (RuntimeException | Error e) {
+      call.end(breakWith(new AbortedException(rank(), collective.label() + " failed: " + e, e)));
+    } finally {
+      synchronized (this) {
+        queued--;
+      }
+    }
+  }
+
+  /// Returns when all has ended that is in the stream.
+  void awaitStream() {
+    var all = new DeviceCall(this, "stream", "what was put into the stream before", List.of());
+    all.launched(mark());
+    all.await(Long.MAX_VALUE);
+  }
+
+  /// {@return an event behind all that is in the stream}
+  private CUevent mark() {
+    CUevent event = rank.device().createEvent();
+    rank.device().record(event, stream);
+    return event;
+  }
+
+  /// {@return the stream, when everything that was started is in it or has ended}
+  CUstream stream() {
+    List<DeviceCall> started;
+    synchronized (this) {
+      started = queued == 0 ? List.of() : List.copyOf(calls);
+    }
+    for (DeviceCall call : started) {
+      call.await(Long.MAX_VALUE);
+    }
+    return stream;
+  }
+
+  // --- what calls ask ---
+
+  /// Takes in news; kernels leave where the communicator is broken.
+  void look() {
+    if (failure() != null) {
+      DeviceGroup group = devices;
+      Control control = group == null ? null : group.control();
+      if (control != null) {
+        control.abort();
+      }
+      endThread();
+    }
+  }
+
+  /// The thread may wait for ranks that never come; what it has not begun fails at once.
+  private void endThread() {
+    List<Runnable> dropped = List.of();
+    synchronized (this) {
+      if (thread != null && !thread.isShutdown()) {
+        dropped = thread.shutdownNow();
+      }
+    }
+    dropped.forEach(Runnable::run);
+  }
+
+  boolean isReached(CUevent event) {
+    return rank.device().isReached(event);
+  }
+
+  void forget(CUevent event) {
+    rank.device().destroy(event);
+  }
+
+  void watch() {
+    rank.startWatcher();
+  }
+
+  long timeoutNs() {
+    return rank.config().timeout().toNanos();
+  }
+
+  /// {@return why a call failed whose kernels have ended; null if it did not}
+  @Nullable CommException reasonAfter(DeviceCall call) {
+    DeviceGroup group = devices;
+    Control control = group == null ? null : group.control();
+    if (control == null) {
+      return null;
+    }
+    List<Integer> concerned = control.concerns().stream().boxed().toList();
+    return switch (control.outcome()) {
+      case DONE -> null;
+      case ABORTED -> {
+        tell(call);
+        CommException failure = failure();
+        yield failure != null
+            ? failure
+            : breakWith(new AbortedException(rank(), call.text() + " was aborted", null));
+      }
+      case LATE ->
+          breakWith(
+              new CollectiveTimeoutException(
+                  concerned,
+                  "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+                      .formatted(rank(), timeoutNs() / 1e9, call.text(), name(), concerned)));
+      case MISMATCH -> {
+        tell(call);
+        int peer = concerned.getFirst();
+        yield breakWith(
+            new MismatchedCallException(
+                "rank %d started %s but rank %d started %s"
+                    .formatted(peer, told(peer), rank(), call.text())));
+      }
+    };
+  }
+
+  /// Lets peers that find out that this rank does something else say what.
+  private void tell(DeviceCall call) {
+    try {
+      rank.session().put(key + "/call/" + rank(), call.text().getBytes(StandardCharsets.UTF_8));
+    } catch (CommException | IllegalStateException _) {
+      // the session is over; then nobody asks
+    }
+  }
+
+  private String told(int peer) {
+    try {
+      return new String(rank.session().get(key + "/call/" + peer, TELL), StandardCharsets.UTF_8);
+    } catch (CommException | IllegalStateException _) {
+      return "something else";
+    }
+  }
+
+  /// Breaks the communicator, unless it is.
+  ///
+  /// @return why it is broken
+  CommException breakWith(CommException reason) {
+    CommException known = host.failure();
+    if (known == null) {
+      host.abort(reason);
+      path.abort(reason);
+      known = host.failure();
+    }
+    look();
+    return known == null ? reason : known;
+  }
+
+  @Override
+  public void sync() {
+    List<DeviceCall> started;
+    synchronized (this) {
+      started = List.copyOf(calls);
+    }
+    for (DeviceCall call : started) {
+      call.await(Long.MAX_VALUE);
+    }
+    host.sync();
+    messages.settle();
+    checkUsable("sync");
+  }
+
+  // --- groups ---
+
+  @Override
+  public Optional<BackendCommunicator> split(int color, int key) {
+    return host.split(color, key).map(this::child);
+  }
+
+  @Override
+  public BackendCommunicator duplicate() {
+    return child(host.duplicate());
+  }
+
+  @Override
+  public BackendCommunicator splitLocal() {
+    return child(host.splitLocal());
+  }
+
+  private BackendCommunicator child(BackendCommunicator ofHost) {
+    return open(rank, ofHost);
+  }
+
+  @Override
+  public Shrink shrink() {
+    Shrink made = host.shrink();
+    return new Shrink(child(made.communicator()), made.oldRanks(), made.epoch());
+  }
+
+  // --- memory ---
+
+  @Override
+  public CommBuffer allocate(DataType type, long count) {
+    checkUsable("allocate");
+    buffers.removeIf(CudaBuffer::isClosed);
+    try {
+      CudaBuffer buffer = CudaBuffer.allocate(rank, type, count);
+      buffers.add(buffer);
+      return buffer;
+    } catch (BackendException e) {
+      throw new TransportFailedException(
+          "allocate: %d bytes do not fit into the memory of device %s (%s); close buffers"
+              .formatted(type.bytes(count), rank.device(), e.getMessage()),
+          e);
+    }
+  }
+
+  @Override
+  public SharedMemoryProvider sharedMemory() {
+    return host.sharedMemory();
+  }
+
+  @Override
+  public Optional<StreamSync> streamSync() {
+    CudaStreams known = streams;
+    if (known == null) {
+      known = new CudaStreams(this, rank);
+      streams = known;
+    }
+    return Optional.of(known);
+  }
+
+  // --- the end ---
+
+  @Override
+  public void abort(CommException failure) {
+    breakWith(failure);
+  }
+
+  @Override
+  public void abortProcess(int code) {
+    host.abortProcess(code);
+  }
+
+  @Override
+  public @Nullable CommException failure() {
+    CommException failure = host.failure();
+    return failure != null ? failure : path.failure();
+  }
+
+  @Override
+  public void close() {
+    List<DeviceCall> pending;
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      pending = List.copyOf(calls);
+    }
+    if (!haveEnded(pending, CLOSE_NS)) {
+      DeviceCall first =
+          pending.stream().filter(call -> !call.isDone()).findFirst().orElse(pending.getFirst());
+      breakWith(
+          new AbortedException(
+              rank(),
+              "rank %d closed '%s' during %s".formatted(rank(), name(), first.text()),
+              null));
+      haveEnded(pending, LEAVE_NS);
+    }
+    end(pending);
+  }
+
+  private void end(List<DeviceCall> pending) {
+    var over = new ClosedException("communicator '" + name() + "' was closed");
+    boolean hasLeft = pending.stream().allMatch(DeviceCall::hasEnded);
+    pending.forEach(call -> call.end(over));
+    DeviceGroup group;
+    synchronized (this) {
+      if (thread != null) {
+        thread.shutdown();
+      }
+      group = devices;
+    }
+    if (hasLeft) { // else its kernels may still run: the process's end frees all
+      rank.device().destroy(stream);
+      if (group != null) {
+        group.close();
+      }
+    }
+    path.close();
+    host.close();
+    rank.remove(this, buffers);
+  }
+
+  private static boolean haveEnded(List<DeviceCall> pending, long nanos) {
+    long endNs = System.nanoTime() + nanos;
+    for (DeviceCall call : pending) {
+      try {
+        if (!call.await(Math.max(0, endNs - System.nanoTime()))) {
+          return false;
+        }
+      } catch (RuntimeException _) {
+        // why it failed was, or will be, thrown to whoever awaits it
+      }
+    }
+    return true;
+  }
+}

@@ -1,0 +1,303 @@
+package org.comm4j.backend.cuda;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.locks.LockSupport;
+import jcuda.driver.CUstream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.HostData;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.MembersSession;
+import org.jspecify.annotations.Nullable;
+
+/// What all communicators of a rank share: the session, the device that is the rank's, copies
+/// between it and the host, calls in flight, and a thread that looks after them. Thread-safe.
+final class CudaRank {
+  /// A process of the operating system, also across containers.
+  static final UUID PROCESS = UUID.randomUUID();
+
+  private static final int BOUNCE_BYTES = 1 << 20;
+  private static final long LOOK_NS = 100_000;
+  private static final long REST_NS = 100_000_000;
+
+  private final Session session;
+  private final CommConfig config;
+  private final CudaOptions options;
+  private final CudaDriver driver;
+  private final Gpu gpu;
+  private final UUID process;
+  private final int threads;
+  private final CUstream copies;
+  private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
+  private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
+  private final List<InFlight> calls = new ArrayList<>(); // in flight; guarded by itself
+  private @Nullable Thread watcher; // guarded by this
+  private volatile boolean closed;
+
+  /// Opens the rank's device.
+  ///
+  /// @param process the same for ranks of one process, and no others
+  /// @param threads of a block of a kernel, at least 16
+  static CudaRank open(
+      Session session, CommConfig config, CudaOptions options, UUID process, int threads) {
+    CudaDriver driver = CudaDriver.load();
+    int ordinal =
+        options
+            .device()
+            .orElseGet(() ->
+                MembersSession.ranksOfThisHost(session).indexOf(session.rank()) % driver.devices());
+    if (ordinal >= driver.devices()) {
+      throw new IllegalArgumentException(
+          "COMM_CUDA_DEVICE: '%d' (expected: 0..%d, this process sees %d devices)"
+              .formatted(ordinal, driver.devices() - 1, driver.devices()));
+    }
+    return new CudaRank(session, config, options, driver, ordinal, process, threads);
+  }
+
+  private CudaRank(
+      Session session,
+      CommConfig config,
+      CudaOptions options,
+      CudaDriver driver,
+      int ordinal,
+      UUID process,
+      int threads) {
+    this.session = session;
+    this.config = config;
+    this.options = options;
+    this.driver = driver;
+    this.process = process;
+    this.threads = threads;
+    this.gpu = Gpu.open(driver, ordinal);
+    try {
+      this.copies = gpu.device().createStream();
+    } catch (RuntimeException e) {
+      gpu.close();
+      throw e;
+    }
+    session.onNews(this::wakeWatcher);
+  }
+
+  Session session() {
+    return session;
+  }
+
+  CommConfig config() {
+    return config;
+  }
+
+  CudaOptions options() {
+    return options;
+  }
+
+  CudaDriver driver() {
+    return driver;
+  }
+
+  Gpu gpu() {
+    return gpu;
+  }
+
+  CudaDevice device() {
+    return gpu.device();
+  }
+
+  UUID process() {
+    return process;
+  }
+
+  /// {@return how many threads a block of a kernel has}
+  int threads() {
+    return threads;
+  }
+
+  // --- data ---
+
+  /// Checks that data is memory of this rank's device.
+  ///
+  /// @param what it is, for the message
+  /// @throws IllegalArgumentException if it is not
+  void check(String what, DeviceData data) {
+    int mine = device().ordinal();
+    if (data.device() != mine) {
+      throw new IllegalArgumentException(
+          "%s: %s (expected: data on device %d, which is this rank's; COMM_CUDA_DEVICE chooses it)"
+              .formatted(what, data, mine));
+    }
+    if (data.bytes() == 0) {
+      return;
+    }
+    String at = "%s: %s at 0x%x".formatted(what, data, data.address());
+    CudaDevice.Place place =
+        find(data.address())
+            .orElseThrow(() ->
+                new IllegalArgumentException(
+                    at
+                        + " (expected: memory of the device; the driver knows none there: it was freed, or is the host's)"));
+    if (place.device().isEmpty() || place.device().get() != mine) {
+      throw new IllegalArgumentException(
+          "%s (expected: memory of device %d; it is %s)"
+              .formatted(
+                  at, mine, place.device().map(d -> "device " + d + "'s").orElse("the host's")));
+    }
+    long behind = place.base() + place.bytes() - data.address();
+    if (data.bytes() > behind) {
+      throw new IllegalArgumentException(
+          "%s, %d bytes (expected: at most %d, where its allocation ends)"
+              .formatted(at, data.bytes(), behind));
+    }
+  }
+
+  private Optional<CudaDevice.Place> find(long address) {
+    return gpu.memory().hasUnused((block, bytes) -> block <= address && address < block + bytes)
+        ? Optional.empty() // of a buffer that is closed
+        : device().find(address);
+  }
+
+  /// Copies into the device's memory.
+  void write(HostData source, long to) {
+    bounce(
+        source.bytes(),
+        (bounce, at, bytes) -> {
+          MemorySegment.copy(source.segment(), at, bounce.segment(), 0, bytes);
+          copy(bounce.segment().address(), to + at, bytes);
+        });
+  }
+
+  /// Copies out of the device's memory.
+  void read(long from, HostData target) {
+    bounce(
+        target.bytes(),
+        (bounce, at, bytes) -> {
+          copy(from + at, bounce.segment().address(), bytes);
+          MemorySegment.copy(bounce.segment(), 0, target.segment(), at, bytes);
+        });
+  }
+
+  @FunctionalInterface
+  private interface Bounce {
+    void move(CudaDevice.HostMemory bounce, long at, long bytes);
+  }
+
+  private void bounce(long bytes, Bounce action) {
+    if (bytes == 0) {
+      return;
+    }
+    long most = Math.min(bytes, BOUNCE_BYTES);
+    CudaDevice.HostMemory memory = gpu.hostMemory().take(most);
+    try {
+      for (long at = 0; at < bytes; at += most) {
+        action.move(memory, at, Math.min(most, bytes - at));
+      }
+    } finally {
+      gpu.hostMemory().giveBack(most, memory);
+    }
+  }
+
+  /// Copies between memory that the driver knows, and waits for it.
+  void copy(long from, long to, long bytes) {
+    device().copy(from, to, bytes, copies);
+    device().await(copies);
+  }
+
+  /// Clears memory of the device, and waits for it.
+  void clear(long address, long bytes) {
+    device().clear(address, bytes, copies);
+    device().await(copies);
+  }
+
+  // --- calls ---
+
+  /// A call goes on by itself from now.
+  void started(InFlight call) {
+    synchronized (calls) {
+      calls.removeIf(InFlight::hasEnded);
+      calls.add(call);
+    }
+  }
+
+  /// {@return a call in flight that uses a part of this memory; null if there is none}
+  @Nullable InFlight userOf(long address, long bytes) {
+    return calls().stream()
+        .filter(call -> call.uses(address, bytes) && !call.isDone())
+        .findFirst()
+        .orElse(null);
+  }
+
+  private List<InFlight> calls() {
+    synchronized (calls) {
+      calls.removeIf(InFlight::hasEnded);
+      return List.copyOf(calls);
+    }
+  }
+
+  // --- communicators and the thread that looks after them ---
+
+  synchronized void add(CudaCommunicator communicator) {
+    communicators.add(communicator);
+  }
+
+  /// The last communicator's end gives the device back.
+  ///
+  /// @param buffers its own
+  void remove(CudaCommunicator communicator, List<CudaBuffer> buffers) {
+    synchronized (this) {
+      communicators.remove(communicator);
+      leftOver.addAll(buffers);
+      leftOver.removeIf(CudaBuffer::end);
+      if (!communicators.isEmpty()) {
+        return;
+      }
+    }
+    close();
+  }
+
+  /// Gives the device back; without a communicator it is for whoever has opened it.
+  void close() {
+    Thread watching;
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      watching = watcher;
+    }
+    LockSupport.unpark(watching);
+    device().destroy(copies);
+    gpu.close();
+  }
+
+  private synchronized List<CudaCommunicator> communicators() {
+    return List.copyOf(communicators);
+  }
+
+  /// Has somebody look at calls of whom nobody asks.
+  synchronized void startWatcher() {
+    if (watcher == null && !closed) {
+      watcher =
+          Thread.ofPlatform()
+              .daemon()
+              .name("comm4j-cuda rank " + session.rank())
+              .start(this::watch);
+    }
+  }
+
+  private synchronized void wakeWatcher() {
+    LockSupport.unpark(watcher);
+  }
+
+  private void watch() {
+    while (!closed) {
+      communicators().forEach(CudaCommunicator::look);
+      boolean busy = false;
+      for (InFlight each : calls()) {
+        busy |= each instanceof DeviceCall call && call.isWatched() && !call.isDone();
+      }
+      LockSupport.parkNanos(this, busy ? LOOK_NS : REST_NS);
+    }
+  }
+}

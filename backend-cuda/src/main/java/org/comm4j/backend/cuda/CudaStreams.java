@@ -1,0 +1,61 @@
+package org.comm4j.backend.cuda;
+
+import org.comm4j.api.StreamSync;
+
+/// Ordering with the program's streams. Where data goes through the host, what is recorded or
+/// waited for is preceded by a wait of the host for what was started before.
+final class CudaStreams implements StreamSync {
+  private final CudaCommunicator communicator;
+  private final CudaDevice device;
+
+  CudaStreams(CudaCommunicator communicator, CudaRank rank) {
+    this.communicator = communicator;
+    this.device = rank.device();
+  }
+
+  /// An event of the driver.
+  private record DriverEvent(CudaDevice device, CudaDevice.Event event) implements Event {
+    @Override
+    public void close() {
+      device.destroy(event);
+    }
+  }
+
+  private static CudaDevice.Event of(Event event) {
+    if (event instanceof DriverEvent known) {
+      return known.event();
+    }
+    throw new IllegalArgumentException(
+        "event: %s (expected: one that createEvent() has made)".formatted(event));
+  }
+
+  @Override
+  public Event createEvent() {
+    return new DriverEvent(device, device.createEvent());
+  }
+
+  @Override
+  public void recordOnCommunicator(Event event) {
+    device.record(of(event), communicator.stream());
+  }
+
+  @Override
+  public void record(Event event, long stream) {
+    device.record(of(event), stream);
+  }
+
+  @Override
+  public void communicatorWait(Event event) {
+    device.awaitIn(communicator.stream(), of(event));
+  }
+
+  @Override
+  public void streamWait(long stream, Event event) {
+    device.awaitIn(stream, of(event));
+  }
+
+  @Override
+  public void sync() {
+    communicator.sync();
+  }
+}

@@ -1,0 +1,204 @@
+package org.comm4j.backend.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import jcuda.driver.CUevent;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.Received;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Pending;
+import org.jspecify.annotations.Nullable;
+
+/// A collective of data in devices' memory that was started: kernels in the communicator's stream
+/// with an event behind them, or work of its thread. Thread-safe.
+final class DeviceCall implements InFlight, Pending {
+  private static final long SPIN_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long SHORT_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
+
+  /// How much longer than its peers' deadline a call may take before its device counts as stuck.
+  private static final long GRACE_NS = TimeUnit.SECONDS.toNanos(5);
+
+  private final CudaCommunicator communicator;
+  private final String label;
+  private final String text;
+  private final List<DeviceData> data;
+  private final long startNs = System.nanoTime();
+  private final List<Runnable> actions = new ArrayList<>();
+  private @Nullable CUevent event;
+  private long brokenNs;
+  private boolean isBroken;
+  private volatile boolean watched;
+  private volatile boolean done;
+  private volatile @Nullable RuntimeException failure;
+
+  /// @param text what this rank calls, for messages
+  /// @param data what it reads and writes
+  DeviceCall(CudaCommunicator communicator, String label, String text, List<DeviceData> data) {
+    this.communicator = communicator;
+    this.label = label;
+    this.text = text;
+    this.data = data;
+  }
+
+  @Override
+  public String text() {
+    return text;
+  }
+
+  @Override
+  public boolean uses(long address, long bytes) {
+    return data.stream().anyMatch(each -> overlap(each, address, bytes));
+  }
+
+  /// Its kernels are in the stream, and behind them this event, which is now the call's.
+  synchronized void launched(CUevent behind) {
+    event = behind;
+  }
+
+  /// It has ended.
+  ///
+  /// @param reason why it failed; null if it did not
+  void end(@Nullable RuntimeException reason) {
+    List<Runnable> called;
+    synchronized (this) {
+      if (done) {
+        return;
+      }
+      failure = reason;
+      done = true;
+      called = List.copyOf(actions);
+      actions.clear();
+    }
+    called.forEach(Runnable::run);
+  }
+
+  static boolean overlap(DeviceData data, long address, long bytes) {
+    return data.address() < address + bytes && address < data.address() + data.bytes();
+  }
+
+  @Override
+  public boolean hasEnded() {
+    return done;
+  }
+
+  /// {@return whether somebody wants to be called back}
+  boolean isWatched() {
+    return watched;
+  }
+
+  @Override
+  public boolean isDone() {
+    if (!done) {
+      communicator.look();
+      look();
+    }
+    return done;
+  }
+
+  /// Sees whether its kernels have ended, or should have long ago.
+  private void look() {
+    RuntimeException reason;
+    synchronized (this) {
+      if (done || event == null) {
+        return;
+      }
+      try {
+        if (communicator.isReached(event)) {
+          communicator.forget(event);
+          event = null;
+          reason = communicator.reasonAfter(this);
+        } else {
+          reason = stuck();
+          if (reason == null) {
+            return;
+          }
+        }
+      } catch (CommException e) { // the device itself has failed
+        reason = communicator.breakWith(e);
+      }
+    }
+    end(reason);
+  }
+
+  /// Kernels leave at their deadline, and soon after the communicator broke.
+  private @Nullable RuntimeException stuck() {
+    long now = System.nanoTime();
+    CommException broken = communicator.failure();
+    if (broken != null && !isBroken) {
+      isBroken = true;
+      brokenNs = now;
+    }
+    if (isBroken && now - brokenNs > GRACE_NS) {
+      return broken;
+    }
+    long timeoutNs = communicator.timeoutNs();
+    return now - startNs - timeoutNs > GRACE_NS
+        ? communicator.breakWith(
+            new TransportFailedException(
+                "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"
+                    .formatted(
+                        communicator.rank(), text, communicator.name(), (now - startNs) / 1e9),
+                null))
+        : null;
+  }
+
+  @Override
+  public boolean await(long nanos) {
+    long beginNs = System.nanoTime();
+    while (!isDone()) {
+      long waitedNs = System.nanoTime() - beginNs;
+      if (waitedNs >= nanos) {
+        return false;
+      }
+      if (Thread.currentThread().isInterrupted() && communicator.failure() == null) {
+        communicator.breakWith(
+            new InterruptedCallException(
+                "rank %d was interrupted in %s of '%s'"
+                    .formatted(communicator.rank(), text, communicator.name())));
+      }
+      if (waitedNs < SPIN_NS) {
+        Thread.onSpinWait();
+      } else if (Thread.currentThread().isInterrupted()) {
+        Thread.yield(); // it can't sleep; kernels leave soon
+      } else {
+        LockSupport.parkNanos(
+            this, Math.min(nanos - waitedNs, waitedNs < LONG_AFTER_NS ? SHORT_NS : LONG_NS));
+      }
+    }
+    RuntimeException reason = failure;
+    if (reason != null) {
+      throw reason;
+    }
+    return true;
+  }
+
+  @Override
+  public @Nullable Received received() {
+    return null;
+  }
+
+  @Override
+  public boolean cancel() {
+    throw new IllegalStateException(
+        label + " can't be cancelled: peers may be part of it (expected: a receive or probe)");
+  }
+
+  @Override
+  public void onEnd(Runnable action) {
+    synchronized (this) {
+      if (!done) {
+        actions.add(action);
+        watched = true;
+        communicator.watch();
+        return;
+      }
+    }
+    action.run();
+  }
+}

@@ -1,0 +1,220 @@
+package org.comm4j.backend.cuda;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.UUID;
+import java.util.stream.IntStream;
+import jcuda.driver.CUstream;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.spi.Session;
+import org.jspecify.annotations.Nullable;
+
+/// A communicator's ranks as their devices see them: where kernels reach the memory of all of them,
+/// the windows and what kernels say to the host.
+final class DeviceGroup implements AutoCloseable {
+  /// How much data of one rank a call of low latency can have.
+  static final long LINE_BYTES = 16 << 10;
+
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
+
+  private final CudaRank rank;
+  private final boolean isOneProcess;
+  private final int maxBlocks;
+  private final CUstream stream;
+  private final @Nullable Peers peers;
+
+  /// @param memory everybody's windows
+  /// @param block of the host's memory, for [Control]
+  private record Peers(
+      CudaIpcMemory memory, Window layout, CudaDevice.HostMemory block, Control control) {}
+
+  private DeviceGroup(CudaRank rank, List<Offer> offers, CUstream stream, @Nullable Peers peers) {
+    this.rank = rank;
+    this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
+    this.maxBlocks = maxBlocks(offers);
+    this.peers = peers;
+    this.stream = stream;
+  }
+
+  /// Opens this rank's part; a collective of the communicator's ranks.
+  ///
+  /// @param members the session as those ranks see it
+  /// @param key used once, the same on all of them
+  /// @param stream for kernels; not closed with the group
+  /// @return the caller closes it
+  /// @throws BackendUnavailableException on all ranks, if the ranks can't reach each other's memory
+  ///   and it is told not to go through the host
+  static DeviceGroup open(CudaRank rank, Session members, String key, CUstream stream) {
+    List<Offer> offers =
+        members.exchange(key + "/device", Offer.of(rank).bytes(), rank.config().timeout()).stream()
+            .map(Offer::of)
+            .toList();
+    checkAlike(offers);
+    Peers peers = null;
+    if (rank.options().path() != CudaOptions.Path.NAIVE && offers.size() <= Window.MAX_RANKS) {
+      try {
+        peers = peers(rank, members, key);
+      } catch (BackendUnavailableException e) {
+        if (rank.options().path() == CudaOptions.Path.P2P) {
+          throw e;
+        }
+        if (members.rank() == 0) {
+          LOG.log(
+              System.Logger.Level.INFO,
+              "devices go through the host: {0}; {1}",
+              e.reason(),
+              e.remedy());
+        }
+      }
+    }
+    return new DeviceGroup(rank, offers, stream, peers);
+  }
+
+  private static Peers peers(CudaRank rank, Session members, String key) {
+    long chunk = rank.options().chunkBytes();
+    long scratch = Window.partBytes(chunk, members.size()) + chunk;
+    var layout = new Window(members.size(), LINE_BYTES, Math.ceilDiv(scratch, 256) * 256);
+    CudaIpcMemory memory =
+        CudaIpcMemory.open(
+            members,
+            key,
+            rank.driver(),
+            rank.device().ordinal(),
+            layout,
+            rank.process(),
+            rank.config().timeout());
+    CudaDevice.HostMemory block = rank.gpu().hostMemory().take(Control.BYTES);
+    var control = new Control(block.segment().asSlice(0, Control.BYTES));
+    control.segment().fill((byte) 0);
+    return new Peers(memory, layout, block, control);
+  }
+
+  /// What a rank tells the others of itself.
+  ///
+  /// @param gpu its device's, the same in all processes
+  /// @param blocks how many it can have at once
+  private record Offer(UUID process, UUID gpu, int blocks, long chunkBytes, int path) {
+    private static final int BYTES = 16 + 16 + 4 + 8 + 4;
+
+    static Offer of(CudaRank rank) {
+      int wanted = rank.options().maxBlocks();
+      int most = Math.min(rank.device().multiprocessors(), Window.MAX_BLOCKS);
+      return new Offer(
+          rank.process(),
+          rank.device().uuid(),
+          wanted == 0 ? most : Math.min(wanted, most),
+          rank.options().chunkBytes(),
+          rank.options().path().ordinal());
+    }
+
+    static Offer of(byte[] bytes) {
+      ByteBuffer in = ByteBuffer.wrap(bytes);
+      return new Offer(
+          new UUID(in.getLong(), in.getLong()),
+          new UUID(in.getLong(), in.getLong()),
+          in.getInt(),
+          in.getLong(),
+          in.getInt());
+    }
+
+    byte[] bytes() {
+      return ByteBuffer.allocate(BYTES)
+          .putLong(process.getMostSignificantBits())
+          .putLong(process.getLeastSignificantBits())
+          .putLong(gpu.getMostSignificantBits())
+          .putLong(gpu.getLeastSignificantBits())
+          .putInt(blocks)
+          .putLong(chunkBytes)
+          .putInt(path)
+          .array();
+    }
+  }
+
+  private static void checkAlike(List<Offer> offers) {
+    Offer first = offers.getFirst();
+    for (int rank = 1; rank < offers.size(); rank++) {
+      Offer other = offers.get(rank);
+      if (other.chunkBytes != first.chunkBytes || other.path != first.path) {
+        throw new JoinException(
+            JoinException.Reason.CONFIGURATION,
+            "COMM_CUDA_CHUNK is %d and COMM_CUDA_PATH %s on rank 0 but %d and %s on rank %d (expected: the same on all ranks)"
+                .formatted(
+                    first.chunkBytes,
+                    CudaOptions.Path.values()[first.path],
+                    other.chunkBytes,
+                    CudaOptions.Path.values()[other.path],
+                    rank));
+      }
+    }
+  }
+
+  /// So many that the kernels of all ranks are on their devices at the same time, since they wait
+  /// for each other; the same on all ranks, since block b of one meets block b of the others.
+  private static int maxBlocks(List<Offer> offers) {
+    return IntStream.range(0, offers.size())
+        .map(rank -> {
+          UUID gpu = offers.get(rank).gpu;
+          long sharing = offers.stream().filter(other -> other.gpu.equals(gpu)).count();
+          return (int) Math.max(1, offers.get(rank).blocks / sharing);
+        })
+        .min()
+        .orElse(1);
+  }
+
+  /// {@return whether kernels reach the memory of all ranks; the same on all of them}
+  boolean hasKernels() {
+    return peers != null;
+  }
+
+  /// {@return whether all ranks are of this process, so that an address means the same to all}
+  boolean isOneProcess() {
+    return isOneProcess;
+  }
+
+  /// {@return how many blocks a kernel may have; the same on all ranks}
+  int maxBlocks() {
+    return maxBlocks;
+  }
+
+  CUstream stream() {
+    return stream;
+  }
+
+  private Peers reachable() {
+    if (peers == null) {
+      throw new IllegalStateException("kernels don't reach the memory of all ranks");
+    }
+    return peers;
+  }
+
+  /// {@return the windows, where there are kernels}
+  CudaIpcMemory memory() {
+    return reachable().memory();
+  }
+
+  /// {@return what is where in a window}
+  Window layout() {
+    return reachable().layout();
+  }
+
+  /// {@return parameters for this rank's kernels}
+  Parameters parameters() {
+    return memory()
+        .parameters(reachable().control().segment().address(), rank.config().timeout().toNanos());
+  }
+
+  /// {@return what kernels have said; empty words where there are none}
+  @Nullable Control control() {
+    return peers == null ? null : peers.control();
+  }
+
+  /// Gives everything back; none of this rank's kernels may run any more.
+  @Override
+  public void close() {
+    if (peers != null) {
+      rank.gpu().hostMemory().giveBack(Control.BYTES, peers.block());
+      peers.memory().close();
+    }
+  }
+}

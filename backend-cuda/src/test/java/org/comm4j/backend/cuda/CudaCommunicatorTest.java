@@ -1,0 +1,615 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Partition;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+import org.comm4j.api.StreamSync;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What the contract does not ask, since not all memory is a device's. On the model of the driver.
+class CudaCommunicatorTest {
+  private static final int THREADS = 16; // of a block: each is one of the host
+  private static final int OUT_OF_MEMORY = 2;
+  private static final int LAUNCH_FAILED = 719;
+  private static final CommConfig CONFIG =
+      CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
+
+  @TempDir Path root;
+  private ModelDriver model;
+  private int held;
+
+  @BeforeEach
+  void reset() {
+    model = ModelDriver.get().reset();
+    held = model.held();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    if (model != null) { // else it was skipped
+      assertThat(model.held()).isEqualTo(held);
+    }
+  }
+
+  // --- data ---
+
+  @Test
+  void deviceData_notOfTheRanksDevice_isRefusedAndChangesNothing() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          CommBuffer buffer = comm.allocate(DataType.FLOAT32, 8);
+          DeviceData data = (DeviceData) buffer.data();
+          assertThat(data.device()).isEqualTo(comm.rank());
+          assertRefused(
+              comm,
+              new DeviceData(DataType.FLOAT32, data.address(), 8, 5),
+              "this rank's",
+              "device 5");
+          assertRefused(
+              comm,
+              new DeviceData(DataType.FLOAT32, data.address(), 100_000, data.device()),
+              "400000 bytes",
+              "where its allocation ends");
+          try (Arena arena = Arena.ofConfined()) {
+            long host = arena.allocate(32).address();
+            assertRefused(
+                comm,
+                new DeviceData(DataType.FLOAT32, host, 8, data.device()),
+                Long.toHexString(host),
+                "it was freed, or is the host's");
+          }
+          buffer.close();
+          assertRefused(comm, data, "it was freed");
+          try (CommBuffer other = comm.allocate(DataType.FLOAT32, 8)) {
+            assertThatThrownBy(
+                    () -> comm.allReduce(other.data(), CommData.of(new float[8]), ReduceOp.SUM))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("both in a device's memory or both in the host's");
+            assertSum(comm, other);
+          }
+        });
+  }
+
+  private static void assertRefused(Communicator comm, DeviceData data, String... says) {
+    assertThatThrownBy(() -> comm.allReduce(data, ReduceOp.SUM))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll(says);
+  }
+
+  private static void assertSum(Communicator comm, CommBuffer buffer) {
+    float[] values = new float[(int) buffer.data().count()];
+    Arrays.fill(values, comm.rank() + 1);
+    buffer.write(0, CommData.of(values));
+    comm.allReduce(buffer.data(), ReduceOp.SUM);
+    buffer.read(0, CommData.of(values));
+    int size = comm.size();
+    for (float value : values) {
+      assertThat(value).isEqualTo(size * (size + 1) / 2f);
+    }
+  }
+
+  @Test
+  void allocate_deviceIsFull_saysSoAndStaysUsable() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          if (comm.rank() == 0) {
+            model.fail("cuMemAlloc", OUT_OF_MEMORY);
+            assertThatThrownBy(() -> comm.allocate(DataType.INT8, 12_345))
+                .isInstanceOf(TransportFailedException.class)
+                .hasMessageContainingAll("12345 bytes", "Model 0", "close buffers");
+          }
+          try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 3)) {
+            comm.barrier();
+            assertSum(comm, buffer);
+          }
+        });
+  }
+
+  @Test
+  void close_bufferInUse_isRefused() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4);
+          if (comm.rank() == 0) {
+            Request reducing =
+                comm.start(new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+            assertThatThrownBy(buffer::close)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContainingAll("allReduce(SUM, FLOAT32 × 4)", "in flight");
+            comm.send(CommData.of(1), 1, 1);
+            reducing.await();
+          } else {
+            comm.receive(CommData.of(new int[1]), 0, 1);
+            comm.allReduce(buffer.data(), ReduceOp.SUM);
+          }
+          buffer.close();
+        });
+  }
+
+  // --- results ---
+
+  /// By lines, in one stage, in two, and in several pieces; where it is and copied.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void allReduce_everySize_isTheSum(boolean isOneProcess) {
+    for (Map<String, String> options :
+        List.of(Map.<String, String>of(), Map.of("COMM_CUDA_CHUNK", "65536"))) {
+      onRanks(
+          3,
+          options(options),
+          isOneProcess,
+          comm -> {
+            for (int count : new int[] {1, 2048, 2049, 16_384, 16_385, 131_072, 131_075, 200_003}) {
+              try (CommBuffer input = comm.allocate(DataType.INT32, count);
+                  CommBuffer output = comm.allocate(DataType.INT32, count)) {
+                int[] values = new int[count];
+                Arrays.setAll(values, i -> i * (comm.rank() + 1));
+                input.write(0, CommData.of(values));
+                for (CommBuffer to : List.of(output, input)) {
+                  comm.allReduce(input.data(), to.data(), ReduceOp.SUM);
+                  int[] sums = new int[count];
+                  to.read(0, CommData.of(sums));
+                  for (int i = 0; i < count; i++) {
+                    assertThat(sums[i]).as("element %d of %d", i, count).isEqualTo(6 * i);
+                  }
+                }
+              }
+            }
+          });
+    }
+  }
+
+  /// Each takes several rounds where data is copied.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void otherCollectives_muchData_areRight(boolean isOneProcess) {
+    int count = 50_001;
+    onRanks(
+        3,
+        options(Map.of("COMM_CUDA_CHUNK", "65536")),
+        isOneProcess,
+        comm -> {
+          int rank = comm.rank();
+          try (CommBuffer small = comm.allocate(DataType.INT32, count);
+              CommBuffer large = comm.allocate(DataType.INT32, 3L * count)) {
+            fill(small, i -> i + rank);
+            comm.run(new Collective.AllGather(small.data(), large.data()));
+            assertElements(large, i -> i % count + i / count);
+
+            comm.run(new Collective.ReduceScatter(large.data(), small.data(), ReduceOp.MAX));
+            assertElements(small, i -> i + rank);
+
+            fill(large, i -> 10 * i + rank);
+            try (CommBuffer other = comm.allocate(DataType.INT32, 3L * count)) {
+              comm.run(new Collective.AllToAll(large.data(), other.data()));
+              assertElements(other, i -> 10 * (rank * count + i % count) + i / count);
+            }
+            comm.run(new Collective.Scatter(large.data(), small.data(), 2));
+            assertElements(small, i -> 10 * (rank * count + i) + 2);
+
+            fill(small, i -> i * rank);
+            comm.run(new Collective.Reduce(small.data(), small.data(), ReduceOp.SUM, 1));
+            assertElements(small, i -> rank == 1 ? 3 * i : i * rank);
+
+            fill(small, i -> i - rank);
+            comm.run(new Collective.Gather(small.data(), large.data(), 0));
+            if (rank == 0) {
+              assertElements(large, i -> i % count - i / count);
+            }
+            comm.run(new Collective.Broadcast(small.data(), 2));
+            assertElements(small, i -> i - 2);
+
+            Partition parts = Partition.of(1, count, 70_000);
+            CommData mine = small.data().slice(0, rank == 0 ? 1 : 0);
+            fill(large, i -> i + rank);
+            try (CommBuffer part = comm.allocate(DataType.INT32, parts.count(rank))) {
+              comm.run(
+                  new Collective.ReduceScatterV(large.data(), parts, part.data(), ReduceOp.SUM));
+              long begin = parts.displacement(rank);
+              assertElements(part, i -> 3 * (int) (begin + i) + 3);
+              comm.run(new Collective.AllGatherV(part.data(), large.data(), parts));
+            }
+            int extent = (int) parts.extent();
+            assertElements(large, i -> i < extent ? 3 * i + 3 : i + rank);
+            assertThat(mine.count()).isEqualTo(rank == 0 ? 1 : 0);
+          }
+        });
+  }
+
+  @FunctionalInterface
+  private interface Element {
+    int at(int index);
+  }
+
+  private static void fill(CommBuffer buffer, Element element) {
+    int[] values = new int[(int) buffer.data().count()];
+    Arrays.setAll(values, element::at);
+    buffer.write(0, CommData.of(values));
+  }
+
+  private static void assertElements(CommBuffer buffer, Element element) {
+    int[] values = new int[(int) buffer.data().count()];
+    buffer.read(0, CommData.of(values));
+    for (int i = 0; i < values.length; i++) {
+      assertThat(values[i]).as("element %d", i).isEqualTo(element.at(i));
+    }
+  }
+
+  @Test
+  void message_betweenDevicesAndHosts_arrives() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 5)) {
+            if (comm.rank() == 0) {
+              fill(buffer, i -> i);
+              comm.send(buffer.data(), 1, 1); // to a device
+              comm.send(buffer.data(), 1, 2); // to the host
+              comm.send(CommData.of(7, 8), 1, 3); // from the host, shorter than the receive
+            } else {
+              Request first = comm.start(new PointToPoint.Receive(buffer.data(), 0, 1));
+              comm.sync();
+              assertThat(first.isDone()).isTrue();
+              assertElements(buffer, i -> i);
+              int[] values = new int[5];
+              comm.receive(CommData.of(values), 0, 2);
+              assertThat(values).containsExactly(0, 1, 2, 3, 4);
+              assertThat(comm.receive(buffer.data(), 0, 3).count()).isEqualTo(2);
+              assertElements(buffer, i -> i < 2 ? 7 + i : i);
+            }
+            int other = 1 - comm.rank();
+            fill(buffer, i -> 10 * comm.rank() + i);
+            try (CommBuffer got = comm.allocate(DataType.INT32, 5)) {
+              comm.sendReceive(buffer.data(), other, got.data(), other, 4);
+              assertElements(got, i -> 10 * other + i);
+            }
+          }
+        });
+  }
+
+  /// The program's own work comes before the all-reduce and after it, without a wait of the host.
+  @Test
+  void streamSync_ordersTheCommunicatorWithAStream() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          CudaDriver driver = CudaDriver.load();
+          try (CudaDevice device = driver.open(comm.rank());
+              CommBuffer from = comm.allocate(DataType.INT32, 1000);
+              CommBuffer data = comm.allocate(DataType.INT32, 1000);
+              CommBuffer to = comm.allocate(DataType.INT32, 1000);
+              StreamSync.Event ready = sync.createEvent();
+              StreamSync.Event reduced = sync.createEvent()) {
+            fill(from, i -> i + comm.rank());
+            CudaDevice.Stream stream = device.createStream();
+            long bytes = data.data().bytes();
+            long at = ((DeviceData) data.data()).address();
+            device.copy(((DeviceData) from.data()).address(), at, bytes, stream);
+            sync.record(ready, stream.handle());
+            sync.communicatorWait(ready);
+            comm.start(new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM));
+            sync.recordOnCommunicator(reduced);
+            sync.streamWait(stream.handle(), reduced);
+            device.copy(at, ((DeviceData) to.data()).address(), bytes, stream);
+            device.await(stream);
+            assertElements(to, i -> 2 * i + 1);
+            sync.sync();
+            device.destroy(stream);
+          }
+        });
+  }
+
+  // --- failures ---
+
+  @Test
+  void ranks_callDifferentThings_allHearWho() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                comm.allReduce(buffer.data(), comm.rank() == 0 ? ReduceOp.SUM : ReduceOp.MAX);
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll(
+                    "collective #2", "allReduce(SUM, FLOAT32 × 4)", "allReduce(MAX, FLOAT32 × 4)"));
+  }
+
+  @Test
+  void rank_doesNotCome_isNamedAtTheDeadline() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
+    List<Throwable> failures =
+        failures(
+            3,
+            config,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 1) {
+                  comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
+                } else {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
+    assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
+  }
+
+  @Test
+  void rank_dies_othersHearOfItInsideAKernelAndGoOn() {
+    AtomicInteger inside = new AtomicInteger();
+    try (LocalGroup group = open(3, CONFIG, true)) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, buffer);
+                  if (comm.rank() == 2) {
+                    while (inside.get() < 2) {
+                      Thread.onSpinWait();
+                    }
+                    throw new IllegalStateException("killed");
+                  }
+                  Request reducing =
+                      comm.start(
+                          new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+                  inside.incrementAndGet();
+                  Throwable failure = catchThrowable(reducing::await);
+                  try (Communicator rest = comm.shrink().communicator();
+                      CommBuffer again = rest.allocate(DataType.FLOAT32, 4)) {
+                    assertThat(rest.size()).isEqualTo(2);
+                    assertSum(rest, again);
+                  }
+                  throw (RuntimeException) failure;
+                }
+              });
+
+      assertThat(failures.subList(0, 2))
+          .allSatisfy(failure ->
+              assertThat(failure)
+                  .isInstanceOfSatisfying(
+                      PeerFailedException.class, it -> assertThat(it.ranks()).containsExactly(2)));
+    }
+  }
+
+  @Test
+  void wait_interrupted_breaksTheCommunicator() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 0) {
+                  Thread.currentThread().interrupt();
+                  Throwable failure =
+                      catchThrowable(() -> comm.allReduce(buffer.data(), ReduceOp.SUM));
+                  assertThat(Thread.interrupted()).isTrue();
+                  throw (RuntimeException) failure;
+                }
+                comm.receive(CommData.of(new int[1]), 0, 1);
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(InterruptedCallException.class)
+        .hasMessageContaining("allReduce(SUM, FLOAT32 × 4)");
+    assertThat(failures.get(1)).isInstanceOf(AbortedException.class);
+  }
+
+  @Test
+  void kernel_cantBeLaunched_failsOnAllRanks() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                comm.barrier();
+                if (comm.rank() == 0) {
+                  model.fail("cuLaunchKernel", LAUNCH_FAILED);
+                } else {
+                  comm.receive(CommData.of(new int[1]), 0, 1);
+                }
+                comm.allReduce(buffer.data(), ReduceOp.SUM);
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("cuLaunchKernel returned 719");
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("cuLaunchKernel");
+  }
+
+  @Test
+  void close_duringACollective_endsItForTheOthers() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4);
+              assertSum(comm, buffer);
+              if (comm.rank() == 0) {
+                comm.start(new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+                comm.close();
+                buffer.close();
+                throw new IllegalStateException("closed");
+              }
+              comm.receive(CommData.of(new int[1]), 0, 1);
+            });
+
+    assertThat(failures.get(0)).hasMessage("closed");
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("rank 0 closed 'world' during");
+  }
+
+  @Test
+  void chunks_differBetweenRanks_namesBoth() {
+    AtomicInteger next = new AtomicInteger();
+    Supplier<CommConfig> config =
+        () -> options(Map.of("COMM_CUDA_CHUNK", next.getAndIncrement() == 0 ? "65536" : "131072"));
+    try (LocalGroup group =
+        ThreadGroups.open(2, session -> provider(true).open(session, config.get()))) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              });
+      assertThat(failures)
+          .anySatisfy(failure ->
+              assertThat(failure)
+                  .isInstanceOf(JoinException.class)
+                  .hasMessageContainingAll("COMM_CUDA_CHUNK", "65536", "131072", "rank 1"));
+    }
+  }
+
+  // --- ranks ---
+
+  @FunctionalInterface
+  private interface Body {
+    void run(Communicator comm) throws Exception;
+  }
+
+  private static CommConfig options(Map<String, String> options) {
+    CommConfig.Builder config = CONFIG.toBuilder();
+    options.forEach(config::option);
+    return config.build();
+  }
+
+  private CudaProvider provider(boolean isOneProcess) {
+    try {
+      var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+      return new CudaProvider(
+          host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private LocalGroup open(int size, CommConfig config, boolean isOneProcess) {
+    if (!isOneProcess) {
+      model.openOwn();
+    }
+    return ThreadGroups.open(provider(isOneProcess), size, config);
+  }
+
+  private void onRanks(int size, CommConfig config, Body body) {
+    onRanks(size, config, true, body);
+  }
+
+  private void onRanks(int size, CommConfig config, boolean isOneProcess, Body body) {
+    try (LocalGroup group = open(size, config, isOneProcess)) {
+      for (Future<Communicator> rank : start(group, body)) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
+    }
+  }
+
+  private List<Throwable> failures(int size, CommConfig config, Body body) {
+    try (LocalGroup group = open(size, config, true)) {
+      return failures(group, body);
+    }
+  }
+
+  private static List<Throwable> failures(LocalGroup group, Body body) {
+    List<Throwable> failures = new ArrayList<>();
+    for (Future<Communicator> rank : start(group, body)) {
+      assertThatThrownBy(rank::get)
+          .isInstanceOfSatisfying(
+              ExecutionException.class, failure -> failures.add(failure.getCause()));
+    }
+    return failures;
+  }
+
+  /// Runs a body on each rank; a rank with an [IllegalStateException] is dead to the others.
+  private static List<Future<Communicator>> start(LocalGroup group, Body body) {
+    List<Future<Communicator>> running = new ArrayList<>();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      for (Communicator comm : group.communicators()) {
+        running.add(
+            threads.submit(() -> {
+              try {
+                body.run(comm);
+                return comm;
+              } catch (IllegalStateException e) {
+                group.fail(comm.rank(), e);
+                throw e;
+              }
+            }));
+      }
+    }
+    return running;
+  }
+}
