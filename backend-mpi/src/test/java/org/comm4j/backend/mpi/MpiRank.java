@@ -20,9 +20,9 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> | open | loop <folder> | guest | guest-single
+///     MpiRank contract <file> <seed> <checks> | open | loop <folder> | guest | guest-single
 ///
-/// `contract` checks the rules of the contract; rank 0 writes the rows to the file, fields separated
+/// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 final class MpiRank {
@@ -42,8 +42,10 @@ final class MpiRank {
   private static void run(CommConfig config, String... args) throws IOException {
     try (Communicator communicator = Communicators.open(config)) {
       switch (args[0]) {
-        case "contract" ->
-            contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
+        case "contract" -> {
+          System.setProperty("comm4j.check", args[3]);
+          contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
+        }
         case "open" -> open(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
         default -> throw new IllegalArgumentException(args[0]);
