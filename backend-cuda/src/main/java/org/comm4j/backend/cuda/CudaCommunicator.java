@@ -306,12 +306,17 @@ final class CudaCommunicator implements BackendCommunicator {
   /// Takes in news; kernels leave where the communicator is broken.
   void look() {
     if (failure() != null) {
-      DeviceGroup group = devices;
-      Control control = group == null ? null : group.control();
-      if (control != null) {
-        control.abort();
-      }
+      abortKernels();
       endThread();
+    }
+  }
+
+  /// Not when the words have been given back.
+  private synchronized void abortKernels() {
+    DeviceGroup group = devices;
+    Control control = group == null ? null : group.control();
+    if (control != null) {
+      control.abort();
     }
   }
 
@@ -532,6 +537,7 @@ final class CudaCommunicator implements BackendCommunicator {
         thread.shutdown();
       }
       group = devices;
+      devices = null;
     }
     if (hasLeft) { // else its kernels may still run: the process's end frees all
       rank.device().destroy(stream);

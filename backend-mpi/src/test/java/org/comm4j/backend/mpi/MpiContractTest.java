@@ -29,7 +29,7 @@ class MpiContractTest {
   ///
   /// @param checks an expression that their numbers and names match
   /// @param fewest rules that pass at least: fewer would mean that they were not run
-  private record Variant(Map<String, String> settings, String checks, int fewest) {}
+  record Variant(Map<String, String> settings, String checks, int fewest) {}
 
   private static final Map<Integer, Variant> VARIANTS =
       Map.of(
