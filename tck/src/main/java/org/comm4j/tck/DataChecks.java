@@ -186,9 +186,10 @@ final class DataChecks {
   @Rule({"D10", "D6", "D16"})
   static void allocate_anyTypeAndCount_isZeroedAndLocal(LiveRank r) {
     Communicator comm = r.comm();
-    for (DataType type : DataType.values()) {
+    for (DataType type :
+        List.of(DataType.FLOAT64, DataType.BFLOAT16, DataType.INT8, DataType.INT32_PAIR)) {
       // ranks allocate different numbers of buffers, so it can't be a collective
-      for (int count = 0; count <= 3 + 2 * r.rank(); count++) {
+      for (int count = 0; count <= 3 + r.rank(); count++) {
         try (CommBuffer buffer = comm.allocate(type, count)) {
           Expect.equal("D10", "type", buffer.data().type(), type);
           Expect.equal("D10", "count", buffer.data().count(), (long) count);
@@ -324,11 +325,11 @@ final class DataChecks {
   @Rule("D14")
   static void allocate_closedOnes_areUsedAgain(LiveRank r) {
     Communicator comm = r.comm();
-    int bytes = 3_000_000;
-    for (int round = 0; round < 400; round++) {
+    int bytes = 12_000_000; // together more than a window has
+    for (int round = 0; round < 100; round++) {
       try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes - round)) {
         buffer.write(bytes - round - 1L, CommData.of((byte) 1));
-        if (round % 40 == 0) {
+        if (round % 10 == 0) {
           comm.broadcast(buffer.data().slice(0, 100_000), round % r.size());
         }
       }

@@ -1,0 +1,53 @@
+package org.comm4j.backend.cuda;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.UUID;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.tck.CommunicatorContract;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+
+/// `cuda` keeps the contract on the model of the driver, which has two devices: buffers that
+/// communicators allocate are in their memory. Ranks are threads.
+abstract class CudaContract extends CommunicatorContract {
+  private static final int THREADS = 16; // of a block: each is one of the host
+
+  private final Map<String, String> options;
+  private final boolean isOneProcess;
+
+  @TempDir Path root;
+
+  /// @param isOneProcess whether ranks are of one process, not each of its own
+  CudaContract(Map<String, String> options, boolean isOneProcess) {
+    this.options = options;
+    this.isOneProcess = isOneProcess;
+  }
+
+  @BeforeEach
+  void reset() {
+    ModelDriver model = ModelDriver.get().reset();
+    if (!isOneProcess) {
+      model.openOwn();
+    }
+  }
+
+  @Override
+  protected CommConfig config() {
+    CommConfig.Builder config = super.config().toBuilder();
+    options.forEach(config::option);
+    return config.build();
+  }
+
+  @Override
+  protected LocalGroup open(int size, CommConfig config) throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+    var provider =
+        new CudaProvider(
+            host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
+    return ThreadGroups.open(provider, size, config);
+  }
+}
