@@ -11,8 +11,8 @@ import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/// `cuda` keeps the contract on the model of the driver, which has two devices: buffers that
-/// communicators allocate are in their memory. Ranks are threads.
+/// `cuda` keeps the contract on the model of the driver, which has two devices, or on GPUs
+/// (`gpu-check`): buffers that communicators allocate are in their memory. Ranks are threads.
 abstract class CudaContract extends CommunicatorContract {
   private static final int THREADS = 16; // of a block: each is one of the host
 
@@ -29,7 +29,10 @@ abstract class CudaContract extends CommunicatorContract {
 
   @BeforeEach
   void reset() {
-    ModelDriver model = ModelDriver.get().reset();
+    if (isOneProcess && TestDevice.isReal()) {
+      return;
+    }
+    ModelDriver model = ModelDriver.get().reset(); // skips the test on a GPU
     if (!isOneProcess) {
       model.openOwn();
     }
@@ -44,6 +47,9 @@ abstract class CudaContract extends CommunicatorContract {
 
   @Override
   protected LocalGroup open(int size, CommConfig config) throws IOException {
+    if (TestDevice.isReal()) {
+      return ThreadGroups.open(new CudaProvider(), size, config);
+    }
     var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
     var provider =
         new CudaProvider(

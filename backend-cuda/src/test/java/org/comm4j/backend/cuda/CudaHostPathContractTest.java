@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.util.List;
 import java.util.Map;
 
 /// The collectives where all data goes through the host.
@@ -11,5 +12,10 @@ class CudaHostPathContractTest extends CudaContract {
   @Override
   protected String wanted() {
     return ".*anyArguments.*";
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(3);
   }
 }

@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.util.List;
 import java.util.Map;
 
 /// The collectives where each rank is of a process of its own to the others: windows are opened by
@@ -12,5 +13,10 @@ class CudaProcessesContractTest extends CudaContract {
   @Override
   protected String wanted() {
     return ".*anyArguments.*";
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(3);
   }
 }
