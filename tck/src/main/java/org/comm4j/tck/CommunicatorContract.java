@@ -15,7 +15,6 @@ import java.util.concurrent.Future;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
@@ -73,6 +72,11 @@ public abstract class CommunicatorContract {
     return ".*";
   }
 
+  /// {@return how many ranks the collectives are tried with too}
+  protected List<Integer> otherSizes() {
+    return List.of(1, 2, 3, 5);
+  }
+
   /// {@return the bound of one test}
   protected Duration bound() {
     return Duration.ofSeconds(Boolean.getBoolean("comm4j.full") ? 600 : 60);
@@ -92,8 +96,7 @@ public abstract class CommunicatorContract {
   /// {@return the checks of collectives for other sizes of group}
   @TestFactory
   Stream<DynamicTest> sizes() {
-    return IntStream.of(1, 2, 3, 5)
-        .boxed()
+    return otherSizes().stream()
         .flatMap(size ->
             checks().stream()
                 .filter(check -> check.method().getDeclaringClass() == CollectiveChecks.class)

@@ -30,6 +30,17 @@ class EngineByMemoryTest extends CommunicatorContract {
   private static final int LANES = 64;
   private static final long WINDOW_BYTES = 16 << 20;
 
+  /// Threads of `local` run the whole contract by memory.
+  @Override
+  protected String wanted() {
+    return ".*(anyArguments|F\\d|L\\d).*";
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(3);
+  }
+
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     return MemoryGroups.open(size, config, 4096, WINDOW_BYTES);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -30,6 +31,12 @@ import org.junit.jupiter.api.Timeout;
 
 /// The engine on threads, by messages alone.
 class EngineByMessagesTest extends CommunicatorContract {
+  /// `aeron` runs the whole contract by messages.
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(3);
+  }
+
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     return MemoryGroups.open(size, config, 1024, 0);

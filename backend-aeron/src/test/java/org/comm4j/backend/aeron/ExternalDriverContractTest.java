@@ -31,6 +31,12 @@ class ExternalDriverContractTest extends CommunicatorContract {
         .build();
   }
 
+  /// Messages go as with drivers of the ranks' own, which run the whole contract every time.
+  @Override
+  protected String wanted() {
+    return Boolean.getBoolean("comm4j.full") ? ".*" : ".*(anyArguments|[FLO]\\d).*";
+  }
+
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     return ThreadGroups.open(new AeronProvider(), size, config);

@@ -13,6 +13,17 @@ import org.comm4j.tck.ThreadGroups;
 class HostsContractTest extends CommunicatorContract {
   private static final long WINDOW_BYTES = 256 << 20;
 
+  /// What goes by hosts, and what is shared within them.
+  @Override
+  protected String wanted() {
+    return ".*(anyArguments|leftFolds|[FGLS]\\d).*";
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(5);
+  }
+
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     List<TwoLevelTransport> transports = TwoLevelTransportTest.group(size, WINDOW_BYTES);
