@@ -89,6 +89,7 @@ class WallsTest {
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.
           "org.comm4j.tck.CallPlan",
+          "org.comm4j.tck.LiveVerification",
           "org.comm4j.tck.CommunicatorContract",
           "org.comm4j.tck.TransportContract",
           "org.comm4j.cli.Main",
