@@ -7,7 +7,7 @@
 //   entries  [2][MAX_BLOCKS][MAX_RANKS]  who has come to this call, with what
 //   passes   [MAX_BLOCKS][MAX_RANKS]     how far it is
 //   broken                               that this rank has given up
-//   lines    [2][ranks][…]               small data, each word behind its flag
+//   lines    [2][ranks][…]               the digest of a call and small data, each word with its flag
 //   scratch  [2][…]                      partial results
 //
 // The calls of a group are numbered, from 1, the same on all ranks. A rank that has come to call
@@ -71,7 +71,7 @@ struct Call {
   u64 from;    // reductions: the first element of everybody's data that this rank reduces
   u64 count;   // reductions: how many elements
   u64 lines;   // the offset of the lines
-  u64 line_bytes; // of data that one rank's lines hold
+  u64 line_bytes; // of data that one rank's lines hold, besides a digest
   u64 scratch; // the offset of the scratch
   u64 scratch_bytes; // of one bank
   u32 rank;
@@ -101,16 +101,13 @@ DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.wind
 
 DEVICE Control* control(const Call& call) { return (Control*)call.control; }
 
-// Names a rank that has been waited for in vain, or that disagrees.
-DEVICE void accuse(const Call& call, u32 peer) {
-  store_relaxed(&control(call)->concerns[peer], 1);
-}
-
-// Tells the host why this kernel leaves, and those behind it in the stream that they must.
+// Tells the host why this kernel leaves and which ranks that concerns, and kernels behind it in the
+// stream that they must leave. What a thread has told already stands: others then leave because of it.
 DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
-  accuse(call, peer);
+  u64 known = load_acquire(&control(call)->outcome);
   store_relaxed(&signals(call, call.rank)->broken, call.number);
-  store_release(&control(call)->outcome, outcome);
+  if (known == DONE || known == outcome) store_relaxed(&control(call)->concerns[peer], 1);
+  if (known == DONE) store_release(&control(call)->outcome, outcome);
 }
 
 // Other threads of the same call may have left already; they don't count, since peers wait for this
@@ -120,14 +117,58 @@ DEVICE bool is_broken(const Call& call) {
   return broken != 0 && broken < call.number;
 }
 
-// Waits until a peer is ready; false when the host has said to leave, or the time is over. Who is not
-// patient any more looks once, so that all are named that are late. The host's memory and the clock
-// are far away, so they are asked once in a while.
+constexpr u32 WORD_BYTES = 8; // of data: two lines, each of four bytes and a flag
+
+// What a line of this call has in its upper half.
+DEVICE u64 line_flag(const Call& call) { return call.number << 32; }
+
+DEVICE bool is_flagged(const Call& call, u64 line) { return line >> 32 == line_flag(call) >> 32; }
+
+DEVICE u64 word_of(u64 low, u64 high) { return (low & 0xffffffff) | high << 32; }
+
+DEVICE void store_word(const Call& call, u64* lines, u64 word) {
+  store_relaxed(lines, (word & 0xffffffff) | line_flag(call));
+  store_relaxed(lines + 1, (word >> 32) | line_flag(call));
+}
+
+// Where the lines of a rank lie in the window of another: those of the digest, then those of data.
+DEVICE u64* lines(const Call& call, u32 owner, u32 writer) {
+  u64 of_rank = 2 * (call.line_bytes + WORD_BYTES); // with flags
+  u64 bank = (call.number & 1) * call.ranks + writer;
+  return (u64*)(call.windows[owner] + call.lines + bank * of_rank);
+}
+
+// Whether a peer has come with something else, by signals or by lines.
+DEVICE bool disagrees(const Call& call, u32 peer) {
+  const Entry* entry = &signals(call, call.rank)->entries[call.number & 1][0][peer];
+  if (load_acquire(&entry->number) == call.number && entry->digest != call.digest) return true;
+  const u64* digest = lines(call, call.rank, peer);
+  u64 low = load_relaxed(digest), high = load_relaxed(digest + 1);
+  return is_flagged(call, low) && is_flagged(call, high) && word_of(low, high) != call.digest;
+}
+
+// Whether to wait no longer for a peer: it has come with something else, the host has said to leave,
+// or the time is over. Asked so rarely that it need not be in line.
+NOT_INLINE bool must_leave(const Call& call, u32 peer, u64 waited_ns) {
+  bool is_other = disagrees(call, peer);
+  bool is_aborted = load_relaxed(&control(call)->abort) != 0;
+  if (!is_other && !is_aborted && waited_ns <= call.timeout_ns) return false;
+  leave_because(call, is_other ? MISMATCH : is_aborted ? ABORTED : LATE, peer);
+  return true;
+}
+
+// Who has given up looks once at each of the others, so that all are named that are late.
+NOT_INLINE void look_once(const Call& call, u32 peer, bool is_ready) {
+  if (!is_ready && load_acquire(&control(call)->outcome) == LATE) leave_because(call, LATE, peer);
+}
+
+// Waits until a peer is ready; false when this rank must leave. Who is not patient any more does not
+// wait. The host's memory and the clock are far away, so they are asked once in a while.
 template <class Ready>
 DEVICE bool wait(const Call& call, u32 peer, bool patient, Ready ready) {
   constexpr u32 LOOKS = 256;
   if (!patient) {
-    if (!ready()) accuse(call, peer);
+    look_once(call, peer, ready());
     return false;
   }
   u64 since = 0;
@@ -139,11 +180,7 @@ DEVICE bool wait(const Call& call, u32 peer, bool patient, Ready ready) {
     }
     u64 now = clock_ns();
     if (since == 0) since = now;
-    bool aborted = load_relaxed(&control(call)->abort) != 0;
-    if (aborted || now - since > call.timeout_ns) {
-      leave_because(call, aborted ? ABORTED : LATE, peer);
-      return false;
-    }
+    if (must_leave(call, peer, now - since)) return false;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #define DEVICE inline
+#define NOT_INLINE inline
 
 // A block while it runs.
 struct Block {

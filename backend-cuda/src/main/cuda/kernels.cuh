@@ -289,8 +289,6 @@ DEVICE void reduce(const Call& call) {
   if (await_all(call, pass) && !whole) collect_parts<Operator>(call, scratch);
 }
 
-constexpr u32 WORD_BYTES = 8; // of data: two lines, each of four bytes and a flag
-
 // Up to eight bytes, as far as there are so many.
 DEVICE u64 load_bytes(u64 address, u64 bytes) {
   if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) return *(const u64*)address;
@@ -309,16 +307,28 @@ DEVICE void store_bytes(u64 address, u64 bytes, u64 word) {
   for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) ((u8*)address)[i] = (u8)(word >> (8 * i));
 }
 
-// Where the lines of a rank lie in the window of another.
-DEVICE u64* lines(const Call& call, u32 owner, u32 writer) {
-  u64 of_rank = 2 * call.line_bytes; // with flags
-  u64 bank = (call.number & 1) * call.ranks + writer;
-  return (u64*)(call.windows[owner] + call.lines + bank * of_rank);
+// Tells all peers what this rank calls, and looks what they do; for one thread of the grid.
+DEVICE bool agree_by_lines(const Call& call) {
+  for (u32 i = 0; i < call.ranks; i++) {
+    store_word(call, lines(call, turned(call, i), call.rank), call.digest);
+  }
+  bool well = true;
+  for (u32 rank = 0; rank < call.ranks; rank++) {
+    const u64* theirs = lines(call, call.rank, rank);
+    well = wait(call, rank, well, [&] {
+      return is_flagged(call, load_relaxed(theirs)) && is_flagged(call, load_relaxed(theirs + 1));
+    });
+    if (well && disagrees(call, rank)) {
+      leave_because(call, MISMATCH, rank);
+      well = false;
+    }
+  }
+  return well;
 }
 
 // An all-reduce of little data, but some: each rank writes its data into everybody's window, each four
-// bytes together with a flag, and waits for no other sign. A store of eight bytes is whole, so who sees
-// the flag has the data. Flags are the low half of the call's number; the host clears the lines before
+// bytes together with a flag, and before it what it calls. No other sign is waited for: a store of
+// eight bytes is whole, so who sees the flag has the data. Flags are the low half of the call's number; the host clears the lines before
 // these come again. The output may be the input.
 template <class Operator>
 DEVICE void low_latency(const Call& call) {
@@ -326,18 +336,16 @@ DEVICE void low_latency(const Call& call) {
   using Wide = typename Operator::Wide;
   constexpr u32 N = WORD_BYTES / sizeof(Raw);
   if (is_broken(call)) return;
-  u64 flag = call.number << 32;
   u64 bytes = call.count * sizeof(Raw);
   u64 words = units(bytes, WORD_BYTES);
   u64 input = call.bases[call.rank] + call.input;
   for (u64 word = grid_thread(); word < words; word += grid_threads()) {
     u64 value = load_bytes(input + word * WORD_BYTES, bytes - word * WORD_BYTES);
     for (u32 i = 0; i < call.ranks; i++) {
-      u64* theirs = lines(call, turned(call, i), call.rank) + 2 * word;
-      store_relaxed(theirs, (value & 0xffffffff) | flag);
-      store_relaxed(theirs + 1, (value >> 32) | flag);
+      store_word(call, lines(call, turned(call, i), call.rank) + 2 * (1 + word), value);
     }
   }
+  if (grid_thread() == 0 && !agree_by_lines(call)) return;
   Finish<Operator> finish(call, 0, N);
   for (u64 word = grid_thread(); word < words; word += grid_threads()) {
     Wide folded[N];
@@ -346,14 +354,14 @@ DEVICE void low_latency(const Call& call) {
     bool well = true;
 #pragma unroll 1
     for (u32 rank = 0; rank < call.ranks; rank++) {
-      const u64* theirs = lines(call, call.rank, rank) + 2 * word;
+      const u64* theirs = lines(call, call.rank, rank) + 2 * (1 + word);
       u64 low, high;
       well = wait(call, rank, well, [&] {
         low = load_relaxed(theirs);
         high = load_relaxed(theirs + 1);
-        return low >> 32 == flag >> 32 && high >> 32 == flag >> 32;
+        return is_flagged(call, low) && is_flagged(call, high);
       });
-      u64 value = (low & 0xffffffff) | high << 32;
+      u64 value = word_of(low, high);
       Raw raw[N];
       memcpy(raw, &value, WORD_BYTES);
 #pragma unroll

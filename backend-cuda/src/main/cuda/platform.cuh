@@ -14,6 +14,7 @@ using i64 = std::int64_t;
 #ifdef __CUDACC__
 
 #define DEVICE __device__ __forceinline__
+#define NOT_INLINE static __device__ __noinline__
 
 DEVICE u32 thread_index() { return threadIdx.x; }
 DEVICE u32 thread_count() { return blockDim.x; }

@@ -86,10 +86,10 @@ public record CommConfig(
   /// How much ranks compare with each other before they communicate.
   public enum CheckLevel {
     /// What costs nothing: a fingerprint of the call travels with the data, where the backend has
-    /// its own messages.
+    /// its own messages or kernels.
     BASIC,
 
-    /// On `mpi` and `cuda` also one more agreement before each call.
+    /// On `mpi` also an agreement before each call.
     FULL
   }
 

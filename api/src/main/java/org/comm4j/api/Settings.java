@@ -219,7 +219,7 @@ final class Settings {
                   "How much ranks compare before they communicate.",
                   "word",
                   Values.lower(CheckLevel.BASIC),
-                  "It costs nothing; full adds an agreement per call on mpi and cuda.",
+                  "It costs nothing; full adds an agreement per call on mpi.",
                   Values.words(CheckLevel.class)),
               (builder, text) -> builder.check(Values.word("COMM_CHECK", text, CheckLevel.class))),
           new Entry(

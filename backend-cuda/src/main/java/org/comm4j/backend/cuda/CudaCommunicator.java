@@ -189,7 +189,7 @@ final class CudaCommunicator implements BackendCommunicator {
     String text = "collective #%d, %s".formatted(++number, signature);
     var call = new DeviceCall(this, collective.label(), text, data);
     if (queued == 0 && isByKernels(collective)) {
-      launch(call, collective, signature);
+      launch(call, signature, (to, digest) -> to.launch(collective, digest));
     } else { // as the first one, for which the devices must meet
       queued++;
       enqueue(() -> runQueued(call, collective, signature));
@@ -225,12 +225,17 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  private synchronized void launch(
-      DeviceCall call, Collective collective, CallSignature signature) {
+  @FunctionalInterface
+  private interface Launch {
+    /// @param digest of what the ranks must agree on
+    void to(KernelCollectives kernels, long digest);
+  }
+
+  private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
     long digest =
         31 * (31 * signature.what() + signature.count()) + Long.rotateLeft(signature.detail(), 17);
     guarded(() -> {
-      Objects.requireNonNull(kernels).launch(collective, digest);
+      launch.to(Objects.requireNonNull(kernels), digest);
       call.launched(mark());
       return true;
     });
@@ -258,9 +263,9 @@ final class CudaCommunicator implements BackendCommunicator {
       checkUsable(collective.label());
       openDevices();
       if (isByKernels(collective)) {
-        launch(call, collective, signature);
+        launch(call, signature, (to, digest) -> to.launch(collective, digest));
       } else {
-        awaitStream();
+        awaitRanks(call, signature);
         hostPath.run(collective);
         call.end(null);
       }
@@ -273,6 +278,18 @@ final class CudaCommunicator implements BackendCommunicator {
         queued--;
       }
     }
+  }
+
+  /// Returns when all has ended that is in the stream, and, where ranks meet in kernels, all have
+  /// come with the same call: who goes through the host is not missed in a kernel, nor the reverse.
+  private void awaitRanks(DeviceCall call, CallSignature signature) {
+    if (kernels == null) {
+      awaitStream();
+      return;
+    }
+    var meeting = new DeviceCall(this, call.label(), call.text(), List.of());
+    launch(meeting, signature, KernelCollectives::meet);
+    meeting.await(Long.MAX_VALUE);
   }
 
   /// Returns when all has ended that is in the stream.
@@ -303,19 +320,21 @@ final class CudaCommunicator implements BackendCommunicator {
 
   // --- what calls ask ---
 
-  /// Takes in news; kernels leave where the communicator is broken.
+  /// Takes in news; kernels leave where the communicator is broken, and all blocks of a kernel
+  /// where one has left early: the others may wait for what will not come any more.
   void look() {
-    if (failure() != null) {
-      abortKernels();
+    boolean isBroken = failure() != null;
+    abortKernels(isBroken);
+    if (isBroken) {
       endThread();
     }
   }
 
   /// Not when the words have been given back.
-  private synchronized void abortKernels() {
+  private synchronized void abortKernels(boolean isBroken) {
     DeviceGroup group = devices;
     Control control = group == null ? null : group.control();
-    if (control != null) {
+    if (control != null && (isBroken || control.outcome() != Control.Outcome.DONE)) {
       control.abort();
     }
   }

@@ -46,6 +46,10 @@ final class DeviceCall implements InFlight, Pending {
     this.data = data;
   }
 
+  String label() {
+    return label;
+  }
+
   @Override
   public String text() {
     return text;

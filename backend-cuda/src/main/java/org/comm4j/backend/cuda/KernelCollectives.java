@@ -133,6 +133,15 @@ final class KernelCollectives {
     }
   }
 
+  /// Puts into the stream that all ranks have come, with the same.
+  ///
+  /// @param signature a number for what the ranks must agree on
+  void meet(long signature) {
+    digest = signature;
+    publish(next(8), List.of(), window(), false);
+    run(KernelName.MEET, 1);
+  }
+
   // --- reductions ---
 
   private void allReduce(Collective.AllReduce call) {

@@ -41,9 +41,10 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
     return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + BROKEN_BYTES;
   }
 
-  /// How many bytes the lines have: each four bytes of data have a flag of four, in two banks.
+  /// How many bytes the lines have: of each rank a word for its call and its data, each four bytes
+  /// with a flag of four, in two banks.
   long linesBytes() {
-    return lineBytes * BANKS * ranks * 2;
+    return (WORD_BYTES + lineBytes) * BANKS * ranks * 2;
   }
 
   /// Where the scratch begins.

@@ -19,7 +19,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
@@ -47,6 +50,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the contract does not ask, since not all memory is a device's. On the model of the driver.
@@ -145,8 +150,8 @@ class CudaCommunicatorTest {
                 .isInstanceOf(TransportFailedException.class)
                 .hasMessageContainingAll("12345 bytes", "Model 0", "close buffers");
           }
+          comm.barrier(); // so that no other rank's allocation is refused instead
           try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 3)) {
-            comm.barrier();
             assertSum(comm, buffer);
           }
         });
@@ -353,25 +358,50 @@ class CudaCommunicatorTest {
 
   // --- failures ---
 
-  @Test
-  void ranks_callDifferentThings_allHearWho() {
+  static Stream<Arguments> otherCalls() {
+    Map<String, BiConsumer<Communicator, CommData>> others =
+        Map.of(
+            "allReduce(MAX, FLOAT32 × 4)", (comm, data) -> comm.allReduce(data, ReduceOp.MAX),
+            "allReduce(SUM, FLOAT32 × 3)",
+                (comm, data) -> comm.allReduce(data.slice(0, 3), ReduceOp.SUM),
+            "broadcast(FLOAT32 × 4, root 0)", (comm, data) -> comm.broadcast(data, 0),
+            "scan(SUM, FLOAT32 × 4)", (comm, data) -> comm.scan(data, data, ReduceOp.SUM));
+    return others.entrySet().stream()
+        .flatMap(other ->
+            IntStream.of(1, 6)
+                .mapToObj(before -> Arguments.of(other.getKey(), other.getValue(), before)));
+  }
+
+  /// Not only in the first calls, whose data is moved as if it were much: little goes by lines.
+  @ParameterizedTest(name = "{0} after {2}")
+  @MethodSource("otherCalls")
+  void rank_callsSomethingElse_allHearWho(
+      String text, BiConsumer<Communicator, CommData> other, int callsBefore) {
     List<Throwable> failures =
         failures(
-            2,
+            3,
             CONFIG,
             comm -> {
               try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
-                assertSum(comm, buffer);
-                comm.allReduce(buffer.data(), comm.rank() == 0 ? ReduceOp.SUM : ReduceOp.MAX);
+                for (int call = 0; call < callsBefore; call++) {
+                  assertSum(comm, buffer);
+                }
+                if (comm.rank() == 1) {
+                  other.accept(comm, buffer.data());
+                } else {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
               }
             });
 
     assertThat(failures)
+        .hasSize(3)
         .allSatisfy(failure ->
             assertThat(failure)
                 .isInstanceOf(MismatchedCallException.class)
                 .hasMessageContainingAll(
-                    "collective #2", "allReduce(SUM, FLOAT32 × 4)", "allReduce(MAX, FLOAT32 × 4)"));
+                    "rank 1 started collective #%d, %s".formatted(callsBefore + 1, text),
+                    "allReduce(SUM, FLOAT32 × 4)"));
   }
 
   @Test

@@ -15,7 +15,7 @@ class WindowTest {
     var window = new Window(5, 1000, 4096);
 
     assertThat(window.lines() % 16).isZero();
-    assertThat(window.scratch()).isEqualTo(window.lines() + 2 * 5 * 2 * 1000);
+    assertThat(window.scratch()).isEqualTo(window.lines() + 2 * 5 * 2 * (8 + 1000));
     assertThat(window.scratch() % 16).isZero();
     assertThat(window.bytes()).isEqualTo(window.scratch() + 2 * 4096);
   }
