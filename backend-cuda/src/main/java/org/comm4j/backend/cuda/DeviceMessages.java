@@ -1,13 +1,12 @@
 package org.comm4j.backend.cuda;
 
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
-import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.jspecify.annotations.Nullable;
@@ -18,8 +17,6 @@ import org.jspecify.annotations.Nullable;
 /// What is sent is copied when the send is started, behind what the communicator's stream has then;
 /// what is received is in the device's memory when the receive has ended.
 final class DeviceMessages {
-  private static final long MOST_BYTES = 1 << 30; // of a block of the host's memory
-
   private final CudaCommunicator communicator;
   private final CudaRank rank;
   private final BackendCommunicator host;
@@ -48,98 +45,64 @@ final class DeviceMessages {
   }
 
   private Staged staged(PointToPoint message) {
-    String text = message.label() + " of '" + communicator.name() + "'";
+    List<HostCopy> copies = new ArrayList<>();
+    try {
+      HostCopy sent =
+          switch (message) {
+            case PointToPoint.Send m -> copy(m.data(), copies);
+            case PointToPoint.SendReceive m -> copy(m.output(), copies);
+            default -> null;
+          };
+      HostCopy got =
+          switch (message) {
+            case PointToPoint.Receive m -> copy(m.data(), copies);
+            case PointToPoint.SendReceive m -> copy(m.input(), copies);
+            default -> null;
+          };
+      if (sent != null) {
+        communicator.awaitStream();
+        sent.fetch(sent.of());
+      }
+      String text = message.label() + " of '" + communicator.name() + "'";
+      return new Staged(text, host.submit(ofHost(message, sent, got)), copies, got);
+    } catch (RuntimeException e) {
+      copies.forEach(HostCopy::close);
+      throw e;
+    }
+  }
+
+  private HostCopy copy(CommData data, List<HostCopy> copies) {
+    HostCopy copy = new HostCopy(rank, (DeviceData) data, "send it in parts");
+    copies.add(copy);
+    return copy;
+  }
+
+  private static PointToPoint ofHost(
+      PointToPoint message, @Nullable HostCopy sent, @Nullable HostCopy got) {
     return switch (message) {
-      case PointToPoint.Send m -> {
-        Copy sent = new Copy((DeviceData) m.data());
-        sent.fetch();
-        yield new Staged(
-            text,
-            host.submit(new PointToPoint.Send(sent.data(), m.destination(), m.tag())),
-            List.of(sent),
-            null);
-      }
-      case PointToPoint.Receive m -> {
-        Copy got = new Copy((DeviceData) m.data());
-        yield new Staged(
-            text,
-            host.submit(new PointToPoint.Receive(got.data(), m.source(), m.tag())),
-            List.of(got),
-            got);
-      }
-      case PointToPoint.SendReceive m -> {
-        Copy sent = new Copy((DeviceData) m.output());
-        Copy got = new Copy((DeviceData) m.input());
-        sent.fetch();
-        yield new Staged(
-            text,
-            host.submit(
-                new PointToPoint.SendReceive(
-                    sent.data(),
-                    m.destination(),
-                    m.sendTag(),
-                    got.data(),
-                    m.source(),
-                    m.receiveTag())),
-            List.of(sent, got),
-            got);
-      }
-      case PointToPoint.Probe m -> new Staged(text, host.submit(m), List.of(), null);
+      case PointToPoint.Send m -> new PointToPoint.Send(data(sent), m.destination(), m.tag());
+      case PointToPoint.Receive m -> new PointToPoint.Receive(data(got), m.source(), m.tag());
+      case PointToPoint.SendReceive m ->
+          new PointToPoint.SendReceive(
+              data(sent), m.destination(), m.sendTag(), data(got), m.source(), m.receiveTag());
+      case PointToPoint.Probe m -> m;
     };
   }
 
-  /// Data of a device as memory of the host.
-  private final class Copy {
-    private final DeviceData of;
-    private final CudaDevice.@Nullable HostMemory memory; // null for no data
-
-    Copy(DeviceData of) {
-      if (of.bytes() > MOST_BYTES) {
-        throw new UnsupportedException(
-            "a message of %s (expected: at most %d bytes; send it in parts)"
-                .formatted(of, MOST_BYTES));
-      }
-      this.of = of;
-      this.memory = of.bytes() == 0 ? null : rank.gpu().hostMemory().take(of.bytes());
-    }
-
-    CommData data() {
-      MemorySegment segment =
-          memory == null
-              ? MemorySegment.ofArray(new byte[0])
-              : memory.segment().asSlice(0, of.bytes());
-      return CommData.of(of.type(), segment);
-    }
-
-    void fetch() {
-      if (memory != null) {
-        communicator.awaitStream();
-        rank.copy(of.address(), memory.segment().address(), of.bytes());
-      }
-    }
-
-    void store(long count) {
-      if (memory != null && count > 0) {
-        rank.copy(memory.segment().address(), of.address(), of.type().bytes(count));
-      }
-    }
-
-    void giveBack() {
-      if (memory != null) {
-        rank.gpu().hostMemory().giveBack(of.bytes(), memory);
-      }
-    }
+  private static CommData data(@Nullable HostCopy copy) {
+    HostCopy whole = Objects.requireNonNull(copy);
+    return whole.data(whole.of());
   }
 
   /// A message of the host's with a copy behind it.
   private static final class Staged implements InFlight, Pending {
     private final Pending message;
-    private final List<Copy> copies;
-    private final @Nullable Copy got;
+    private final List<HostCopy> copies;
+    private final @Nullable HostCopy got;
     private final String text;
     private volatile boolean isStored; // set under the lock
 
-    Staged(String text, Pending message, List<Copy> copies, @Nullable Copy got) {
+    Staged(String text, Pending message, List<HostCopy> copies, @Nullable HostCopy got) {
       this.text = text;
       this.message = message;
       this.copies = copies;
@@ -150,10 +113,10 @@ final class DeviceMessages {
       if (!isStored) {
         Received received = message.received();
         if (got != null && received != null) {
-          got.store(received.count());
+          got.store(got.of().slice(0, received.count()));
         }
         isStored = true;
-        copies.forEach(Copy::giveBack);
+        copies.forEach(HostCopy::close);
       }
     }
 
@@ -164,7 +127,7 @@ final class DeviceMessages {
 
     @Override
     public boolean uses(long address, long bytes) {
-      return copies.stream().anyMatch(copy -> DeviceCall.overlap(copy.of, address, bytes));
+      return copies.stream().anyMatch(copy -> DeviceCall.overlap(copy.of(), address, bytes));
     }
 
     @Override

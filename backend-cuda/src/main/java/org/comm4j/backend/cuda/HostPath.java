@@ -14,8 +14,6 @@ import org.jspecify.annotations.Nullable;
 /// The naive path: a collective of data in devices' memory is copied to the host, done there, and
 /// copied back. Used by one thread at a time.
 final class HostPath {
-  private static final long MOST_BYTES = 1 << 30; // of a block of the host's memory
-
   private final CudaRank rank;
   private final BackendCommunicator host;
   private final int me;
@@ -126,18 +124,7 @@ final class HostPath {
 
   /// What a rank's data becomes on the host. Where one end lies in the other it does so here.
   private final class Copy implements AutoCloseable {
-    private final List<Block> blocks = new ArrayList<>();
-
-    private record Block(DeviceData of, CudaDevice.HostMemory memory) {
-      boolean has(DeviceData data) {
-        return data.address() >= of.address()
-            && data.address() + data.bytes() <= of.address() + of.bytes();
-      }
-
-      MemorySegment segment(DeviceData data) {
-        return memory.segment().asSlice(data.address() - of.address(), data.bytes());
-      }
-    }
+    private final List<HostCopy> blocks = new ArrayList<>();
 
     Copy(Ends ends) {
       DeviceData input = (DeviceData) ends.input();
@@ -159,52 +146,38 @@ final class HostPath {
     }
 
     private void add(DeviceData data) {
-      if (data.bytes() > MOST_BYTES) {
-        throw new UnsupportedException(
-            "%s on a path through the host (expected: at most %d bytes per rank; make several calls)"
-                .formatted(data, MOST_BYTES));
-      }
-      if (data.bytes() > 0 && block(data) == null) {
-        blocks.add(new Block(data, rank.gpu().hostMemory().take(data.bytes())));
+      if (block(data) == null) {
+        blocks.add(new HostCopy(rank, data, "make several calls"));
       }
     }
 
-    private @Nullable Block block(DeviceData data) {
+    private @Nullable HostCopy block(DeviceData data) {
       return blocks.stream().filter(block -> block.has(data)).findFirst().orElse(null);
-    }
-
-    private MemorySegment segment(DeviceData data) {
-      Block block = block(data);
-      return block == null ? MemorySegment.ofArray(new byte[0]) : block.segment(data);
     }
 
     /// Data that this rank does not use is nothing here.
     CommData of(CommData data) {
-      return CommData.of(data.type(), segment((DeviceData) data));
+      CommData used = orNull(data);
+      return used != null ? used : CommData.of(data.type(), MemorySegment.ofArray(new byte[0]));
     }
 
     /// The same; null where this rank has none, or one that it does not use.
     @Nullable CommData orNull(@Nullable CommData data) {
-      boolean isUsed =
-          data instanceof DeviceData device && (data.bytes() == 0 || block(device) != null);
-      return isUsed ? of(Objects.requireNonNull(data)) : null;
+      HostCopy block = data instanceof DeviceData device ? block(device) : null;
+      return block == null ? null : block.data((DeviceData) Objects.requireNonNull(data));
     }
 
     void fetch(DeviceData input) {
-      if (input.bytes() > 0) {
-        rank.copy(input.address(), segment(input).address(), input.bytes());
-      }
+      Objects.requireNonNull(block(input)).fetch(input);
     }
 
     void store(DeviceData output) {
-      if (output.bytes() > 0) {
-        rank.copy(segment(output).address(), output.address(), output.bytes());
-      }
+      Objects.requireNonNull(block(output)).store(output);
     }
 
     @Override
     public void close() {
-      blocks.forEach(block -> rank.gpu().hostMemory().giveBack(block.of.bytes(), block.memory));
+      blocks.forEach(HostCopy::close);
     }
   }
 }
