@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import org.comm4j.api.CommConfig;
@@ -16,15 +17,20 @@ import org.junit.jupiter.api.io.TempDir;
 abstract class CudaContract extends CommunicatorContract {
   private static final int THREADS = 16; // of a block: each is one of the host
 
+  private static final String COLLECTIVES = ".*anyArguments.*";
+
   private final Map<String, String> options;
   private final boolean isOneProcess;
+  private final boolean isWhole;
 
   @TempDir Path root;
 
   /// @param isOneProcess whether ranks are of one process, not each of its own
-  CudaContract(Map<String, String> options, boolean isOneProcess) {
+  /// @param isWhole whether all rules are checked, not only the collectives on fewer sizes
+  CudaContract(Map<String, String> options, boolean isOneProcess, boolean isWhole) {
     this.options = options;
     this.isOneProcess = isOneProcess;
+    this.isWhole = isWhole;
   }
 
   @BeforeEach
@@ -43,6 +49,16 @@ abstract class CudaContract extends CommunicatorContract {
     CommConfig.Builder config = super.config().toBuilder();
     options.forEach(config::option);
     return config.build();
+  }
+
+  @Override
+  protected String wanted() {
+    return isWhole ? super.wanted() : COLLECTIVES;
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return isWhole ? super.otherSizes() : List.of(3);
   }
 
   @Override

@@ -2,6 +2,10 @@ package org.comm4j.backend.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.nio.file.StandardCopyOption.ATOMIC_MOVE;
+import static java.nio.file.StandardOpenOption.CREATE;
+import static java.nio.file.StandardOpenOption.WRITE;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
@@ -12,13 +16,16 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.UUID;
 
-/// A driver whose devices are the host (`libcuda.cc`), compiled by the host's C++ compiler, once
-/// for all tests of a JVM. It is a `libcuda.so.1`: what loads the driver by its name afterwards
-/// gets this one. The kernels are in it, and can be run without the driver's functions, too.
+/// A driver whose devices are the host (`libcuda.cc`), compiled by the host's C++ compiler. It is a
+/// `libcuda.so.1`: what loads the driver by its name afterwards gets this one. The kernels are in
+/// it, and can be run without the driver's functions, too.
 final class ModelDriver {
   /// The system property that names the library where it is compiled already.
   static final String LIBRARY = "comm4j.model";
@@ -69,15 +76,23 @@ final class ModelDriver {
     return FOUND.orElseThrow();
   }
 
+  /// Of the tests' JVMs the first one compiles it, and the others wait. It stays for the next
+  /// build, as long as the sources are the same.
   private static ModelDriver compiled(String compiler) {
+    String sources = Sources.hashes(Path.of("src"), ".*/cuda/.*[.](cuh?|hh|cc)").toString();
+    String version = UUID.nameUUIDFromBytes(sources.getBytes(UTF_8)).toString();
     try {
-      Path library = Files.createTempDirectory("comm4j-model-").resolve(DriverFiles.LIBRARY);
-      try {
-        compile(compiler, library);
-        return load(library);
-      } finally {
-        Files.deleteIfExists(library);
-        Files.delete(library.resolveSibling(""));
+      Path folder = Files.createDirectories(Path.of("target/model"));
+      try (FileChannel lock = FileChannel.open(folder.resolve("lock"), CREATE, WRITE);
+          FileLock _ = lock.lock()) {
+        Path library =
+            Files.createDirectories(folder.resolve(version)).resolve(DriverFiles.LIBRARY);
+        if (!Files.exists(library)) {
+          Path part = library.resolveSibling("part");
+          compile(compiler, part);
+          Files.move(part, library, ATOMIC_MOVE);
+        }
+        return load(library.toAbsolutePath());
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);

@@ -6,14 +6,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.DataType;
@@ -59,29 +55,7 @@ class PtxTest {
       }
     }
 
-    assertThat(recorded).as(REMEDY).isEqualTo(hashes());
-  }
-
-  private static Map<String, String> hashes() throws IOException {
-    try (Stream<Path> files = Files.walk(SOURCES)) {
-      return files
-          .filter(file -> file.toString().matches(".*[.]cuh?"))
-          .collect(
-              Collectors.toMap(
-                  file -> SOURCES.relativize(file).toString(),
-                  PtxTest::hash,
-                  (a, _) -> a,
-                  TreeMap::new));
-    }
-  }
-
-  private static String hash(Path file) {
-    try {
-      byte[] digest = MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(file));
-      return HexFormat.of().formatHex(digest);
-    } catch (IOException | NoSuchAlgorithmException e) {
-      throw new AssertionError(e);
-    }
+    assertThat(recorded).as(REMEDY).isEqualTo(Sources.hashes(SOURCES, ".*[.]cuh?"));
   }
 
   @Test
