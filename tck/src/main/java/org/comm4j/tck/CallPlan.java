@@ -2,10 +2,13 @@ package org.comm4j.tck;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
+import java.util.BitSet;
+import java.util.Collections;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Capability;
 import org.comm4j.api.DataType;
@@ -23,6 +26,8 @@ final class CallPlan {
   /// The most calls.
   static final int MOST_CALLS = 2000;
 
+  private static final Map<Key, Map<CollectiveKind, List<Planned>>> PLANS =
+      new ConcurrentHashMap<>(); // ranks that are threads, and all their checks, have the same
   private static final int CANDIDATES = 12;
   private static final int PRODUCT_COLUMNS = 5; // of a row, from the left
 
@@ -109,18 +114,29 @@ final class CallPlan {
   private final List<Elements> elements;
   private final SplittableRandom random;
   private final int[] widths;
-  private final Set<Long> open = new HashSet<>();
   private final boolean canSplit;
+  private final List<Pair> pairs = new ArrayList<>();
+  private final int[][] firstPairs; // of each two columns, the index in `pairs`
+  private final BitSet open = new BitSet(); // the pairs that no call has yet, by their index
 
-  private CallPlan(long seed, Capabilities capabilities) {
-    this.random = new SplittableRandom(seed);
-    this.elements = elements(capabilities);
+  /// Two choices.
+  ///
+  /// @param a a column
+  /// @param i what is chosen there
+  /// @param b a column behind it
+  /// @param j what is chosen there
+  private record Pair(int a, int i, int b, int j) {}
+
+  private CallPlan(Key key) {
+    this.random = new SplittableRandom(key.seed);
+    this.elements = elements(key.hasUserOperators);
     this.widths = WIDTHS.clone();
     this.widths[1] = elements.size();
-    this.canSplit = capabilities.supports(Capability.SPLIT);
+    this.canSplit = key.canSplit;
+    this.firstPairs = new int[widths.length][widths.length];
   }
 
-  private static List<Elements> elements(Capabilities capabilities) {
+  private static List<Elements> elements(boolean hasUserOperators) {
     List<Elements> all = new ArrayList<>();
     for (DataType type : DataType.values()) {
       all.add(new Elements(type, null));
@@ -130,17 +146,30 @@ final class CallPlan {
         }
       }
     }
-    if (capabilities.supports(Capability.USER_DEFINED_OPERATORS)) {
+    if (hasUserOperators) {
       all.add(new Elements(DataType.INT64, Operators.AFFINE));
       all.add(new Elements(DataType.FLOAT32_PAIR, Operators.AFFINE));
     }
     return all;
   }
 
-  /// Makes a plan.
-  static List<Planned> of(long seed, Capabilities capabilities) {
-    CallPlan plan = new CallPlan(seed, capabilities);
-    return Boolean.getBoolean("comm4j.full") ? plan.product() : plan.make();
+  /// What a plan depends on.
+  private record Key(long seed, boolean canSplit, boolean hasUserOperators) {}
+
+  /// {@return the calls of one collective}
+  static List<Planned> of(CollectiveKind kind, long seed, Capabilities capabilities) {
+    Key key =
+        new Key(
+            seed,
+            capabilities.supports(Capability.SPLIT),
+            capabilities.supports(Capability.USER_DEFINED_OPERATORS));
+    return PLANS.computeIfAbsent(key, CallPlan::make).getOrDefault(kind, List.of());
+  }
+
+  private static Map<CollectiveKind, List<Planned>> make(Key key) {
+    CallPlan plan = new CallPlan(key);
+    List<Planned> calls = Boolean.getBoolean("comm4j.full") ? plan.product() : plan.pairwise();
+    return calls.stream().collect(Collectors.groupingBy(Planned::kind));
   }
 
   private List<Planned> product() {
@@ -162,28 +191,26 @@ final class CallPlan {
     return calls;
   }
 
-  private List<Planned> make() {
+  private List<Planned> pairwise() {
     for (int a = 0; a < widths.length; a++) {
       for (int b = a + 1; b < widths.length; b++) {
+        firstPairs[a][b] = pairs.size();
         for (int i = 0; i < widths[a] * widths[b]; i++) {
-          open.add(pair(a, i / widths[b], b, i % widths[b]));
+          pairs.add(new Pair(a, i / widths[b], b, i % widths[b]));
         }
       }
     }
-    List<Planned> calls = new ArrayList<>();
-    List<Long> wanted = new ArrayList<>(open);
-    wanted.sort(null);
+    open.set(0, pairs.size());
+    List<Pair> wanted = new ArrayList<>(pairs);
     for (int i = wanted.size() - 1; i > 0; i--) {
-      int j = random.nextInt(i + 1);
-      long swapped = wanted.get(i);
-      wanted.set(i, wanted.get(j));
-      wanted.set(j, swapped);
+      Collections.swap(wanted, i, random.nextInt(i + 1));
     }
-    for (long pair : wanted) {
+    List<Planned> calls = new ArrayList<>();
+    for (Pair pair : wanted) {
       if (calls.size() == MOST_CALLS) {
         break;
       }
-      int[] row = open.contains(pair) ? best(pair) : null;
+      int[] row = open.get(index(pair.a, pair.i, pair.b, pair.j)) ? best(pair) : null;
       if (row != null) {
         cover(row);
         calls.add(planned(row));
@@ -192,7 +219,7 @@ final class CallPlan {
     return calls;
   }
 
-  private int @Nullable [] best(long pair) {
+  private int @Nullable [] best(Pair pair) {
     int[] best = null;
     int most = -1;
     for (int i = 0; i < CANDIDATES; i++) {
@@ -210,21 +237,19 @@ final class CallPlan {
   }
 
   /// A random call with these two choices; null if they exclude each other.
-  private int @Nullable [] candidate(long pair) {
+  private int @Nullable [] candidate(Pair pair) {
     int[] row = new int[widths.length];
     Arrays.setAll(row, i -> random.nextInt(widths[i]));
-    int a = (int) (pair >>> 48);
-    int b = (int) (pair >>> 16 & 0xffff);
-    row[a] = (int) (pair >>> 32 & 0xffff);
-    row[b] = (int) (pair & 0xffff);
+    row[pair.a] = pair.i;
+    row[pair.b] = pair.j;
     if (isLegal(row)) {
       return row;
     }
-    if (a != 0) {
+    if (pair.a != 0) {
       for (int tries = 0; tries < 50 && !isLegal(row); tries++) {
         row[0] = random.nextInt(widths[0]);
       }
-    } else if (b != 1) {
+    } else if (pair.b != 1) {
       for (int tries = 0; tries < 50 && !isLegal(row); tries++) {
         row[1] = random.nextInt(widths[1]);
       }
@@ -241,7 +266,7 @@ final class CallPlan {
     int count = 0;
     for (int a = 0; a < row.length; a++) {
       for (int b = a + 1; b < row.length; b++) {
-        count += open.contains(pair(a, row[a], b, row[b])) ? 1 : 0;
+        count += open.get(index(a, row[a], b, row[b])) ? 1 : 0;
       }
     }
     return count;
@@ -250,13 +275,13 @@ final class CallPlan {
   private void cover(int[] row) {
     for (int a = 0; a < row.length; a++) {
       for (int b = a + 1; b < row.length; b++) {
-        open.remove(pair(a, row[a], b, row[b]));
+        open.clear(index(a, row[a], b, row[b]));
       }
     }
   }
 
-  private static long pair(int a, int i, int b, int j) {
-    return (long) a << 48 | (long) i << 32 | (long) b << 16 | j;
+  private int index(int a, int i, int b, int j) {
+    return firstPairs[a][b] + i * widths[b] + j;
   }
 
   private Planned planned(int[] row) {

@@ -389,9 +389,10 @@ final class DataChecks {
         }
       }
       output.read(0, CommData.of(all));
-      for (int i = 0; i < all.length; i++) {
-        Expect.equal("D15", "element " + i, all[i], 10 * round + i / count);
-      }
+      int tens = 10 * round;
+      int[] expected = new int[all.length];
+      Arrays.setAll(expected, i -> tens + i / count);
+      Expect.equal("D15", "the first wrong element", Arrays.mismatch(all, expected), -1);
     }
     LiveRank.works("D14", r.comm());
   }

@@ -46,10 +46,7 @@ final class PlannedCalls implements AutoCloseable {
 
   /// Runs all calls of one collective.
   static void run(LiveRank rank, CollectiveKind kind) {
-    List<Planned> calls =
-        CallPlan.of(rank.seed(), rank.comm().capabilities()).stream()
-            .filter(each -> each.kind() == kind)
-            .toList();
+    List<Planned> calls = CallPlan.of(kind, rank.seed(), rank.comm().capabilities());
     try (PlannedCalls running = new PlannedCalls(rank)) {
       for (Planned call : calls) {
         if (running.isWorthwhile(call)) {
