@@ -1,5 +1,6 @@
 package org.comm4j.core.schedule;
 
+import java.util.ArrayList;
 import java.util.List;
 
 /// Steps that a rank does before it goes on.
@@ -16,13 +17,17 @@ public final class Round {
 
   public Round(List<Step> steps) {
     this.steps = List.copyOf(steps);
-    this.inOrder =
-        this.steps.stream().filter(step -> !(step instanceof Step.Message)).toArray(Step[]::new);
-    this.messages =
-        this.steps.stream()
-            .filter(Step.Message.class::isInstance)
-            .map(Step.Message.class::cast)
-            .toList();
+    List<Step> first = new ArrayList<>();
+    List<Step.Message> atOnce = new ArrayList<>();
+    for (Step step : this.steps) {
+      if (step instanceof Step.Message message) {
+        atOnce.add(message);
+      } else {
+        first.add(step);
+      }
+    }
+    this.inOrder = first.toArray(Step[]::new);
+    this.messages = List.copyOf(atOnce);
   }
 
   public static Round of(Step... steps) {

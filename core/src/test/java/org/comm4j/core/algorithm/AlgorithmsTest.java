@@ -174,11 +174,16 @@ class AlgorithmsTest {
     }
   }
 
-  /// Nothing, one, around the size, and for small groups a prime that is many pieces. Where buffers
-  /// hold a part for every rank the size means little to the count.
+  /// Nothing, one, around the size, and for small groups a prime that is many pieces; between 16
+  /// and the next power of two fewer. Where buffers hold a part for every rank the size means
+  /// little to the count.
   private static Set<Long> counts(Algorithm algorithm, int size) {
+    boolean hasPartPerRank = Calls.of(algorithm.kind(), size, 0).hasPartPerRank();
+    if (size > 17 && size < 31) {
+      return Set.of(1L, hasPartPerRank ? 5L : size + 1L);
+    }
     Set<Long> counts = new TreeSet<>(Set.of(0L, 1L, 5L));
-    if (size <= 16 || !Calls.of(algorithm.kind(), size, 0).hasPartPerRank()) {
+    if (size <= 16 || !hasPartPerRank) {
       counts.add(size - 1L);
       counts.add((long) size);
       counts.add(size + 1L);

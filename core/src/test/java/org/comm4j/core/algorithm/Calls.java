@@ -1,5 +1,7 @@
 package org.comm4j.core.algorithm;
 
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
@@ -25,6 +27,8 @@ record Calls(
   /// How many ways there are to distribute ranks over hosts, with none.
   static final int HOSTS = 6;
 
+  private static final Map<Layout, Hosts> LAYOUTS = new ConcurrentHashMap<>();
+
   /// Messages, in a type that is its own accumulation type.
   static Calls of(CollectiveKind kind, int size, long count) {
     return new Calls(kind, size, count, 0, false, 0, 0);
@@ -46,21 +50,27 @@ record Calls(
     return new Calls(kind, size, count, root, widened, windowBytes, way);
   }
 
+  private record Layout(int size, int way, long windowBytes) {
+    Hosts make() {
+      int[] labels =
+          IntStream.range(0, size)
+              .map(rank ->
+                  switch (way) {
+                    case 1 -> rank * 2 / size; // two, one after the other
+                    case 2 -> rank % 3; // three in turn
+                    case 3 -> Math.min(rank, 1); // the first rank alone
+                    case 4 -> rank == size - 1 ? 1 : 0; // the last rank alone
+                    case 5 -> rank % 5 * rank % 4; // uneven and mixed
+                    default -> 0;
+                  })
+              .toArray();
+      return Hosts.of(labels, windowBytes);
+    }
+  }
+
   /// Null where no two ranks are on one host, or all are.
   private @Nullable Hosts layout() {
-    int[] labels =
-        IntStream.range(0, size)
-            .map(rank ->
-                switch (hosts) {
-                  case 1 -> rank * 2 / size; // two, one after the other
-                  case 2 -> rank % 3; // three in turn
-                  case 3 -> Math.min(rank, 1); // the first rank alone
-                  case 4 -> rank == size - 1 ? 1 : 0; // the last rank alone
-                  case 5 -> rank % 5 * rank % 4; // uneven and mixed
-                  default -> 0;
-                })
-            .toArray();
-    Hosts layout = Hosts.of(labels, windowBytes);
+    Hosts layout = LAYOUTS.computeIfAbsent(new Layout(size, hosts, windowBytes), Layout::make);
     return layout.count() == 1 ? null : layout;
   }
 
