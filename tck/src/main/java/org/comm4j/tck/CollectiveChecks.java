@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
@@ -131,6 +132,27 @@ final class CollectiveChecks {
           r.comm().run(memory.call());
           memory.check(of.bits(r.reduction()));
         }
+      }
+    }
+  }
+
+  @Rule("T2")
+  static void allReduce_integersTooLarge_wrapAround(LiveRank r) {
+    for (DataType type : DataType.values()) {
+      if (!type.isInteger()) {
+        continue;
+      }
+      byte[] largest = new byte[type.bytes()];
+      Arrays.fill(largest, (byte) -1);
+      if (type.kind() == DataType.Kind.SIGNED) {
+        largest[largest.length - 1] = Byte.MAX_VALUE;
+      }
+      for (ReduceOp op : List.of(ReduceOp.SUM, ReduceOp.PRODUCT)) {
+        byte[] data = largest.clone();
+        CommData view = CommData.of(type, MemorySegment.ofArray(data));
+        r.comm().run(new Collective.AllReduce(view, view, op));
+        byte[] expected = Oracle.fold(op, type, Collections.nCopies(r.size(), largest));
+        Expect.that("T2", Arrays.equals(data, expected), "%s of the largest %s", op, type);
       }
     }
   }
