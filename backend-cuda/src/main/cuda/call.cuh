@@ -40,8 +40,10 @@ struct Signals {
 // In the host's memory: how host and kernel speak while the kernel runs.
 struct Control {
   u64 abort;              // the host wants the kernel to leave
-  u64 outcome;            // of the kernel, an Outcome; written last
-  u64 concerns[MAX_RANKS]; // each rank that the outcome concerns: 1
+  u64 outcome;            // of the first kernel that has left early, an Outcome; written last
+  u64 number;             // of that call
+  u64 unused;
+  u64 concerns[MAX_RANKS]; // of each rank: the Outcome that concerns it, or 0
 };
 
 enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3 };
@@ -93,7 +95,7 @@ struct Copy {
   u64 to[MAX_RANKS];
 };
 
-static_assert(sizeof(Entry) == 32 && sizeof(Control) == 16 + 8 * MAX_RANKS);
+static_assert(sizeof(Entry) == 32 && sizeof(Control) == 32 + 8 * MAX_RANKS);
 static_assert(sizeof(Call) == 168 + 16 * MAX_RANKS, "as Parameters has it");
 static_assert(sizeof(Copy) == sizeof(Call) + 24 * MAX_RANKS && sizeof(Copy) <= 4096);
 
@@ -106,8 +108,10 @@ DEVICE Control* control(const Call& call) { return (Control*)call.control; }
 DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
   u64 known = load_acquire(&control(call)->outcome);
   store_relaxed(&signals(call, call.rank)->broken, call.number);
-  if (known == DONE || known == outcome) store_relaxed(&control(call)->concerns[peer], 1);
-  if (known == DONE) store_release(&control(call)->outcome, outcome);
+  if (known == DONE || known == outcome) store_relaxed(&control(call)->concerns[peer], outcome);
+  if (known != DONE) return;
+  store_relaxed(&control(call)->number, call.number);
+  store_release(&control(call)->outcome, outcome);
 }
 
 // Other threads of the same call may have left already; they don't count, since peers wait for this
@@ -138,10 +142,12 @@ DEVICE u64* lines(const Call& call, u32 owner, u32 writer) {
   return (u64*)(call.windows[owner] + call.lines + bank * of_rank);
 }
 
-// Whether a peer has come with something else, by signals or by lines.
+// Whether a peer has come with something else, by signals or by lines. A flag of 0 is none: lines
+// that were cleared have it, and calls with such a number use none.
 DEVICE bool disagrees(const Call& call, u32 peer) {
   const Entry* entry = &signals(call, call.rank)->entries[call.number & 1][0][peer];
   if (load_acquire(&entry->number) == call.number && entry->digest != call.digest) return true;
+  if (line_flag(call) == 0) return false;
   const u64* digest = lines(call, call.rank, peer);
   u64 low = load_relaxed(digest), high = load_relaxed(digest + 1);
   return is_flagged(call, low) && is_flagged(call, high) && word_of(low, high) != call.digest;

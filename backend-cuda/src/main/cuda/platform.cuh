@@ -14,7 +14,7 @@ using i64 = std::int64_t;
 #ifdef __CUDACC__
 
 #define DEVICE __device__ __forceinline__
-#define NOT_INLINE static __device__ __noinline__
+#define NOT_INLINE inline __device__ __noinline__
 
 DEVICE u32 thread_index() { return threadIdx.x; }
 DEVICE u32 thread_count() { return blockDim.x; }
@@ -60,9 +60,14 @@ DEVICE float float_of(u32 bits) { return __uint_as_float(bits); }
 DEVICE u64 double_bits(double value) { return (u64)__double_as_longlong(value); }
 DEVICE double double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 
+// Of a block, as CudaProvider launches them: so that any GPU has the registers for one.
+constexpr u32 MAX_THREADS = 512;
+
 #define SHARED(TYPE, NAME, COUNT) __shared__ TYPE NAME[COUNT]
 #define KERNEL(NAME, PARAMETERS, ...) \
-  extern "C" __global__ void NAME(const __grid_constant__ PARAMETERS call) { __VA_ARGS__; }
+  extern "C" __global__ void __launch_bounds__(MAX_THREADS) NAME(const __grid_constant__ PARAMETERS call) { \
+    __VA_ARGS__; \
+  }
 
 #else
 #include "host.hh"

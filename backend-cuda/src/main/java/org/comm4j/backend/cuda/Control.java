@@ -11,12 +11,13 @@ import java.util.BitSet;
 ///
 /// @param segment [#BYTES] zeroed bytes
 record Control(MemorySegment segment) {
-  static final int BYTES = 16 + 8 * Window.MAX_RANKS;
+  static final int BYTES = 32 + 8 * Window.MAX_RANKS;
 
   private static final VarHandle WORD = JAVA_LONG.varHandle();
   private static final int ABORT = 0;
   private static final int OUTCOME = 8;
-  private static final int CONCERNS = 16;
+  private static final int NUMBER = 16;
+  private static final int CONCERNS = 32;
 
   /// Why a kernel has left.
   enum Outcome {
@@ -35,17 +36,23 @@ record Control(MemorySegment segment) {
     WORD.setVolatile(segment, ABORT, 1L);
   }
 
-  /// {@return why kernels have left; where several have for different reasons, one of them}
+  /// {@return why a kernel has left; where several have for different reasons, one of them}
   Outcome outcome() {
     return Outcome.values()[(int) (long) WORD.getVolatile(segment, OUTCOME)];
+  }
+
+  /// {@return the number of the first call that a kernel has left early; 0 if there is none}
+  long number() {
+    return (long) WORD.getVolatile(segment, NUMBER);
   }
 
   /// {@return the ranks that the outcome concerns: those that were waited for in vain, or that
   /// called something else}
   BitSet concerns() {
+    long outcome = outcome().ordinal();
     var ranks = new BitSet();
-    for (int rank = 0; rank < Window.MAX_RANKS; rank++) {
-      ranks.set(rank, (long) WORD.getVolatile(segment, CONCERNS + 8L * rank) != 0);
+    for (int rank = 0; rank < Window.MAX_RANKS && outcome != 0; rank++) {
+      ranks.set(rank, (long) WORD.getVolatile(segment, CONCERNS + 8L * rank) == outcome);
     }
     return ranks;
   }

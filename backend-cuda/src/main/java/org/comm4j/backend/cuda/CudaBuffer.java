@@ -26,10 +26,15 @@ final class CudaBuffer implements CommBuffer {
     long bytes = type.bytes(count);
     long address = bytes == 0 ? 0 : rank.gpu().memory().take(bytes);
     var buffer = new CudaBuffer(rank, address, type, count);
-    if (bytes > 0) {
-      rank.clear(address, bytes);
+    try {
+      if (bytes > 0) {
+        rank.clear(address, bytes);
+      }
+      return buffer;
+    } catch (RuntimeException e) {
+      rank.gpu().memory().giveBack(bytes, address);
+      throw e;
     }
-    return buffer;
   }
 
   @Override

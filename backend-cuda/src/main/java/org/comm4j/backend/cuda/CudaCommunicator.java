@@ -69,6 +69,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
+  private volatile boolean hasAwaitedEvents = true; // those of the program
   private volatile boolean closed;
 
   private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
@@ -232,11 +233,10 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
-    long digest =
-        31 * (31 * signature.what() + signature.count()) + Long.rotateLeft(signature.detail(), 17);
     guarded(() -> {
-      launch.to(Objects.requireNonNull(kernels), digest);
-      call.launched(mark());
+      KernelCollectives to = Objects.requireNonNull(kernels);
+      launch.to(to, signature.digest());
+      call.launched(mark(), to.number());
       return true;
     });
   }
@@ -295,8 +295,35 @@ final class CudaCommunicator implements BackendCommunicator {
   /// Returns when all has ended that is in the stream.
   void awaitStream() {
     var all = new DeviceCall(this, "stream", "what was put into the stream before", List.of());
-    all.launched(mark());
+    synchronized (this) {
+      all.launched(mark(), kernels == null ? 0 : kernels.number());
+    }
     all.await(Long.MAX_VALUE);
+    hasAwaitedEvents = true;
+  }
+
+  /// Returns when calls have ended that use this memory, and, where the stream waits for events of
+  /// the program, all that is behind those: but not when other calls have, which may wait for what
+  /// this rank does next.
+  void awaitUsers(DeviceData data) {
+    List<DeviceCall> started;
+    synchronized (this) {
+      started = List.copyOf(calls);
+    }
+    for (DeviceCall call : started) {
+      if (call.uses(data.address(), data.bytes())) {
+        call.await(Long.MAX_VALUE);
+      }
+    }
+    if (!hasAwaitedEvents) {
+      awaitStream();
+    }
+  }
+
+  /// Lets what is started from now on wait for an event.
+  void await(CudaDevice.Event event) {
+    hasAwaitedEvents = false;
+    rank.device().awaitIn(stream(), event);
   }
 
   /// {@return an event behind all that is in the stream}
@@ -320,22 +347,15 @@ final class CudaCommunicator implements BackendCommunicator {
 
   // --- what calls ask ---
 
-  /// Takes in news; kernels leave where the communicator is broken, and all blocks of a kernel
-  /// where one has left early: the others may wait for what will not come any more.
+  /// Takes in news; kernels leave where the communicator is broken.
   void look() {
     boolean isBroken = failure() != null;
-    abortKernels(isBroken);
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.abort(isBroken);
+    }
     if (isBroken) {
       endThread();
-    }
-  }
-
-  /// Not when the words have been given back.
-  private synchronized void abortKernels(boolean isBroken) {
-    DeviceGroup group = devices;
-    Control control = group == null ? null : group.control();
-    if (control != null && (isBroken || control.outcome() != Control.Outcome.DONE)) {
-      control.abort();
     }
   }
 
@@ -373,6 +393,22 @@ final class CudaCommunicator implements BackendCommunicator {
     if (control == null) {
       return null;
     }
+    long number = control.number();
+    if (number > call.number()) {
+      return null;
+    }
+    return reason(control, number == 0 ? call : callOf(number, call));
+  }
+
+  /// {@return the call that a kernel's number belongs to}
+  private synchronized DeviceCall callOf(long number, DeviceCall orThis) {
+    return calls.stream()
+        .filter(each -> each.number() >= number && each.number() <= orThis.number())
+        .findFirst()
+        .orElse(orThis);
+  }
+
+  private @Nullable CommException reason(Control control, DeviceCall call) {
     List<Integer> concerned = control.concerns().stream().boxed().toList();
     return switch (control.outcome()) {
       case DONE -> null;
@@ -548,8 +584,8 @@ final class CudaCommunicator implements BackendCommunicator {
 
   private void end(List<DeviceCall> pending) {
     var over = new ClosedException("communicator '" + name() + "' was closed");
-    boolean hasLeft = pending.stream().allMatch(DeviceCall::hasEnded);
     pending.forEach(call -> call.end(over));
+    boolean hasLeft = pending.stream().allMatch(call -> call.isDone() && call.hasEnded());
     DeviceGroup group;
     synchronized (this) {
       if (thread != null) {
@@ -566,6 +602,7 @@ final class CudaCommunicator implements BackendCommunicator {
     }
     path.close();
     host.close();
+    messages.close();
     rank.remove(this, buffers);
   }
 

@@ -8,6 +8,7 @@ import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUstream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
 import org.comm4j.api.spi.Session;
@@ -132,6 +133,11 @@ final class CudaRank {
       return;
     }
     String at = "%s: %s at 0x%x".formatted(what, data, data.address());
+    if (data.address() % alignment(data.type()) != 0) {
+      throw new IllegalArgumentException(
+          "%s (expected: a multiple of %d, as devices need for this type)"
+              .formatted(at, alignment(data.type())));
+    }
     CudaDevice.Place place =
         find(data.address())
             .orElseThrow(() ->
@@ -150,6 +156,12 @@ final class CudaRank {
           "%s, %d bytes (expected: at most %d, where its allocation ends)"
               .formatted(at, data.bytes(), behind));
     }
+  }
+
+  /// What a device loads at once of an element.
+  private static int alignment(DataType type) {
+    int part = type.kind() == DataType.Kind.COMPLEX ? type.bytes() / 2 : type.bytes();
+    return Math.min(Long.BYTES, part);
   }
 
   private Optional<CudaDevice.Place> find(long address) {
@@ -223,7 +235,8 @@ final class CudaRank {
   /// {@return a call in flight that uses a part of this memory; null if there is none}
   @Nullable InFlight userOf(long address, long bytes) {
     return calls().stream()
-        .filter(call -> call.uses(address, bytes) && !call.isDone())
+        .filter(call -> call.uses(address, bytes))
+        .filter(call -> !(call.isDone() && call.hasEnded()))
         .findFirst()
         .orElse(null);
   }
@@ -245,10 +258,15 @@ final class CudaRank {
   ///
   /// @param buffers its own
   void remove(CudaCommunicator communicator, List<CudaBuffer> buffers) {
+    List<CudaBuffer> ending;
     synchronized (this) {
-      communicators.remove(communicator);
       leftOver.addAll(buffers);
-      leftOver.removeIf(CudaBuffer::end);
+      ending = List.copyOf(leftOver);
+    }
+    List<CudaBuffer> ended = ending.stream().filter(CudaBuffer::end).toList(); // asks calls
+    synchronized (this) {
+      leftOver.removeAll(ended);
+      communicators.remove(communicator);
       if (!communicators.isEmpty()) {
         return;
       }
@@ -284,6 +302,7 @@ final class CudaRank {
               .name("comm4j-cuda rank " + session.rank())
               .start(this::watch);
     }
+    LockSupport.unpark(watcher); // it may rest
   }
 
   private synchronized void wakeWatcher() {

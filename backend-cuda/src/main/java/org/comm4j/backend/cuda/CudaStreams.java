@@ -46,7 +46,7 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void communicatorWait(Event event) {
-    device.awaitIn(communicator.stream(), of(event));
+    communicator.await(of(event));
   }
 
   @Override

@@ -30,7 +30,8 @@ final class DeviceCall implements InFlight, Pending {
   private final List<DeviceData> data;
   private final long startNs = System.nanoTime();
   private final List<Runnable> actions = new ArrayList<>();
-  private @Nullable CUevent event;
+  private volatile @Nullable CUevent event; // behind its kernels; null again when it was reached
+  private volatile long number;
   private long brokenNs;
   private boolean isBroken;
   private volatile boolean watched;
@@ -61,11 +62,19 @@ final class DeviceCall implements InFlight, Pending {
   }
 
   /// Its kernels are in the stream, and behind them this event, which is now the call's.
-  synchronized void launched(CUevent behind) {
+  ///
+  /// @param last the number of the last of its kernels
+  synchronized void launched(CUevent behind, long last) {
+    number = last;
     event = behind;
   }
 
-  /// It has ended.
+  /// {@return the number of the last of its kernels; 0 if there are none}
+  long number() {
+    return number;
+  }
+
+  /// It has ended for whoever waits for it, though perhaps not its kernels.
   ///
   /// @param reason why it failed; null if it did not
   void end(@Nullable RuntimeException reason) {
@@ -86,9 +95,10 @@ final class DeviceCall implements InFlight, Pending {
     return data.address() < address + bytes && address < data.address() + data.bytes();
   }
 
+  /// Also its kernels.
   @Override
   public boolean hasEnded() {
-    return done;
+    return done && event == null;
   }
 
   /// {@return whether somebody wants to be called back}
@@ -98,7 +108,7 @@ final class DeviceCall implements InFlight, Pending {
 
   @Override
   public boolean isDone() {
-    if (!done) {
+    if (!hasEnded()) {
       communicator.look();
       look();
     }
@@ -109,19 +119,22 @@ final class DeviceCall implements InFlight, Pending {
   private void look() {
     RuntimeException reason;
     synchronized (this) {
-      if (done || event == null) {
+      CUevent behind = event;
+      if (behind == null) {
         return;
       }
       try {
-        if (communicator.isReached(event)) {
-          communicator.forget(event);
+        boolean isReached = communicator.isReached(behind);
+        if (isReached) {
+          communicator.forget(behind);
           event = null;
-          reason = communicator.reasonAfter(this);
-        } else {
-          reason = stuck();
-          if (reason == null) {
-            return;
-          }
+        }
+        if (done) {
+          return;
+        }
+        reason = isReached ? communicator.reasonAfter(this) : stuck();
+        if (reason == null && !isReached) {
+          return;
         }
       } catch (CommException e) { // the device itself has failed
         reason = communicator.breakWith(e);
@@ -195,14 +208,18 @@ final class DeviceCall implements InFlight, Pending {
 
   @Override
   public void onEnd(Runnable action) {
+    boolean isLate;
     synchronized (this) {
-      if (!done) {
+      isLate = done;
+      if (!isLate) {
         actions.add(action);
         watched = true;
-        communicator.watch();
-        return;
       }
     }
-    action.run();
+    if (isLate) {
+      action.run();
+    } else {
+      communicator.watch();
+    }
   }
 }

@@ -23,6 +23,8 @@ final class DeviceGroup implements AutoCloseable {
   private final int maxBlocks;
   private final CUstream stream;
   private final @Nullable Peers peers;
+  private final Object words = new Object(); // never held while the driver is called
+  private boolean closed; // guarded by words
 
   /// @param memory everybody's windows
   /// @param block of the host's memory, for [Control]
@@ -75,19 +77,24 @@ final class DeviceGroup implements AutoCloseable {
     long chunk = rank.options().chunkBytes();
     long scratch = Window.partBytes(chunk, members.size()) + chunk;
     var layout = new Window(members.size(), LINE_BYTES, Math.ceilDiv(scratch, 256) * 256);
-    CudaIpcMemory memory =
-        CudaIpcMemory.open(
-            members,
-            key,
-            rank.driver(),
-            rank.device().ordinal(),
-            layout,
-            rank.process(),
-            rank.config().timeout());
     CudaDevice.HostMemory block = rank.gpu().hostMemory().take(Control.BYTES);
-    var control = new Control(block.segment().asSlice(0, Control.BYTES));
-    control.segment().fill((byte) 0);
-    return new Peers(memory, layout, block, control);
+    try {
+      var control = new Control(block.segment().asSlice(0, Control.BYTES));
+      control.segment().fill((byte) 0);
+      CudaIpcMemory memory =
+          CudaIpcMemory.open(
+              members,
+              key,
+              rank.driver(),
+              rank.device().ordinal(),
+              layout,
+              rank.process(),
+              rank.config().timeout());
+      return new Peers(memory, layout, block, control);
+    } catch (RuntimeException e) {
+      rank.gpu().hostMemory().giveBack(Control.BYTES, block);
+      throw e;
+    }
   }
 
   /// What a rank tells the others of itself.
@@ -209,9 +216,34 @@ final class DeviceGroup implements AutoCloseable {
     return peers == null ? null : peers.control();
   }
 
+  /// Makes kernels leave where the communicator is broken, and all blocks of a kernel where one has
+  /// left: the others may wait for what will not come any more. Who is late they find out
+  /// themselves.
+  void abort(boolean isBroken) {
+    synchronized (words) {
+      if (peers == null || closed) {
+        return;
+      }
+      boolean hasLeft =
+          switch (peers.control().outcome()) {
+            case DONE, LATE -> false;
+            case ABORTED, MISMATCH -> true;
+          };
+      if (isBroken || hasLeft) {
+        peers.control().abort();
+      }
+    }
+  }
+
   /// Gives everything back; none of this rank's kernels may run any more.
   @Override
   public void close() {
+    synchronized (words) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+    }
     if (peers != null) {
       rank.gpu().hostMemory().giveBack(Control.BYTES, peers.block());
       peers.memory().close();

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 /// Messages of data in devices' memory, through the host, where they meet those of its memory: one
 /// end of a message may be on a device and the other one not.
 ///
-/// What is sent is copied when the send is started, behind what the communicator's stream has then;
-/// what is received is in the device's memory when the receive has ended.
+/// What is sent is copied when the send is started, when calls before it that use the same memory
+/// have ended; what is received is in the device's memory when the receive has ended.
 final class DeviceMessages {
   private final CudaCommunicator communicator;
   private final CudaRank rank;
@@ -44,6 +44,12 @@ final class DeviceMessages {
     pending.removeIf(Staged::isDone);
   }
 
+  /// Gives the memory of all back; the host's messages have ended.
+  synchronized void close() {
+    pending.forEach(Staged::giveBack);
+    pending.clear();
+  }
+
   private Staged staged(PointToPoint message) {
     List<HostCopy> copies = new ArrayList<>();
     try {
@@ -60,7 +66,7 @@ final class DeviceMessages {
             default -> null;
           };
       if (sent != null) {
-        communicator.awaitStream();
+        communicator.awaitUsers(sent.of());
         sent.fetch(sent.of());
       }
       String text = message.label() + " of '" + communicator.name() + "'";
@@ -115,6 +121,12 @@ final class DeviceMessages {
         if (got != null && received != null) {
           got.store(got.of().slice(0, received.count()));
         }
+        giveBack();
+      }
+    }
+
+    private synchronized void giveBack() {
+      if (!isStored) {
         isStored = true;
         copies.forEach(HostCopy::close);
       }
@@ -146,11 +158,16 @@ final class DeviceMessages {
 
     @Override
     public boolean await(long nanos) {
-      boolean ended = message.await(nanos);
-      if (ended) {
-        store();
+      try {
+        boolean ended = message.await(nanos);
+        if (ended) {
+          store();
+        }
+        return ended;
+      } catch (RuntimeException e) {
+        giveBack(); // it has ended, and nothing has come
+        throw e;
       }
-      return ended;
     }
 
     @Override

@@ -142,6 +142,11 @@ final class KernelCollectives {
     run(KernelName.MEET, 1);
   }
 
+  /// {@return the number of the last kernel that was put into the stream}
+  long number() {
+    return group.memory().epoch();
+  }
+
   // --- reductions ---
 
   private void allReduce(Collective.AllReduce call) {

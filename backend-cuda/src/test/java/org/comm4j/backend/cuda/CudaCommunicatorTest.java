@@ -100,6 +100,10 @@ class CudaCommunicatorTest {
               new DeviceData(DataType.FLOAT32, data.address(), 100_000, data.device()),
               "400000 bytes",
               "where its allocation ends");
+          assertRefused(
+              comm,
+              new DeviceData(DataType.FLOAT32, data.address() + 2, 4, data.device()),
+              "a multiple of 4");
           try (Arena arena = Arena.ofConfined()) {
             long host = arena.allocate(32).address();
             assertRefused(
@@ -352,6 +356,33 @@ class CudaCommunicatorTest {
             assertElements(to, i -> 2 * i + 1);
             sync.sync();
             device.destroy(stream);
+          }
+        });
+  }
+
+  /// A call that waits for the peer is no reason for a message to wait.
+  @Test
+  void send_behindACallThatThePeerMakesLater_goesOut() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer reduced = comm.allocate(DataType.INT32, 100);
+              CommBuffer sent = comm.allocate(DataType.INT32, 100)) {
+            comm.allReduce(reduced.data(), ReduceOp.SUM);
+            fill(reduced, i -> i);
+            fill(sent, i -> 7 * i + comm.rank());
+            var call = new Collective.AllReduce(reduced.data(), reduced.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              Request first = comm.start(call);
+              comm.send(sent.data(), 1, 3);
+              first.await();
+            } else {
+              comm.receive(sent.data(), 0, 3);
+              comm.run(call);
+            }
+            assertElements(sent, i -> 7 * i);
+            assertElements(reduced, i -> 2 * i);
           }
         });
   }
