@@ -6,6 +6,7 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Reduction;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.SplitMix;
 import org.jspecify.annotations.Nullable;
 
 /// What the ranks of a collective must agree on, in three longs that travel with its messages: so a
@@ -98,15 +99,7 @@ public record CallSignature(long what, long count, long detail) {
 
   /// {@return all of it in one long} Other calls have another one, but for one in 2⁶⁴.
   public long digest() {
-    return mixed(mixed(mixed(what) ^ count) ^ detail);
-  }
-
-  /// Each bit of the result depends on each of the value (the finalizer of SplitMix64).
-  private static long mixed(long value) {
-    long mixed = value + 0x9e37_79b9_7f4a_7c15L;
-    mixed = (mixed ^ mixed >>> 30) * 0xbf58_476d_1ce4_e5b9L;
-    mixed = (mixed ^ mixed >>> 27) * 0x94d0_49bb_1331_11ebL;
-    return mixed ^ mixed >>> 31;
+    return SplitMix.mixed(SplitMix.mixed(SplitMix.mixed(what) ^ count) ^ detail);
   }
 
   @Override
@@ -168,7 +161,7 @@ public record CallSignature(long what, long count, long detail) {
     long hash = 1;
     var parts = shape.parts();
     for (int rank = 0; parts != null && rank < parts.ranks(); rank++) {
-      hash = mixed(hash ^ parts.count(rank));
+      hash = SplitMix.mixed(hash ^ parts.count(rank));
     }
     return (int) hash;
   }

@@ -25,6 +25,7 @@ final class CollectiveCall extends Call {
   private final Shape shape;
   private long sequence;
   private final CallSignature signature;
+  private final long digest; // of it
   private final boolean varied;
   private final Schedule plan;
   private final Buffers buffers;
@@ -60,6 +61,7 @@ final class CollectiveCall extends Call {
     this.shape = shape;
     this.sequence = sequence;
     this.signature = signature;
+    this.digest = signature.digest();
     this.varied = CallSignature.isVaried(shape.kind());
     this.plan = plan;
     this.buffers = buffers;
@@ -155,7 +157,7 @@ final class CollectiveCall extends Call {
     if (!begun) {
       begun = true;
       if (usesPeerMemory()) {
-        context.lane().begin(signature);
+        context.lane().begin(digest);
       }
     }
     while (!hasEnded()) {

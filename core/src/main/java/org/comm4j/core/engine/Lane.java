@@ -6,6 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
+import org.comm4j.core.schedule.SplitMix;
 import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
@@ -99,8 +100,10 @@ final class Lane {
   }
 
   /// Takes a call into the digest; calls come in their order.
-  void begin(CallSignature call) {
-    digest = 31 * (31 * (31 * digest + call.what()) + call.count()) + call.detail();
+  ///
+  /// @param call its [CallSignature#digest]
+  void begin(long call) {
+    digest = SplitMix.mixed(digest ^ call);
   }
 
   /// Whether every rank is done with what stands in the slot that `index` will use.

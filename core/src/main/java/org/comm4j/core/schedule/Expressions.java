@@ -153,7 +153,7 @@ final class Expressions {
 
   private int intern(int low, int high, int contributionCount, long ranks) {
     int mask = table.length - 1;
-    int slot = (int) mix(((long) low << 32) ^ (high & 0xffff_ffffL)) & mask;
+    int slot = (int) SplitMix.mixed(((long) low << 32) ^ (high & 0xffff_ffffL)) & mask;
     while (table[slot] != 0) {
       int found = table[slot];
       if (left[found] == low && right[found] == high) {
@@ -174,7 +174,9 @@ final class Expressions {
     int mask = table.length - 1;
     for (int number : old) {
       if (number != 0) {
-        int slot = (int) mix(((long) left[number] << 32) ^ (right[number] & 0xffff_ffffL)) & mask;
+        int slot =
+            (int) SplitMix.mixed(((long) left[number] << 32) ^ (right[number] & 0xffff_ffffL))
+                & mask;
         while (table[slot] != 0) {
           slot = (slot + 1) & mask;
         }
@@ -200,13 +202,6 @@ final class Expressions {
   }
 
   private static long fingerprintOf(int rank) {
-    return mix(rank + 0x9e37_79b9_7f4a_7c15L);
-  }
-
-  /// The finaliser of SplitMix64.
-  private static long mix(long value) {
-    long mixed = (value ^ (value >>> 30)) * 0xbf58_476d_1ce4_e5b9L;
-    mixed = (mixed ^ (mixed >>> 27)) * 0x94d0_49bb_1331_11ebL;
-    return mixed ^ (mixed >>> 31);
+    return SplitMix.mixed(rank);
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.comm4j.core.transport.PeerMemory;
 import org.junit.jupiter.api.Test;
@@ -36,6 +37,48 @@ class LaneTest {
       next.publish(0, 3, call(1), 0);
       assertThat(here.contradiction(0, 3, call(2))).isNull();
       assertThat(here.agrees(0, 0)).isFalse();
+    }
+  }
+
+  /// Small differences must not make up for each other, neither in one call nor over two.
+  @Test
+  void agrees_callsThatDifferTwice_isFalse() {
+    for (long count = 1; count < 64; count++) {
+      var here = new CallSignature(5, 100, 7);
+      assertThat(agree(List.of(here), List.of(new CallSignature(6, 100 - count, 7)))).isFalse();
+      assertThat(agree(List.of(here), List.of(new CallSignature(5, 101, 7 - count)))).isFalse();
+      assertThat(
+              agree(
+                  List.of(here, here),
+                  List.of(new CallSignature(5, 100, 8), new CallSignature(5, 100, 7 - count))))
+          .isFalse();
+      for (long more : new long[] {31, 31 * 31, 31 * 31 * 31}) {
+        assertThat(
+                agree(
+                    List.of(here, here),
+                    List.of(
+                        new CallSignature(5, 100, 7 + count),
+                        new CallSignature(5, 100, 7 - count * more))))
+            .isFalse();
+      }
+    }
+  }
+
+  @Test
+  void agrees_sameCalls_isTrue() {
+    assertThat(agree(List.of(call(1), call(2)), List.of(call(1), call(2)))).isTrue();
+    assertThat(agree(List.of(call(1), call(2)), List.of(call(2), call(1)))).isFalse();
+  }
+
+  private static boolean agree(List<CallSignature> here, List<CallSignature> there) {
+    try (Arena arena = Arena.ofShared()) {
+      PeerMemory memory = new Memory(arena);
+      Lane mine = lane(memory, 0);
+      here.forEach(call -> mine.begin(call.digest()));
+      Lane peers = lane(memory, 1);
+      there.forEach(call -> peers.begin(call.digest()));
+      peers.publish(0, 3, there.getLast(), 0);
+      return mine.agrees(1, 0);
     }
   }
 
