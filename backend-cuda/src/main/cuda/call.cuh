@@ -7,6 +7,7 @@
 //   entries  [2][MAX_BLOCKS][MAX_RANKS]  who has come to this call, with what
 //   passes   [MAX_BLOCKS][MAX_RANKS]     how far it is
 //   broken                               that this rank has given up
+//   left     [MAX_RANKS]                 that another one has
 //   lines    [2][ranks][…]               the digest of a call and small data, each word with its flag
 //   scratch  [2][…]                      partial results
 //
@@ -35,6 +36,7 @@ struct Signals {
   u64 passes[MAX_BLOCKS][MAX_RANKS];
   u64 broken; // the call in which a kernel of this rank has left early; later ones must not begin
   u64 unused;
+  u64 left[MAX_RANKS]; // of each rank: the call that it has left early; its memory may change
 };
 
 // In the host's memory: how host and kernel speak while the kernel runs.
@@ -46,7 +48,7 @@ struct Control {
   u64 concerns[MAX_RANKS]; // of each rank: the Outcome that concerns it, or 0
 };
 
-enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3 };
+enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3, LEFT = 4 };
 
 // What is done to each element of a sum or average of floats as it is stored in this rank's output: the
 // result, rounded to its type, is widened again and multiplied by the factor, bias and residual are
@@ -103,13 +105,16 @@ DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.wind
 
 DEVICE Control* control(const Call& call) { return (Control*)call.control; }
 
-// Tells the host why this kernel leaves and which ranks that concerns, and kernels behind it in the
-// stream that they must leave. What a thread has told already stands: others then leave because of it.
+// Tells the host why this kernel leaves and which ranks that concerns, kernels behind it in the
+// stream that they must leave, and the others that it has left. What a thread has told already stands: others then leave because of it.
 DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
   u64 known = load_acquire(&control(call)->outcome);
   store_relaxed(&signals(call, call.rank)->broken, call.number);
   if (known == DONE || known == outcome) store_relaxed(&control(call)->concerns[peer], outcome);
   if (known != DONE) return;
+  for (u32 rank = 0; rank < call.ranks; rank++) {
+    store_relaxed(&signals(call, rank)->left[call.rank], call.number);
+  }
   store_relaxed(&control(call)->number, call.number);
   store_release(&control(call)->outcome, outcome);
 }
@@ -217,11 +222,23 @@ DEVICE bool enter(const Call& call, u64* data) {
 // The second and third meeting in a call.
 enum Pass : u64 { REDUCED = 0, READ = 1 };
 
-DEVICE void announce(const Call& call, Pass pass) {
+// Says how far this rank is: nothing, and false, where a peer has left. What was read of that one's
+// memory may be what its owner has put there since.
+DEVICE bool announce(const Call& call, Pass pass) {
   all_threads(true); // the others of the block have done their share, too
+  fence();           // and have read what they wanted before this one looks who has left
+  bool well = true;
   for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
-    store_release(&signals(call, peer)->passes[block_index()][call.rank], 2 * call.number + pass);
+    if (load_relaxed(&signals(call, call.rank)->left[peer]) != 0) {
+      leave_because(call, LEFT, peer);
+      well = false;
+    }
   }
+  if (!all_threads(well)) return false;
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    store_relaxed(&signals(call, peer)->passes[block_index()][call.rank], 2 * call.number + pass);
+  }
+  return true;
 }
 
 DEVICE bool await_all(const Call& call, Pass pass) {
@@ -235,14 +252,8 @@ DEVICE bool await_all(const Call& call, Pass pass) {
   return all_threads(well);
 }
 
-DEVICE bool meet_again(const Call& call, Pass pass) {
-  announce(call, pass);
-  return await_all(call, pass);
-}
-
 // Says that this rank has read what it wanted of the others. Who has lent its own memory waits until
 // all have.
 DEVICE void leave(const Call& call) {
-  announce(call, READ);
-  if (call.wait_for_readers) await_all(call, READ);
+  if (announce(call, READ) && call.wait_for_readers) await_all(call, READ);
 }

@@ -56,6 +56,8 @@ DEVICE u64 load_relaxed(const u64* address) {
   return std::atomic_ref(*(u64*)address).load(std::memory_order_relaxed);
 }
 
+DEVICE void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
+
 DEVICE u64 clock_ns() {
   return (u64)std::chrono::steady_clock::now().time_since_epoch().count();
 }

@@ -284,8 +284,7 @@ DEVICE void reduce(const Call& call) {
   Output<Operator> output(call, whole ? 0 : from);
   fold<Operator>(call, data, from, to - from, output, whole ? 0 : call.windows[call.rank] + scratch);
   Pass pass = whole ? READ : REDUCED;
-  announce(call, pass);
-  if (whole && !call.wait_for_readers) return;
+  if (!announce(call, pass) || (whole && !call.wait_for_readers)) return;
   if (await_all(call, pass) && !whole) collect_parts<Operator>(call, scratch);
 }
 
@@ -328,8 +327,8 @@ DEVICE bool agree_by_lines(const Call& call) {
 
 // An all-reduce of little data, but some: each rank writes its data into everybody's window, each four
 // bytes together with a flag, and before it what it calls. No other sign is waited for: a store of
-// eight bytes is whole, so who sees the flag has the data. Flags are the low half of the call's number; the host clears the lines before
-// these come again. The output may be the input.
+// eight bytes is whole, so who sees the flag has the data. Flags are the low half of the call's
+// number; the host clears the lines before these come again. The output may be the input.
 template <class Operator>
 DEVICE void low_latency(const Call& call) {
   using Raw = typename Operator::Raw;

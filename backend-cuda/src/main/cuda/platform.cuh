@@ -47,6 +47,9 @@ DEVICE u64 load_relaxed(const u64* address) {
   return value;
 }
 
+// Between what the block has read and written, before a barrier, and what this thread does now.
+DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
 DEVICE u64 clock_ns() {
   u64 now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -64,9 +67,10 @@ DEVICE double double_of(u64 bits) { return __longlong_as_double((long long)bits)
 constexpr u32 MAX_THREADS = 512;
 
 #define SHARED(TYPE, NAME, COUNT) __shared__ TYPE NAME[COUNT]
-#define KERNEL(NAME, PARAMETERS, ...) \
-  extern "C" __global__ void __launch_bounds__(MAX_THREADS) NAME(const __grid_constant__ PARAMETERS call) { \
-    __VA_ARGS__; \
+#define KERNEL(NAME, PARAMETERS, ...)                       \
+  extern "C" __global__ void __launch_bounds__(MAX_THREADS) \
+      NAME(const __grid_constant__ PARAMETERS call) {       \
+    __VA_ARGS__;                                            \
   }
 
 #else

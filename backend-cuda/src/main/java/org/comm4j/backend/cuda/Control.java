@@ -28,7 +28,9 @@ record Control(MemorySegment segment) {
     /// Because it has waited for too long.
     LATE,
     /// Because a peer has called something else.
-    MISMATCH
+    MISMATCH,
+    /// Because a peer has left while its memory was read.
+    LEFT
   }
 
   /// Makes the kernels leave that wait for a peer, now and later.

@@ -11,6 +11,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import jcuda.driver.CUevent;
@@ -69,7 +70,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
-  private volatile boolean hasAwaitedEvents = true; // those of the program
+  private volatile boolean waitsForEvents; // the stream, for those of the program
   private volatile boolean closed;
 
   private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
@@ -299,7 +300,7 @@ final class CudaCommunicator implements BackendCommunicator {
       all.launched(mark(), kernels == null ? 0 : kernels.number());
     }
     all.await(Long.MAX_VALUE);
-    hasAwaitedEvents = true;
+    waitsForEvents = false;
   }
 
   /// Returns when calls have ended that use this memory, and, where the stream waits for events of
@@ -315,14 +316,14 @@ final class CudaCommunicator implements BackendCommunicator {
         call.await(Long.MAX_VALUE);
       }
     }
-    if (!hasAwaitedEvents) {
+    if (waitsForEvents) {
       awaitStream();
     }
   }
 
   /// Lets what is started from now on wait for an event.
   void await(CudaDevice.Event event) {
-    hasAwaitedEvents = false;
+    waitsForEvents = true;
     rank.device().awaitIn(stream(), event);
   }
 
@@ -433,7 +434,30 @@ final class CudaCommunicator implements BackendCommunicator {
                 "rank %d started %s but rank %d started %s"
                     .formatted(peer, told(peer), rank(), call.text())));
       }
+      case LEFT -> {
+        int peer = concerned.getFirst();
+        yield breakWith(
+            reasonOf(
+                new AbortedException(
+                    peer,
+                    "rank %d left while rank %d was in %s of '%s'"
+                        .formatted(peer, rank(), call.text(), name()),
+                    null)));
+      }
     };
+  }
+
+  /// Who leaves says why, by the host, which may take longer than a kernel.
+  ///
+  /// @param unknown the reason if it does not
+  private CommException reasonOf(CommException unknown) {
+    long endNs = System.nanoTime() + TELL.toNanos();
+    CommException told = failure();
+    while (told == null && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+      told = failure();
+    }
+    return told != null ? told : unknown;
   }
 
   /// Lets peers that find out that this rank does something else say what.

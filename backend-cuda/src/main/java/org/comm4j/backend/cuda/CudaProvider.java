@@ -43,7 +43,7 @@ public final class CudaProvider implements BackendProvider {
     return Collections.unmodifiableSet(all);
   }
 
-  private static final int THREADS = 512; // of a block
+  static final int THREADS = 512; // of a block; MAX_THREADS of the kernels
 
   private final DriverFiles files;
   private final Supplier<UUID> process;

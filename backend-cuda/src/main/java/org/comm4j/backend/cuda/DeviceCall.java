@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 final class DeviceCall implements InFlight, Pending {
   private static final long SPIN_NS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long SHORT_NS = TimeUnit.MICROSECONDS.toNanos(50);
-  private static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
+  static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   /// How much longer than its peers' deadline a call may take before its device counts as stuck.

@@ -227,7 +227,7 @@ final class DeviceGroup implements AutoCloseable {
       boolean hasLeft =
           switch (peers.control().outcome()) {
             case DONE, LATE -> false;
-            case ABORTED, MISMATCH -> true;
+            case ABORTED, MISMATCH, LEFT -> true;
           };
       if (isBroken || hasLeft) {
         peers.control().abort();

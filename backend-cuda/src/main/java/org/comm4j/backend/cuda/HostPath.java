@@ -163,8 +163,11 @@ final class HostPath {
 
     /// The same; null where this rank has none, or one that it does not use.
     @Nullable CommData orNull(@Nullable CommData data) {
-      HostCopy block = data instanceof DeviceData device ? block(device) : null;
-      return block == null ? null : block.data((DeviceData) Objects.requireNonNull(data));
+      if (!(data instanceof DeviceData device)) {
+        return null;
+      }
+      HostCopy block = block(device);
+      return block == null ? null : block.data(device);
     }
 
     void fetch(DeviceData input) {

@@ -16,7 +16,7 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
   private static final int BANKS = 2;
   private static final int ENTRY_BYTES = 32;
   private static final int PASS_BYTES = 8;
-  private static final int BROKEN_BYTES = 16;
+  private static final int GIVEN_UP_BYTES = 16 + 8 * MAX_RANKS; // this rank, and the others
   private static final int UNIT_BYTES = 16;
   private static final int WORD_BYTES = 8;
 
@@ -38,7 +38,7 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
 
   /// Where the lines begin.
   long lines() {
-    return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + BROKEN_BYTES;
+    return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + GIVEN_UP_BYTES;
   }
 
   /// How many bytes the lines have: of each rank a word for its call and its data, each four bytes

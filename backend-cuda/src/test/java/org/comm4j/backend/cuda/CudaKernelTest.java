@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.DataType;
@@ -395,6 +396,68 @@ class CudaKernelTest {
             }
           });
       assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.ABORTED);
+    }
+  }
+
+  /// What a rank reads of one that has left may be anything.
+  @ParameterizedTest
+  @EnumSource(names = {"ONE_STAGE", "TWO_STAGES"})
+  void allReduce_aRankHasLeft_theOthersDoToo(Way way) {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
+      var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.INT32, 20);
+      leaveFirst(
+          group,
+          rank -> {
+            group.parameters(rank).call(1, 0);
+            way.set(group.parameters(rank), 20, 3);
+            reduction.launch(
+                rank, way.kernel(ReduceOp.SUM, DataType.INT32).orElseThrow(), new int[] {2, 2});
+          });
+    }
+  }
+
+  @Test
+  void fetch_aRankHasLeft_theOthersDoToo() {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
+      leaveFirst(
+          group,
+          rank -> {
+            MemorySegment input = group.memory(64, 0);
+            group.data(rank, input, group.memory(64, 0), false);
+            group.parameters(rank).call(1, 0).fetch(0, 64, 0, 0);
+            group.launch(rank, KernelName.FETCH, 1, 2);
+          });
+    }
+  }
+
+  /// Rank 0 comes and leaves, then rank 1 comes; rank 2 whenever it likes.
+  private static void leaveFirst(KernelGroup group, IntConsumer launch) {
+    var hasLeft = new CountDownLatch(1);
+    group.control(0).abort();
+    group.onRanks(
+        3,
+        rank -> {
+          if (rank == 1) {
+            await(hasLeft);
+          }
+          launch.accept(rank);
+          if (rank == 0) {
+            hasLeft.countDown();
+          }
+        });
+
+    assertThat(group.control(0).outcome()).isEqualTo(Control.Outcome.ABORTED);
+    for (int rank = 1; rank < 3; rank++) {
+      assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.LEFT);
+      assertThat(group.control(rank).concerns().get(0)).isTrue();
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 

@@ -114,7 +114,8 @@ class PtxTest {
     assertThat(Files.readString(PTX.resolve(kernel.module() + ".ptx")))
         .containsPattern(
             Pattern.compile(
-                "[.]entry %s\\(\\s*[.]param [.]align 8 [.]b8 %1$s_param_0\\[%d]\\s*\\)"
-                    .formatted(kernel.function(), bytes)));
+                ("[.]entry %s\\(\\s*[.]param [.]align 8 [.]b8 %1$s_param_0\\[%d]\\s*\\)"
+                        + "\\s*[.]maxntid %d,")
+                    .formatted(kernel.function(), bytes, CudaProvider.THREADS)));
   }
 }
