@@ -20,6 +20,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
@@ -35,7 +36,8 @@ import org.junit.jupiter.api.TestFactory;
 ///       }
 ///     }
 ///
-/// Each rule's checks run on a group of their own. What the backend declares it can't do or keep
+/// Each rule's checks run on a group of their own; those of collectives, which leave it as it was,
+/// on one after the other. What the backend declares it can't do or keep
 /// ([Capabilities]) is skipped with that reason. Failures print a seed (`-Dcomm4j.seed=…` repeats
 /// it, `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
 /// [LiveVerification] checks the same.
@@ -44,6 +46,10 @@ public abstract class CommunicatorContract {
 
   private final long seed = Long.getLong("comm4j.seed", 4242);
   private final String only = System.getProperty("comm4j.check", ".*");
+  private @Nullable Kept kept;
+
+  /// A group for checks that leave it as it was, while they come one after the other.
+  private record Kept(LocalGroup group, int size, CommConfig config) {}
 
   /// For subclasses.
   protected CommunicatorContract() {}
@@ -90,7 +96,10 @@ public abstract class CommunicatorContract {
   /// {@return a test for each check}
   @TestFactory
   Stream<DynamicTest> rules() {
-    return checks().stream().filter(this::isWanted).map(check -> test(check, size()));
+    return checks().stream()
+        .filter(this::isWanted)
+        .map(check -> test(check, size()))
+        .onClose(this::closeKept);
   }
 
   /// {@return the checks of collectives for other sizes of group}
@@ -99,10 +108,15 @@ public abstract class CommunicatorContract {
     return otherSizes().stream()
         .flatMap(size ->
             checks().stream()
-                .filter(check -> check.method().getDeclaringClass() == CollectiveChecks.class)
+                .filter(CommunicatorContract::isOfCollectives)
                 .filter(this::isWanted)
                 .filter(check -> size == SIZE_IN_ORDER || !isAboutOrder(check))
-                .map(check -> test(check, size)));
+                .map(check -> test(check, size)))
+        .onClose(this::closeKept);
+  }
+
+  private static boolean isOfCollectives(LiveCheck check) {
+    return check.method().getDeclaringClass() == CollectiveChecks.class;
   }
 
   /// These repeat all reductions in order. That plans keep it is proved for every size; here a size
@@ -223,7 +237,7 @@ public abstract class CommunicatorContract {
   /// @throws RuleViolation if a rule is broken
   void run(LiveCheck check, int size) throws Exception {
     CommConfig config = check.needs().setting().apply(config());
-    LocalGroup group = open(size, config);
+    LocalGroup group = group(check, size, config);
     Communicator first = group.communicator(0);
     var reason = check.notRun(first.capabilities(), size, config, true);
     if (reason.isPresent()) {
@@ -231,10 +245,37 @@ public abstract class CommunicatorContract {
       Assumptions.abort(check + ": " + reason.get());
     }
     try {
-      RankThreads.run(check, group, config, seed, bound());
+      if (isOfCollectives(check)) {
+        RankThreads.runOpen(check, group, config, seed, bound());
+        kept = new Kept(group, size, config);
+      } else {
+        RankThreads.run(check, group, config, seed, bound());
+      }
     } catch (AssertionError e) {
       e.addSuppressed(new AssertionError(check + " on " + size + " ranks, seed " + seed));
       throw e;
+    }
+  }
+
+  /// The one that the check before has left, if it will do, else a new one.
+  private LocalGroup group(LiveCheck check, int size, CommConfig config) throws Exception {
+    Kept last = kept;
+    if (last != null
+        && isOfCollectives(check)
+        && last.size() == size
+        && last.config().equals(config)) {
+      kept = null;
+      return last.group();
+    }
+    closeKept();
+    return open(size, config);
+  }
+
+  private void closeKept() {
+    Kept last = kept;
+    kept = null;
+    if (last != null) {
+      RankThreads.close(last.group());
     }
   }
 }

@@ -37,16 +37,42 @@ final class RankThreads {
   /// @param bound for all ranks together
   /// @throws RuleViolation the failure that the others follow from
   static void run(LiveCheck check, LocalGroup group, CommConfig config, long seed, Duration bound) {
-    RankThreads threads = new RankThreads(group);
     Throwable failure = null;
     try {
-      failure = threads.run(check, config, seed, bound);
+      failure = new RankThreads(group).run(check, config, seed, bound);
     } finally {
-      Throwable thrown = threads.close();
-      if (failure == null && thrown != null) {
-        failure = new RuleViolation("L1", "close() threw " + thrown, thrown);
-      }
+      RuleViolation violation = closed(group);
+      failure = failure == null ? violation : failure;
     }
+    rethrow(failure);
+  }
+
+  /// Runs a check, and closes the group only if it fails.
+  ///
+  /// @param bound for all ranks together
+  /// @throws RuleViolation the failure that the others follow from
+  static void runOpen(
+      LiveCheck check, LocalGroup group, CommConfig config, long seed, Duration bound) {
+    Throwable failure = new RankThreads(group).run(check, config, seed, bound);
+    if (failure != null) {
+      closed(group);
+    }
+    rethrow(failure);
+  }
+
+  /// Closes all communicators at once, as ranks do, and then the group.
+  ///
+  /// @throws RuleViolation if that fails
+  static void close(LocalGroup group) {
+    rethrow(closed(group));
+  }
+
+  private static @Nullable RuleViolation closed(LocalGroup group) {
+    Throwable thrown = thrownByClose(group);
+    return thrown == null ? null : new RuleViolation("L1", "close() threw " + thrown, thrown);
+  }
+
+  private static void rethrow(@Nullable Throwable failure) {
     switch (failure) {
       case null -> {}
       case RuntimeException e -> throw e;
@@ -82,10 +108,8 @@ final class RankThreads {
     return causal();
   }
 
-  /// Closes all communicators at once, as ranks do, and then the group.
-  ///
-  /// @return what the first that failed threw
-  private @Nullable Throwable close() {
+  /// What the first that could not be closed threw.
+  private static @Nullable Throwable thrownByClose(LocalGroup group) {
     List<Future<?>> closing = new ArrayList<>();
     try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
       group.communicators().forEach(comm -> closing.add(threads.submit(comm::close)));
