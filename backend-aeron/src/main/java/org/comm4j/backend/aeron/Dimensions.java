@@ -12,10 +12,15 @@ import java.nio.file.Path;
 /// (7 MiB) 64 ranks take 32 MiB each if all talk to all, and each further peer 392 KiB. Logs are
 /// made when a rank first sends to a peer; most collectives send to few.
 ///
+/// All who send to a rank share its socket. What all may have on their way fits into the socket's
+/// buffer, as far as the system gives it one: else datagrams are lost, and sending again what was
+/// lost makes others lost, 20 times as many as arrive.
+///
 /// @param mtu the most bytes of a datagram
 /// @param termBytes bytes of a term
 /// @param windowBytes what a sender may send before the receiver has taken it
-record Dimensions(int mtu, int termBytes, int windowBytes) {
+/// @param receiveBufferBytes of the socket by which a rank receives from all
+record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferBytes) {
   private static final int LARGEST_MTU = 65_504;
   private static final int LARGEST_TERM = 4 << 20;
   private static final int SMALLEST_TERM = 64 << 10;
@@ -33,6 +38,14 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
 
   private static final int MTU_STEP = 32;
 
+  private static final int LARGEST_BUFFER = 4 << 20;
+
+  /// Where the socket's buffer is too small for more; not all send at once.
+  private static final int LEAST_WINDOW = 16 << 10;
+
+  /// With smaller windows datagrams are not made larger.
+  private static final int LARGE_DATAGRAM = 16 << 10;
+
   /// What a driver of a rank's own has in its control file, and touches of it.
   private static final int DRIVER_BYTES = (7 << 20) + (64 << 10);
 
@@ -41,18 +54,31 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
 
   /// @param datagramBytes the most that a packet holds where the rank receives
   static Dimensions of(Options options, int ranks, int datagramBytes) {
+    return of(options, ranks, datagramBytes, socketBufferBytes());
+  }
+
+  /// @param socketBytes the most that the system gives a socket
+  static Dimensions of(Options options, int ranks, int datagramBytes, int socketBytes) {
     int term = termBytes(options, ranks);
-    int window = Math.min(wantedWindowBytes(options, ranks), socketBufferBytes());
+    int receive = Math.min(wantedBufferBytes(options, ranks), socketBytes);
+    int least =
+        DATAGRAMS_PER_WINDOW
+            * Math.max(
+                options.mtu(), Math.min(datagramBytes, LARGE_DATAGRAM) / MTU_STEP * MTU_STEP);
+    int window =
+        Math.min(
+            Math.min(term / 2, receive),
+            Math.max(Math.max(LEAST_WINDOW, least), payloadBytes(receive) / senders(ranks)));
     int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
     int most = Math.min(LARGEST_MTU, datagram) / MTU_STEP * MTU_STEP;
     if (options.mtu() > most) {
       throw new IllegalArgumentException(
           "COMM_AERON_MTU: %d bytes, but with terms of %d bytes and socket buffers of at most %d only %d; make COMM_AERON_TERM or net.core.rmem_max larger"
-              .formatted(options.mtu(), term, socketBufferBytes(), most));
+              .formatted(options.mtu(), term, socketBytes, most));
     }
     int fitting = Math.max(Options.LEAST_MTU, datagramBytes / MTU_STEP * MTU_STEP);
     int mtu = options.mtu() != 0 ? options.mtu() : Math.min(most, fitting);
-    return new Dimensions(mtu, term, window);
+    return new Dimensions(mtu, term, window, receive);
   }
 
   private static int termBytes(Options options, int ranks) {
@@ -64,9 +90,20 @@ record Dimensions(int mtu, int termBytes, int windowBytes) {
             LARGEST_TERM);
   }
 
-  /// The window, and the sockets' buffers, where the system allows them.
-  static int wantedWindowBytes(Options options, int ranks) {
-    return termBytes(options, ranks) / 2;
+  /// A socket's buffer for half a term from each of the others; of very many not all send at once.
+  static int wantedBufferBytes(Options options, int ranks) {
+    long bytes = (long) termBytes(options, ranks) / 2 * senders(ranks);
+    return (int) Math.min(LARGEST_BUFFER, bytes + bytes / 2);
+  }
+
+  /// How much data a socket's buffer holds at least: Linux takes twice what was asked for, but
+  /// counts 2304 or more for a datagram of 1408 bytes.
+  private static int payloadBytes(int bufferBytes) {
+    return (int) (bufferBytes * 2L / 3);
+  }
+
+  private static int senders(int ranks) {
+    return Math.max(1, ranks - 1);
   }
 
   /// How much memory a rank with a driver of its own takes at most, where driver folders are.

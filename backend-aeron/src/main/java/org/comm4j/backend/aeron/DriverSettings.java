@@ -61,7 +61,7 @@ final class DriverSettings {
         .mtuLength(dimensions.mtu())
         .publicationTermBufferLength(dimensions.termBytes())
         .initialWindowLength(dimensions.windowBytes())
-        .socketRcvbufLength(dimensions.windowBytes())
+        .socketRcvbufLength(dimensions.receiveBufferBytes())
         .socketSndbufLength(dimensions.windowBytes())
         .streamSessionLimit(MOST_STREAMS)
         .timerIntervalNs(TIMER_NS)

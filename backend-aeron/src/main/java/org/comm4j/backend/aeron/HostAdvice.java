@@ -51,7 +51,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
     Options options = Options.of(config);
     int ranks = config.worldSize().orElse(2);
     List<Advice> advice = new ArrayList<>();
-    onSockets(Dimensions.wantedWindowBytes(options, ranks), ranks).ifPresent(advice::add);
+    onSockets(Dimensions.wantedBufferBytes(options, ranks), ranks).ifPresent(advice::add);
     if (options.driver() != Options.DriverKind.EXTERNAL) {
       onSpace(options, ranks, config.localWorldSize().orElse(ranks)).forEach(advice::add);
     }
@@ -70,7 +70,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
 
   private Optional<Advice> onSockets(int wantedBytes, int ranks) {
     int bytes = Dimensions.socketBufferBytes(system);
-    return bytes >= wantedBytes
+    return ranks == 1 || bytes >= wantedBytes
         ? Optional.empty()
         : Optional.of(
             new Advice(

@@ -58,7 +58,7 @@ record Route(
   /// @param endpoint address and port
   static String receiving(String endpoint, int session, Dimensions dimensions) {
     return "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false"
-        .formatted(endpoint, session, dimensions.windowBytes(), dimensions.windowBytes());
+        .formatted(endpoint, session, dimensions.receiveBufferBytes(), dimensions.windowBytes());
   }
 
   int maxPayloadBytes() {

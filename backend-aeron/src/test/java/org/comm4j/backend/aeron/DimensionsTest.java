@@ -46,9 +46,38 @@ class DimensionsTest {
 
   @Test
   void of_fewRanks_takesTheLargestDatagramsThatThereAre() {
-    Dimensions dimensions = Dimensions.of(NONE, 2, LOOPBACK);
-    int sockets = Dimensions.socketBufferBytes();
-    assertThat(dimensions.mtu()).isEqualTo(Math.min(65_504, sockets / 3 / 32 * 32));
+    assertThat(Dimensions.of(NONE, 2, LOOPBACK, 4 << 20).mtu()).isEqualTo(65_504);
+  }
+
+  /// What is lost is sent again; where that is lost too, hardly anything arrives.
+  @ParameterizedTest
+  @CsvSource({"4194304, 1472", "4194304, 8972", "4194304, 65508", "212992, 1472"})
+  void of_allOthersSendAtOnce_fitsIntoTheSocketsBuffer(int socketBytes, int datagramBytes) {
+    for (int ranks = 2; ranks <= 8; ranks++) {
+      Dimensions dimensions = Dimensions.of(NONE, ranks, datagramBytes, socketBytes);
+      assertThat(dimensions.receiveBufferBytes()).isLessThanOrEqualTo(socketBytes);
+      assertThat((ranks - 1L) * dimensions.windowBytes())
+          .as("%d ranks", ranks)
+          .isLessThanOrEqualTo(dimensions.receiveBufferBytes() * 2L / 3);
+    }
+  }
+
+  @Test
+  void of_littleBufferForManyRanks_leavesEachSomeDatagrams() {
+    for (int ranks : new int[] {16, 64, 1024}) {
+      Dimensions dimensions = Dimensions.of(NONE, ranks, 1472, 212_992);
+      assertThat(dimensions.windowBytes()).isEqualTo(16 << 10);
+      assertThat(dimensions.mtu()).isEqualTo(1472);
+    }
+    assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(8960);
+  }
+
+  @Test
+  void of_enoughBuffer_windowIsHalfATerm() {
+    for (int ranks = 2; ranks <= 64; ranks++) {
+      Dimensions dimensions = Dimensions.of(NONE, ranks, 1472, 4 << 20);
+      assertThat(dimensions.windowBytes()).isEqualTo(dimensions.termBytes() / 2);
+    }
   }
 
   @Test
