@@ -3,19 +3,27 @@ package org.comm4j.tck;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.text.MessageFormat;
 import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -24,6 +32,9 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.select.Tuning;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
@@ -157,6 +168,54 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
+  @Test
+  @Timeout(60)
+  void calls_manyWaitForLong_areOneWarning() {
+    AtomicLong later = new AtomicLong();
+    List<String> lines = new CopyOnWriteArrayList<>();
+    try (LocalGroup group = open(() -> System.nanoTime() + later.get());
+        Lines _ = new Lines(lines)) {
+      Communicator comm = group.communicator(0);
+      List<Request> requests = Stream.generate(() -> receive(comm)).limit(20).toList();
+      later.set(TimeUnit.SECONDS.toNanos(31));
+      for (int i = 0; i < 20; i++) {
+        assertThatThrownBy(() -> requests.getLast().await(Duration.ofMillis(25)))
+            .isInstanceOf(TimeoutException.class);
+      }
+      assertThat(lines)
+          .singleElement()
+          .asString()
+          .contains("rank 0 has waited 31 s in receive(", ", and in 19 other call(s), of 'world'");
+      requests.forEach(Request::cancel);
+    }
+  }
+
+  /// Takes what engines log, while it is open.
+  private static final class Lines extends Handler implements AutoCloseable {
+    private final Logger logger = Logger.getLogger("org.comm4j.core.engine");
+    private final List<String> lines;
+
+    Lines(List<String> lines) {
+      this.lines = lines;
+      logger.addHandler(this);
+      logger.setUseParentHandlers(false);
+    }
+
+    @Override
+    public void publish(LogRecord each) {
+      lines.add(MessageFormat.format(each.getMessage(), each.getParameters()));
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {
+      logger.setUseParentHandlers(true);
+      logger.removeHandler(this);
+    }
+  }
+
   /// Sleeps once, when told to, until this rank wakes it.
   private static final class Sleepy extends BrokenWire {
     private final AtomicBoolean tired;
@@ -189,6 +248,21 @@ class EngineByMessagesTest extends CommunicatorContract {
 
   private static Request receive(Communicator comm) {
     return comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 1));
+  }
+
+  private static LocalGroup open(LongSupplier clock) {
+    List<MemoryTransport> transports = MemoryTransport.group(2, 1024, 0);
+    return ThreadGroups.open(
+        2,
+        session ->
+            EngineCommunicator.open(
+                "memory",
+                session,
+                transports.get(session.rank()),
+                null,
+                CommConfig.builder().build(),
+                new Selector(Tuning.none()),
+                clock));
   }
 
   private static LocalGroup open(CommConfig config, UnaryOperator<Transport> wire) {

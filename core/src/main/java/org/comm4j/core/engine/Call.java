@@ -38,7 +38,6 @@ abstract class Call implements Pending {
   private volatile boolean done; // written by setDone()
   private volatile @Nullable Thread waiter;
   private final List<Runnable> actions = new ArrayList<>(0);
-  private long warnNs;
   private long askNs;
   private long idleSinceNs; // these two are of the thread that waits
   private long waitedUntilNs;
@@ -70,7 +69,6 @@ abstract class Call implements Pending {
   final void goOn() {
     inFlight = true;
     startNs = engine.nanoTime();
-    warnNs = startNs + Engine.STALL_WARNING_NS;
     askNs = startNs + Engine.ASK_NS;
     waitedUntilNs = startNs - LONGEST_GAP_NS;
   }
@@ -130,14 +128,9 @@ abstract class Call implements Pending {
     return engine.nanoTime() - startNs;
   }
 
-  /// Whether it is time for another stall warning.
+  /// Whether it takes so long that the user should know.
   final boolean isStalled() {
-    long now = engine.nanoTime();
-    if (now - warnNs < 0) {
-      return false;
-    }
-    warnNs = now + Engine.STALL_WARNING_NS;
-    return true;
+    return elapsedNs() >= Engine.STALL_WARNING_NS;
   }
 
   final List<Integer> missing() {

@@ -26,6 +26,8 @@ final class Context {
   private static final int MOST_DOUBTS = 8;
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
+  private static final System.Logger LOG = System.getLogger(Context.class.getName());
+
   private final Engine engine;
   private final long id;
   private final String name;
@@ -43,6 +45,7 @@ final class Context {
   private final BitSet left = new BitSet();
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
+  private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
   private long nextStage;
   private volatile @Nullable CommException failure;
@@ -51,6 +54,7 @@ final class Context {
   /// @param members world ranks, in the order of the communicator's
   Context(Engine engine, long id, String name, int[] members) {
     this.engine = engine;
+    this.warnNs = engine.nanoTime();
     this.id = id;
     this.name = name;
     this.members = members;
@@ -250,6 +254,25 @@ final class Context {
 
   List<Call> calls() {
     return List.copyOf(calls);
+  }
+
+  /// Says for whom the oldest of the calls waits that take long, once in a while.
+  void warnOfStalls(long now) {
+    if (now - warnNs < 0 || calls.isEmpty() || !calls.getFirst().isStalled()) {
+      return;
+    }
+    warnNs = now + Engine.STALL_WARNING_NS;
+    Call oldest = calls.getFirst();
+    long others = calls.stream().filter(Call::isStalled).count() - 1;
+    LOG.log(
+        System.Logger.Level.WARNING,
+        "rank {0} has waited {1} s in {2}{3} of ''{4}'' for rank(s) {5}",
+        rank,
+        oldest.elapsedNs() / 1_000_000_000,
+        oldest.describe(),
+        others == 0 ? "" : ", and in %d other call(s),".formatted(others),
+        name,
+        oldest.late());
   }
 
   /// Moves every call along, in the order in which they were started. Peer-memory plans take turns,

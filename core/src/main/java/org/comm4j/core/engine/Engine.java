@@ -594,6 +594,7 @@ final class Engine {
       for (Call call : context.calls()) {
         look(context, call, now);
       }
+      context.warnOfStalls(now);
     }
   }
 
@@ -616,15 +617,6 @@ final class Engine {
           true);
     } else if (call instanceof CollectiveCall collective && collective.isSlow()) {
       collective.inquire();
-    } else if (call.isStalled()) {
-      LOG.log(
-          System.Logger.Level.WARNING,
-          "rank {0} has waited {1} s in {2} of ''{3}'' for rank(s) {4}",
-          context.rank(),
-          call.elapsedNs() / 1_000_000_000,
-          call.describe(),
-          context.name(),
-          call.late());
     }
   }
 
