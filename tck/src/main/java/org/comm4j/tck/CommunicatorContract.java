@@ -241,7 +241,11 @@ public abstract class CommunicatorContract {
     Communicator first = group.communicator(0);
     var reason = check.notRun(first.capabilities(), size, config, true);
     if (reason.isPresent()) {
-      group.close();
+      if (isOfCollectives(check)) {
+        kept = new Kept(group, size, config);
+      } else {
+        group.close();
+      }
       Assumptions.abort(check + ": " + reason.get());
     }
     try {
