@@ -106,6 +106,11 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
     return Math.max(1, ranks - 1);
   }
 
+  /// The buffer of a socket that sends: the same for all ranks of a host, who may share one.
+  int sendBufferBytes() {
+    return Math.min(termBytes / 2, receiveBufferBytes);
+  }
+
   /// How much memory a rank with a driver of its own takes at most, where driver folders are.
   long bytesPerRank(int ranks) {
     long logBytes = (long) TERMS_PER_LOG * termBytes + LOG_PAGE_BYTES;

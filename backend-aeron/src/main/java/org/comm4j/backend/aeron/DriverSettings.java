@@ -62,7 +62,7 @@ final class DriverSettings {
         .publicationTermBufferLength(dimensions.termBytes())
         .initialWindowLength(dimensions.windowBytes())
         .socketRcvbufLength(dimensions.receiveBufferBytes())
-        .socketSndbufLength(dimensions.windowBytes())
+        .socketSndbufLength(dimensions.sendBufferBytes())
         .streamSessionLimit(MOST_STREAMS)
         .timerIntervalNs(TIMER_NS)
         .statusMessageTimeoutNs(STATUS_NS)

@@ -44,7 +44,7 @@ record Route(
     int mtu = Math.min(own.mtu(), other.mtu());
     return new Route(
         "aeron:udp?endpoint=%s|session-id=%d|mtu=%d|term-length=%d|so-sndbuf=%d|sparse=false"
-            .formatted(other, to.session(), mtu, own.termBytes(), dimensions.windowBytes()),
+            .formatted(other, to.session(), mtu, own.termBytes(), dimensions.sendBufferBytes()),
         to.stream(),
         receiving(own.toString(), from.session(), dimensions),
         from.stream(),

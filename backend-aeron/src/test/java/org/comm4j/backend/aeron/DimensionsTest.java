@@ -72,6 +72,15 @@ class DimensionsTest {
     assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(8960);
   }
 
+  /// Ranks that share a driver may share a socket, whatever their interfaces.
+  @Test
+  void sendBuffer_otherInterfaceOfTheHost_isTheSame() {
+    for (int ranks = 2; ranks <= 64; ranks++) {
+      assertThat(Dimensions.of(NONE, ranks, 1472, 212_992).sendBufferBytes())
+          .isEqualTo(Dimensions.of(NONE, ranks, 8972, 212_992).sendBufferBytes());
+    }
+  }
+
   @Test
   void of_enoughBuffer_windowIsHalfATerm() {
     for (int ranks = 2; ranks <= 64; ranks++) {
