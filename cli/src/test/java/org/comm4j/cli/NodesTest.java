@@ -67,28 +67,21 @@ final class NodesTest {
       int nodes,
       String master,
       int ranks,
-      String program)
+      String... options)
       throws Exception {
-    var launch =
-        Launches.start(
-            by,
-            environment,
-            "run",
-            "--nnodes",
-            Integer.toString(nodes),
-            "--master",
-            master,
-            "--grace",
-            "0.5",
-            "-n",
-            Integer.toString(ranks),
-            program);
+    List<String> arguments = new ArrayList<>(List.of("run", "--nnodes", Integer.toString(nodes)));
+    arguments.addAll(List.of("--master", master, "-n", Integer.toString(ranks)));
+    arguments.addAll(List.of(options));
+    var launch = Launches.start(by, environment, arguments.toArray(String[]::new));
     opened.add(launch);
     return launch;
   }
 
-  private Launches start(String master, int ranks, String program) throws Exception {
-    return start(List.of(), Map.of(), 2, master, ranks, program);
+  /// A launch of two.
+  ///
+  /// @param options more of them, then the program
+  private Launches start(String master, int ranks, String... options) throws Exception {
+    return start(List.of(), Map.of(), 2, master, ranks, options);
   }
 
   @Test
@@ -126,8 +119,8 @@ final class NodesTest {
             """);
     Commands.Done first;
     Commands.Done second;
-    try (var one = start(place, 1, program);
-        var two = start(place, 1, program)) {
+    try (var one = start(place, 1, "--grace", "0.5", program);
+        var two = start(place, 1, "--grace", "0.5", program)) {
       first = one.await();
       second = two.await();
     }
@@ -172,7 +165,7 @@ final class NodesTest {
             IO.println("ready");
             new java.util.concurrent.CountDownLatch(1).await();
             """);
-    Launches one = start(place, 1, program);
+    Launches one = start(place, 1, "--grace", "0.5", program);
     Launches two = start(place, 1, program);
     one.line(line -> line.contains("ready"));
     two.line(line -> line.contains("ready"));
@@ -212,7 +205,7 @@ final class NodesTest {
     Path secret = Files.writeString(folder.resolve("secret"), "0123456789abcdef0123456789abcdef\n");
     Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-------"));
     Map<String, String> environment =
-        Map.of("COMM_SECRET_FILE", secret.toString(), "COMM_LIVENESS", "2s");
+        Map.of("COMM_SECRET_FILE", secret.toString(), "COMM_LIVENESS", "5s");
     String program =
         program(
             SUM
