@@ -13,8 +13,8 @@ import java.nio.file.Path;
 /// made when a rank first sends to a peer; most collectives send to few.
 ///
 /// All who send to a rank share its socket. What all may have on their way fits into the socket's
-/// buffer, as far as the system gives it one: else datagrams are lost, and sending again what was
-/// lost makes others lost, 20 times as many as arrive.
+/// buffer, as far as the system gives it one, if datagrams are full: else they are lost, and
+/// sending again what was lost makes others lost, 30 times as many as arrive.
 ///
 /// @param mtu the most bytes of a datagram
 /// @param termBytes bytes of a term
@@ -38,13 +38,11 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
 
   private static final int MTU_STEP = 32;
 
+  /// For many senders; for few whatever their windows need.
   private static final int LARGEST_BUFFER = 4 << 20;
 
-  /// Where the socket's buffer is too small for more; not all send at once.
+  /// However many share the socket's buffer: hardly all of so many send at once.
   private static final int LEAST_WINDOW = 16 << 10;
-
-  /// With smaller windows datagrams are not made larger.
-  private static final int LARGE_DATAGRAM = 16 << 10;
 
   /// What a driver of a rank's own has in its control file, and touches of it.
   private static final int DRIVER_BYTES = (7 << 20) + (64 << 10);
@@ -61,14 +59,9 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   static Dimensions of(Options options, int ranks, int datagramBytes, int socketBytes) {
     int term = termBytes(options, ranks);
     int receive = Math.min(wantedBufferBytes(options, ranks), socketBytes);
-    int least =
-        DATAGRAMS_PER_WINDOW
-            * Math.max(
-                options.mtu(), Math.min(datagramBytes, LARGE_DATAGRAM) / MTU_STEP * MTU_STEP);
-    int window =
-        Math.min(
-            Math.min(term / 2, receive),
-            Math.max(Math.max(LEAST_WINDOW, least), payloadBytes(receive) / senders(ranks)));
+    int least = Math.max(LEAST_WINDOW, DATAGRAMS_PER_WINDOW * options.mtu());
+    int share = payloadBytes(receive) / senders(ranks);
+    int window = Math.min(Math.min(term / 2, receive), Math.max(least, share));
     int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
     int most = Math.min(LARGEST_MTU, datagram) / MTU_STEP * MTU_STEP;
     if (options.mtu() > most) {
@@ -90,14 +83,19 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
             LARGEST_TERM);
   }
 
-  /// A socket's buffer for half a term from each of the others; of very many not all send at once.
+  /// A socket's buffer that holds half a term from each of the others.
   static int wantedBufferBytes(Options options, int ranks) {
-    long bytes = (long) termBytes(options, ranks) / 2 * senders(ranks);
-    return (int) Math.min(LARGEST_BUFFER, bytes + bytes / 2);
+    long one = bufferBytes(termBytes(options, ranks) / 2);
+    return (int) Math.min(Math.max(LARGEST_BUFFER, one), one * senders(ranks));
   }
 
-  /// How much data a socket's buffer holds at least: Linux takes twice what was asked for, but
-  /// counts 2304 or more for a datagram of 1408 bytes.
+  /// How large a socket's buffer must be for so much data in full datagrams: Linux takes twice what
+  /// was asked for, but counts 2304 bytes or more for a datagram of 1408.
+  private static long bufferBytes(int payloadBytes) {
+    return payloadBytes + payloadBytes / 2L;
+  }
+
+  /// The reverse.
   private static int payloadBytes(int bufferBytes) {
     return (int) (bufferBytes * 2L / 3);
   }

@@ -51,7 +51,14 @@ class DimensionsTest {
 
   /// What is lost is sent again; where that is lost too, hardly anything arrives.
   @ParameterizedTest
-  @CsvSource({"4194304, 1472", "4194304, 8972", "4194304, 65508", "212992, 1472"})
+  @CsvSource({
+    "4194304, 1472",
+    "4194304, 8972",
+    "4194304, 65508",
+    "212992, 1472",
+    "212992, 8972",
+    "212992, 65508"
+  })
   void of_allOthersSendAtOnce_fitsIntoTheSocketsBuffer(int socketBytes, int datagramBytes) {
     for (int ranks = 2; ranks <= 8; ranks++) {
       Dimensions dimensions = Dimensions.of(NONE, ranks, datagramBytes, socketBytes);
@@ -69,7 +76,25 @@ class DimensionsTest {
       assertThat(dimensions.windowBytes()).isEqualTo(16 << 10);
       assertThat(dimensions.mtu()).isEqualTo(1472);
     }
-    assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(8960);
+    assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(5440);
+  }
+
+  @Test
+  void of_mtuThatIsAskedFor_isKept_andWindowIsNoLargerThanItNeeds() {
+    Options small = OptionsTest.of(Map.of("COMM_AERON_MTU", "1408"));
+    Options large = OptionsTest.of(Map.of("COMM_AERON_MTU", "8960"));
+    assertThat(Dimensions.of(small, 5, LOOPBACK, 212_992))
+        .returns(1408, Dimensions::mtu)
+        .returns(212_992 * 2 / 3 / 4, Dimensions::windowBytes);
+    assertThat(Dimensions.of(large, 16, LOOPBACK, 212_992))
+        .returns(8960, Dimensions::mtu)
+        .returns(3 * 8960, Dimensions::windowBytes);
+  }
+
+  @Test
+  void of_largeTerm_windowIsHalfOfIt() {
+    Options large = OptionsTest.of(Map.of("COMM_AERON_TERM", "64MiB"));
+    assertThat(Dimensions.of(large, 2, LOOPBACK, 64 << 20).windowBytes()).isEqualTo(32 << 20);
   }
 
   /// Ranks that share a driver may share a socket, whatever their interfaces.
