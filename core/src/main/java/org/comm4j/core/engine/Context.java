@@ -256,23 +256,29 @@ final class Context {
     return List.copyOf(calls);
   }
 
-  /// Says for whom the oldest of the calls waits that take long, once in a while.
+  /// Says for whom a call waits that takes long, once in a while: the oldest collective, for which
+  /// more ranks wait than for a message.
   void warnOfStalls(long now) {
     if (now - warnNs < 0 || calls.isEmpty() || !calls.getFirst().isStalled()) {
       return;
     }
     warnNs = now + Engine.STALL_WARNING_NS;
-    Call oldest = calls.getFirst();
-    long others = calls.stream().filter(Call::isStalled).count() - 1;
+    List<Call> stalled = calls.stream().filter(Call::isStalled).toList();
+    Call named =
+        stalled.stream()
+            .filter(CollectiveCall.class::isInstance)
+            .findFirst()
+            .orElse(stalled.getFirst());
+    int others = stalled.size() - 1;
     LOG.log(
         System.Logger.Level.WARNING,
         "rank {0} has waited {1} s in {2}{3} of ''{4}'' for rank(s) {5}",
         rank,
-        oldest.elapsedNs() / 1_000_000_000,
-        oldest.describe(),
+        named.elapsedNs() / 1_000_000_000,
+        named.describe(),
         others == 0 ? "" : ", and in %d other call(s),".formatted(others),
         name,
-        oldest.late());
+        named.late());
   }
 
   /// Moves every call along, in the order in which they were started. Peer-memory plans take turns,
