@@ -36,10 +36,10 @@ import org.junit.jupiter.api.TestFactory;
 ///       }
 ///     }
 ///
-/// Each rule's checks run on a group of their own; those of collectives, which leave it as it was,
-/// on one after the other. What the backend declares it can't do or keep
-/// ([Capabilities]) is skipped with that reason. Failures print a seed (`-Dcomm4j.seed=…` repeats
-/// it, `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
+/// Each rule's checks run on a group of their own; those of collectives share one for each size,
+/// since they leave it as it was. What the backend declares it can't do or keep ([Capabilities]) is
+/// skipped with that reason. Failures print a seed (`-Dcomm4j.seed=…` repeats it,
+/// `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
 /// [LiveVerification] checks the same.
 public abstract class CommunicatorContract {
   private static final int SIZE_IN_ORDER = 3;
@@ -49,7 +49,9 @@ public abstract class CommunicatorContract {
   private @Nullable Kept kept;
 
   /// A group for checks that leave it as it was, while they come one after the other.
-  private record Kept(LocalGroup group, int size, CommConfig config) {}
+  ///
+  /// @param last the check that it ran last
+  private record Kept(LocalGroup group, int size, CommConfig config, LiveCheck last) {}
 
   /// For subclasses.
   protected CommunicatorContract() {}
@@ -242,7 +244,7 @@ public abstract class CommunicatorContract {
     var reason = check.notRun(first.capabilities(), size, config, true);
     if (reason.isPresent()) {
       if (isOfCollectives(check)) {
-        kept = new Kept(group, size, config);
+        kept = new Kept(group, size, config, check);
       } else {
         group.close();
       }
@@ -251,7 +253,7 @@ public abstract class CommunicatorContract {
     try {
       if (isOfCollectives(check)) {
         RankThreads.runOpen(check, group, config, seed, bound());
-        kept = new Kept(group, size, config);
+        kept = new Kept(group, size, config, check);
       } else {
         RankThreads.run(check, group, config, seed, bound());
       }
@@ -278,8 +280,15 @@ public abstract class CommunicatorContract {
   private void closeKept() {
     Kept last = kept;
     kept = null;
-    if (last != null) {
+    if (last == null) {
+      return;
+    }
+    try {
       RankThreads.close(last.group());
+    } catch (AssertionError e) {
+      e.addSuppressed(
+          new AssertionError("the group of " + last.last() + " on " + last.size() + " ranks"));
+      throw e;
     }
   }
 }

@@ -53,11 +53,12 @@ final class RankThreads {
   /// @throws RuleViolation the failure that the others follow from
   static void runOpen(
       LiveCheck check, LocalGroup group, CommConfig config, long seed, Duration bound) {
-    Throwable failure = new RankThreads(group).run(check, config, seed, bound);
-    if (failure != null) {
+    try {
+      rethrow(new RankThreads(group).run(check, config, seed, bound));
+    } catch (RuntimeException | Error e) {
       closed(group);
+      throw e;
     }
-    rethrow(failure);
   }
 
   /// Closes all communicators at once, as ranks do, and then the group.
