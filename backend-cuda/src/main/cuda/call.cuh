@@ -34,7 +34,7 @@ struct Entry {
 struct Signals {
   Entry entries[2][MAX_BLOCKS][MAX_RANKS];
   u64 passes[MAX_BLOCKS][MAX_RANKS];
-  u64 broken; // the call in which a kernel of this rank has left early; later ones must not begin
+  u64 broken; // 8 × the call in which a kernel of this rank has left early, + its Outcome; 0: none
   u64 unused;
   u64 left[MAX_RANKS]; // of each rank: the call that it has left early; its memory may change
 };
@@ -106,14 +106,15 @@ DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.wind
 DEVICE Control* control(const Call& call) { return (Control*)call.control; }
 
 // Tells the host why this kernel leaves and which ranks that concerns, kernels behind it in the
-// stream that they must leave, and the others that it has left. What a thread has told already stands: others then leave because of it.
+// stream that they must leave, and the others that it has left. The outcome of the thread that comes
+// first stands; others may add ranks to it.
 DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
-  u64 known = load_acquire(&control(call)->outcome);
-  store_relaxed(&signals(call, call.rank)->broken, call.number);
-  if (known == DONE || known == outcome) store_relaxed(&control(call)->concerns[peer], outcome);
-  if (known != DONE) return;
+  u64 mine = 8 * call.number + outcome;
+  u64 known = replace_zero(&signals(call, call.rank)->broken, mine);
+  if (known == 0 || known == mine) store_relaxed(&control(call)->concerns[peer], outcome);
+  if (known != 0) return;
   for (u32 rank = 0; rank < call.ranks; rank++) {
-    store_relaxed(&signals(call, rank)->left[call.rank], call.number);
+    if (rank != call.rank) store_relaxed(&signals(call, rank)->left[call.rank], call.number);
   }
   store_relaxed(&control(call)->number, call.number);
   store_release(&control(call)->outcome, outcome);
@@ -123,7 +124,7 @@ DEVICE void leave_because(const Call& call, Outcome outcome, u32 peer) {
 // one too.
 DEVICE bool is_broken(const Call& call) {
   u64 broken = load_relaxed(&signals(call, call.rank)->broken);
-  return broken != 0 && broken < call.number;
+  return broken != 0 && broken / 8 < call.number;
 }
 
 constexpr u32 WORD_BYTES = 8; // of data: two lines, each of four bytes and a flag
@@ -170,7 +171,8 @@ NOT_INLINE bool must_leave(const Call& call, u32 peer, u64 waited_ns) {
 
 // Who has given up looks once at each of the others, so that all are named that are late.
 NOT_INLINE void look_once(const Call& call, u32 peer, bool is_ready) {
-  if (!is_ready && load_acquire(&control(call)->outcome) == LATE) leave_because(call, LATE, peer);
+  bool is_late = load_relaxed(&signals(call, call.rank)->broken) == 8 * call.number + LATE;
+  if (!is_ready && is_late) leave_because(call, LATE, peer);
 }
 
 // Waits until a peer is ready; false when this rank must leave. Who is not patient any more does not
@@ -222,11 +224,11 @@ DEVICE bool enter(const Call& call, u64* data) {
 // The second and third meeting in a call.
 enum Pass : u64 { REDUCED = 0, READ = 1 };
 
-// Says how far this rank is: nothing, and false, where a peer has left. What was read of that one's
-// memory may be what its owner has put there since.
-DEVICE bool announce(const Call& call, Pass pass) {
+// After reading of the others' memory: whether nobody has left. What was read of one that has may be
+// what its owner has put there since.
+DEVICE bool are_all_there(const Call& call) {
   all_threads(true); // the others of the block have done their share, too
-  fence();           // and have read what they wanted before this one looks who has left
+  if (thread_index() < call.ranks) fence(); // and read what they wanted before this one looks
   bool well = true;
   for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
     if (load_relaxed(&signals(call, call.rank)->left[peer]) != 0) {
@@ -234,7 +236,12 @@ DEVICE bool announce(const Call& call, Pass pass) {
       well = false;
     }
   }
-  if (!all_threads(well)) return false;
+  return all_threads(well);
+}
+
+// Says how far this rank is, unless a peer has left; then it says nothing.
+DEVICE bool announce(const Call& call, Pass pass) {
+  if (!are_all_there(call)) return false;
   for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
     store_relaxed(&signals(call, peer)->passes[block_index()][call.rank], 2 * call.number + pass);
   }

@@ -56,6 +56,12 @@ DEVICE u64 load_relaxed(const u64* address) {
   return std::atomic_ref(*(u64*)address).load(std::memory_order_relaxed);
 }
 
+DEVICE u64 replace_zero(u64* address, u64 value) {
+  u64 known = 0;
+  std::atomic_ref(*address).compare_exchange_strong(known, value);
+  return known;
+}
+
 DEVICE void fence() { std::atomic_thread_fence(std::memory_order_acq_rel); }
 
 DEVICE u64 clock_ns() {

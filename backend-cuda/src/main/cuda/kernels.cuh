@@ -285,7 +285,9 @@ DEVICE void reduce(const Call& call) {
   fold<Operator>(call, data, from, to - from, output, whole ? 0 : call.windows[call.rank] + scratch);
   Pass pass = whole ? READ : REDUCED;
   if (!announce(call, pass) || (whole && !call.wait_for_readers)) return;
-  if (await_all(call, pass) && !whole) collect_parts<Operator>(call, scratch);
+  if (!await_all(call, pass) || whole) return;
+  collect_parts<Operator>(call, scratch);
+  are_all_there(call);
 }
 
 // Up to eight bytes, as far as there are so many.

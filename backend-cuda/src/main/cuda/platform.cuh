@@ -47,6 +47,11 @@ DEVICE u64 load_relaxed(const u64* address) {
   return value;
 }
 
+// Writes in place of 0, in this rank's own memory; what was there.
+DEVICE u64 replace_zero(u64* address, u64 value) {
+  return atomicCAS((unsigned long long*)address, 0ull, (unsigned long long)value);
+}
+
 // Between what the block has read and written, before a barrier, and what this thread does now.
 DEVICE void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 

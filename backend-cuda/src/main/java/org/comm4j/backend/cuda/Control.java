@@ -29,7 +29,7 @@ record Control(MemorySegment segment) {
     LATE,
     /// Because a peer has called something else.
     MISMATCH,
-    /// Because a peer has left while its memory was read.
+    /// Because a peer has left, so that what was read of its memory may be wrong.
     LEFT
   }
 
@@ -48,8 +48,8 @@ record Control(MemorySegment segment) {
     return (long) WORD.getVolatile(segment, NUMBER);
   }
 
-  /// {@return the ranks that the outcome concerns: those that were waited for in vain, or that
-  /// called something else}
+  /// {@return the ranks that the outcome concerns: those that were waited for in vain, that called
+  /// something else, or that have left}
   BitSet concerns() {
     long outcome = outcome().ordinal();
     var ranks = new BitSet();

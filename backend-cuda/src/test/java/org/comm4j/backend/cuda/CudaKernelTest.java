@@ -450,6 +450,7 @@ class CudaKernelTest {
     for (int rank = 1; rank < 3; rank++) {
       assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.LEFT);
       assertThat(group.control(rank).concerns().get(0)).isTrue();
+      assertThat(group.control(rank).concerns().get(rank)).isFalse();
     }
   }
 
