@@ -72,6 +72,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private long number; // of collectives; guarded by this
   private volatile boolean waitsForEvents; // the stream, for those of the program
   private volatile boolean closed;
+  private volatile @Nullable List<DeviceCall> leaving; // once closed, if its kernels still ran
 
   private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
     this.rank = rank;
@@ -451,7 +452,7 @@ final class CudaCommunicator implements BackendCommunicator {
   ///
   /// @param unknown the reason if it does not
   private CommException reasonOf(CommException unknown) {
-    long endNs = System.nanoTime() + TELL.toNanos();
+    long endNs = System.nanoTime() + 2 * TELL.toNanos(); // it may wait as long for a peer
     CommException told = failure();
     while (told == null && System.nanoTime() - endNs < 0) {
       LockSupport.parkNanos(this, DeviceCall.LONG_NS);
@@ -609,25 +610,63 @@ final class CudaCommunicator implements BackendCommunicator {
   private void end(List<DeviceCall> pending) {
     var over = new ClosedException("communicator '" + name() + "' was closed");
     pending.forEach(call -> call.end(over));
-    boolean hasLeft = pending.stream().allMatch(call -> call.isDone() && call.hasEnded());
-    DeviceGroup group;
-    synchronized (this) {
-      if (thread != null) {
-        thread.shutdown();
-      }
-      group = devices;
-      devices = null;
-    }
-    if (hasLeft) { // else its kernels may still run: the process's end frees all
-      rank.device().destroy(stream);
-      if (group != null) {
-        group.close();
-      }
+    endThread();
+    boolean hasLeft = hasLeft(pending, LEAVE_NS);
+    if (hasLeft) {
+      closeDevices();
     }
     path.close();
     host.close();
     messages.close();
-    rank.remove(this, buffers);
+    rank.end(buffers);
+    if (hasLeft) {
+      rank.remove(this);
+    } else {
+      leaving = pending;
+      rank.startWatcher();
+    }
+  }
+
+  /// {@return whether neither kernels nor the thread run any more}
+  ///
+  /// @param nanos how long to wait for the thread, which has nothing to do
+  private boolean hasLeft(List<DeviceCall> pending, long nanos) {
+    ExecutorService ending;
+    synchronized (this) {
+      ending = thread;
+    }
+    try {
+      return pending.stream().allMatch(call -> call.isDone() && call.hasEnded())
+          && (ending == null || ending.awaitTermination(nanos, TimeUnit.NANOSECONDS));
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      return ending.isTerminated();
+    }
+  }
+
+  /// Gives back what kernels use; before the host's communicators are closed, if possible, so that
+  /// others hear of it.
+  private void closeDevices() {
+    try {
+      rank.device().destroy(stream);
+      DeviceGroup group = devices;
+      if (group != null) {
+        group.close();
+      }
+    } catch (BackendException _) {
+      // the device has failed, which calls have said; the process's end frees all
+    }
+  }
+
+  /// Does so if kernels ran on when this was closed and have ended: a device that is busy does not
+  /// keep [#close] from returning. Only the watcher does.
+  void leaveIfEnded() {
+    List<DeviceCall> pending = leaving;
+    if (pending != null && hasLeft(pending, 0)) {
+      leaving = null;
+      closeDevices();
+      rank.remove(this);
+    }
   }
 
   private static boolean haveEnded(List<DeviceCall> pending, long nanos) {

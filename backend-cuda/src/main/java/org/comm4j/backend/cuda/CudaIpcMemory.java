@@ -5,7 +5,9 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
@@ -22,9 +24,10 @@ import org.comm4j.api.spi.Session;
 /// so that one handle is exchanged and nothing is freed while another part is in use.
 ///
 /// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
-/// says so, and frees its own window when all others have said it or are dead. CUDA leaves open
-/// what happens to who reads what its owner has freed, so a window that somebody may still have
-/// open stays, until a later opening or closing here finds that nobody has, or the process ends.
+/// says so, and frees its own window when all others have said it or their processes are dead. CUDA
+/// leaves open what happens to who uses what its owner has freed, and kernels may run on after
+/// their rank has left or has been given up, so a window that somebody may still have open stays,
+/// until a later opening or closing here finds that nobody has, or the process ends.
 ///
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {
@@ -32,6 +35,9 @@ final class CudaIpcMemory implements AutoCloseable {
   private static final String WINDOW = "/window";
   private static final String REACHED = "/reached";
   private static final int OFFER_BYTES = 16 + 4 + 8; // besides the handle
+
+  /// Windows of workers of this process that are not closed.
+  private static final Set<Long> OPEN = ConcurrentHashMap.newKeySet();
 
   /// Closed ones whose windows somebody may still have open.
   private static final List<CudaIpcMemory> LEFT_OVER = new ArrayList<>();
@@ -47,7 +53,11 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// @param address of its window here
   /// @param base what to add here to an address in its window, as it knows it
-  private record Worker(long address, long base, boolean isImport) {}
+  private record Worker(long address, long base, boolean isImport) {
+    boolean isHere() {
+      return !isImport && address != 0;
+    }
+  }
 
   private CudaIpcMemory(Session session, String key, CudaDevice device, Window layout) {
     this.session = session;
@@ -55,6 +65,7 @@ final class CudaIpcMemory implements AutoCloseable {
     this.device = device;
     this.layout = layout;
     this.own = device.allocate(layout.bytes());
+    OPEN.add(own);
   }
 
   /// Makes this worker's window and reaches those of the others. All workers of the session call it
@@ -106,6 +117,7 @@ final class CudaIpcMemory implements AutoCloseable {
       return memory;
     } catch (RuntimeException e) {
       if (memory != null) {
+        OPEN.remove(memory.own);
         device.free(memory.own);
       }
       device.close();
@@ -293,6 +305,7 @@ final class CudaIpcMemory implements AutoCloseable {
       }
     }
     sayClosed();
+    OPEN.remove(own);
     synchronized (LEFT_OVER) {
       LEFT_OVER.add(this);
     }
@@ -329,7 +342,7 @@ final class CudaIpcMemory implements AutoCloseable {
 
   private boolean freeIfUnused() {
     for (int worker = 0; worker < workers(); worker++) {
-      if (!session.news().hasFailed(worker) && !hasClosed(worker)) {
+      if (!hasClosed(worker)) {
         return false;
       }
     }
@@ -339,6 +352,13 @@ final class CudaIpcMemory implements AutoCloseable {
   }
 
   private boolean hasClosed(int worker) {
+    if (worker < workers.size() && workers.get(worker).isHere()) {
+      return !OPEN.contains(workers.get(worker).address());
+    }
+    if (session.news().failures().stream()
+        .anyMatch(each -> each.rank() == worker && !each.left())) {
+      return true;
+    }
     try {
       session.get(closedKey(key, worker), Duration.ZERO);
       return true;

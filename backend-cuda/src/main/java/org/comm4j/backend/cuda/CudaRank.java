@@ -254,10 +254,8 @@ final class CudaRank {
     communicators.add(communicator);
   }
 
-  /// The last communicator's end gives the device back.
-  ///
-  /// @param buffers its own
-  void remove(CudaCommunicator communicator, List<CudaBuffer> buffers) {
+  /// Ends buffers; memory that is in use goes back with a later end.
+  void end(List<CudaBuffer> buffers) {
     List<CudaBuffer> ending;
     synchronized (this) {
       leftOver.addAll(buffers);
@@ -266,6 +264,13 @@ final class CudaRank {
     List<CudaBuffer> ended = ending.stream().filter(CudaBuffer::end).toList(); // asks calls
     synchronized (this) {
       leftOver.removeAll(ended);
+    }
+  }
+
+  /// The last communicator's end gives the device back.
+  void remove(CudaCommunicator communicator) {
+    end(List.of());
+    synchronized (this) {
       communicators.remove(communicator);
       if (!communicators.isEmpty()) {
         return;
@@ -311,7 +316,10 @@ final class CudaRank {
 
   private void watch() {
     while (!closed) {
-      communicators().forEach(CudaCommunicator::look);
+      for (CudaCommunicator each : communicators()) {
+        each.look();
+        each.leaveIfEnded();
+      }
       boolean busy = false;
       for (InFlight each : calls()) {
         busy |= each instanceof DeviceCall call && call.isWatched() && !call.isDone();

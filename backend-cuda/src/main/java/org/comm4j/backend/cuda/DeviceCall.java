@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUevent;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.InterruptedCallException;
@@ -136,8 +137,13 @@ final class DeviceCall implements InFlight, Pending {
         if (reason == null && !isReached) {
           return;
         }
-      } catch (CommException e) { // the device itself has failed
+      } catch (CommException e) { // the device itself has failed, and nothing runs on it any more
+        event = null;
         reason = communicator.breakWith(e);
+      } catch (RuntimeException e) { // so have we, and the call must end all the same
+        reason =
+            communicator.breakWith(
+                new AbortedException(communicator.rank(), text + " failed: " + e, e));
       }
     }
     end(reason);

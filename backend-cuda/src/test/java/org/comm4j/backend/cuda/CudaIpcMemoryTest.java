@@ -137,6 +137,36 @@ class CudaIpcMemoryTest {
     }
   }
 
+  /// Its kernels may run on, also where it is dead to the others.
+  @Test
+  void close_otherOfThisProcessIsDead_keepsTheWindowUntilItHasClosed() {
+    try (var group = new Group(1, 1)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      group.sessions.fail(1, new AssertionError("killed"));
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).isEqualTo(open);
+      group.on(1, () -> close(memories.get(1)));
+      assertThat(model.held()).isEqualTo(held);
+    }
+  }
+
+  @Test
+  void close_otherHasLeftWithoutClosing_keepsTheWindow() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      group.sessions.session(1).close();
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).as("its import is closed, its window stays").isEqualTo(open - 1);
+      group.on(1, () -> close(memories.get(1)));
+      assertThat(model.held()).as("window and context of the first").isEqualTo(held + 2);
+      held = model.held();
+    }
+  }
+
   @Test
   void open_handlesNotPermitted_failsOnAll() {
     model.fail("cuIpcGetMemHandle", NOT_SUPPORTED);

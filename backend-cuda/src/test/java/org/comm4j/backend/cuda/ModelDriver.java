@@ -22,6 +22,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// A driver whose devices are the host (`libcuda.cc`), compiled by the host's C++ compiler. It is a
 /// `libcuda.so.1`: what loads the driver by its name afterwards gets this one. The kernels are in
@@ -155,5 +157,17 @@ final class ModelDriver {
   /// How many things have been made and not given back.
   int held() {
     return call(held);
+  }
+
+  /// Waits until so many are held: where kernels ran on when a communicator was closed, it is given
+  /// back later.
+  ///
+  /// @return how many are held
+  int heldSoon(int expected) {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (held() != expected && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
+    }
+    return held();
   }
 }
