@@ -69,6 +69,10 @@ struct Event {
 
 class Stream {
  public:
+  Stream(int process, int device) : process(process), device(device) {}
+
+  const int process, device;
+
   void add(std::function<void()> work) {
     std::lock_guard guard(lock);
     queue.push_back(std::move(work));
@@ -134,7 +138,7 @@ struct State {
   std::map<u64, Allocation> allocations;
   std::map<std::pair<int, int>, bool> access;
   std::map<void*, std::shared_ptr<Event>> events;
-  std::map<void*, std::unique_ptr<Stream>> streams;
+  std::map<void*, std::shared_ptr<Stream>> streams;
   std::map<void*, std::unique_ptr<Module>> modules;
   std::map<std::string, Function> functions;
   int contexts = 0;
@@ -225,6 +229,18 @@ auto* find(Things& things, void* handle) {
 Stream* stream_of(void* handle) {
   auto* found = find(state().streams, handle);
   return found == nullptr ? nullptr : found->get();
+}
+
+// Waits for all work of this process on this device, as freeing memory does.
+void await_device() {
+  std::vector<std::shared_ptr<Stream>> all;
+  {
+    std::lock_guard guard(state().lock);
+    for (auto& each : state().streams) all.push_back(each.second);
+  }
+  for (auto& each : all) {
+    if (each->process == acting_process() && each->device == current->ordinal) each->await();
+  }
 }
 
 } // namespace
@@ -395,6 +411,7 @@ int cuMemAlloc_v2(u64* address, std::size_t bytes) {
 
 int cuMemFree_v2(u64 address) {
   NEEDS_CONTEXT(cuMemFree);
+  await_device();
   return release(address, false);
 }
 
@@ -405,6 +422,7 @@ int cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
 
 int cuMemFreeHost(void* address) {
   NEEDS_CONTEXT(cuMemFreeHost);
+  await_device();
   return release((u64)address, false);
 }
 
@@ -463,7 +481,7 @@ int cuIpcCloseMemHandle(u64 address) {
 
 int cuStreamCreate(void** stream, unsigned) {
   NEEDS_CONTEXT(cuStreamCreate);
-  auto made = std::make_unique<Stream>();
+  auto made = std::make_shared<Stream>(acting_process(), current->ordinal);
   *stream = made.get();
   std::lock_guard guard(state().lock);
   state().streams[*stream] = std::move(made);
@@ -472,7 +490,7 @@ int cuStreamCreate(void** stream, unsigned) {
 
 int cuStreamDestroy_v2(void* stream) {
   NEEDS_CONTEXT(cuStreamDestroy);
-  std::unique_ptr<Stream> destroyed;
+  std::shared_ptr<Stream> destroyed;
   std::lock_guard guard(state().lock);
   auto found = state().streams.find(stream);
   if (found == state().streams.end()) return INVALID_HANDLE;

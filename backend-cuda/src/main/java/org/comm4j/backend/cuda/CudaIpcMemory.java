@@ -27,7 +27,8 @@ import org.comm4j.api.spi.Session;
 /// says so, and frees its own window when all others have said it or their processes are dead. CUDA
 /// leaves open what happens to who uses what its owner has freed, and kernels may run on after
 /// their rank has left or has been given up, so a window that somebody may still have open stays,
-/// until a later opening or closing here finds that nobody has, or the process ends.
+/// until a later opening or closing here finds that nobody has, or the process ends. It goes back
+/// to the device's pool: freeing would wait for kernels of other groups.
 ///
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {
@@ -44,6 +45,7 @@ final class CudaIpcMemory implements AutoCloseable {
 
   private final Session session;
   private final String key;
+  private final Gpu gpu;
   private final CudaDevice device;
   private final Window layout;
   private final long own;
@@ -59,12 +61,13 @@ final class CudaIpcMemory implements AutoCloseable {
     }
   }
 
-  private CudaIpcMemory(Session session, String key, CudaDevice device, Window layout) {
+  private CudaIpcMemory(Session session, String key, Gpu gpu, Window layout) {
     this.session = session;
     this.key = key;
-    this.device = device;
+    this.gpu = gpu;
+    this.device = gpu.device();
     this.layout = layout;
-    this.own = device.allocate(layout.bytes());
+    this.own = gpu.memory().take(layout.bytes());
     OPEN.add(own);
   }
 
@@ -93,7 +96,7 @@ final class CudaIpcMemory implements AutoCloseable {
     sweep();
     CudaIpcMemory memory;
     try {
-      memory = allocate(session, key, driver, ordinal, layout);
+      memory = allocate(session, key, Gpu.open(driver, ordinal, process), layout);
     } catch (BackendException e) {
       throw withdraw(session, key, timeout, String.valueOf(e.getMessage()));
     }
@@ -107,22 +110,26 @@ final class CudaIpcMemory implements AutoCloseable {
   }
 
   /// A window that is cleared before anybody can write a signal.
-  private static CudaIpcMemory allocate(
-      Session session, String key, CudaDriver driver, int ordinal, Window layout) {
-    CudaDevice device = driver.open(ordinal);
+  private static CudaIpcMemory allocate(Session session, String key, Gpu gpu, Window layout) {
     CudaIpcMemory memory = null;
     try {
-      memory = new CudaIpcMemory(session, key, device, layout);
+      memory = new CudaIpcMemory(session, key, gpu, layout);
       memory.clear();
       return memory;
     } catch (RuntimeException e) {
       if (memory != null) {
         OPEN.remove(memory.own);
-        device.free(memory.own);
+        memory.giveBack();
+      } else {
+        gpu.close();
       }
-      device.close();
       throw e;
     }
+  }
+
+  private void giveBack() {
+    gpu.memory().giveBack(layout.bytes(), own);
+    gpu.close();
   }
 
   /// Takes part in what the others wait for, without a window.
@@ -346,8 +353,7 @@ final class CudaIpcMemory implements AutoCloseable {
         return false;
       }
     }
-    tried("freeing a window", () -> device.free(own));
-    tried("releasing a device", device::close);
+    tried("giving back a window", this::giveBack);
     return true;
   }
 

@@ -73,7 +73,7 @@ final class CudaRank {
     this.driver = driver;
     this.process = process;
     this.threads = threads;
-    this.gpu = Gpu.open(driver, ordinal);
+    this.gpu = Gpu.open(driver, ordinal, process);
     try {
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {

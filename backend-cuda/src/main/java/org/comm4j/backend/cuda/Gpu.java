@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
@@ -13,8 +14,11 @@ import jcuda.driver.CUmodule;
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
 final class Gpu implements AutoCloseable {
-  private static final Map<Integer, Gpu> OPEN = new HashMap<>(); // its lock guards all users
+  private static final Map<Key, Gpu> OPEN = new HashMap<>(); // its lock guards all users
 
+  private record Key(UUID process, int ordinal) {}
+
+  private final Key key;
   private final CudaDevice device;
   private final Map<String, CUmodule> modules = new HashMap<>();
   private final Map<KernelName, CUfunction> kernels = new ConcurrentHashMap<>();
@@ -22,7 +26,8 @@ final class Gpu implements AutoCloseable {
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private int users;
 
-  private Gpu(CudaDevice device) {
+  private Gpu(Key key, CudaDevice device) {
+    this.key = key;
     this.device = device;
     this.memory = new BlockPool<>(device::allocate, device::free);
     this.hostMemory =
@@ -32,13 +37,15 @@ final class Gpu implements AutoCloseable {
   /// Opens a device, or gives the one that is open.
   ///
   /// @param ordinal its number, as the driver counts
+  /// @param process the same for all who may share it
   /// @return each caller closes it once
-  static Gpu open(CudaDriver driver, int ordinal) {
+  static Gpu open(CudaDriver driver, int ordinal, UUID process) {
+    var key = new Key(process, ordinal);
     synchronized (OPEN) {
-      Gpu gpu = OPEN.get(ordinal);
+      Gpu gpu = OPEN.get(key);
       if (gpu == null) {
-        gpu = new Gpu(driver.open(ordinal));
-        OPEN.put(ordinal, gpu);
+        gpu = new Gpu(key, driver.open(ordinal));
+        OPEN.put(key, gpu);
       }
       gpu.users++;
       return gpu;
@@ -94,7 +101,7 @@ final class Gpu implements AutoCloseable {
       if (--users > 0) {
         return;
       }
-      OPEN.remove(device.ordinal());
+      OPEN.remove(key);
     }
     modules.values().forEach(device::unload);
     memory.freeUnused();

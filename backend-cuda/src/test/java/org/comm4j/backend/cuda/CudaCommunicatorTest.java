@@ -612,6 +612,37 @@ class CudaCommunicatorTest {
         });
   }
 
+  /// Rank 0's kernel of the first communicator waits for rank 1, which calls it last.
+  @Test
+  void close_kernelOfAnotherCommunicatorWaits_doesNotWaitForIt() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator first = comm.duplicate();
+              Communicator second = comm.duplicate();
+              CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+              CommBuffer other = comm.allocate(DataType.FLOAT32, 4)) {
+            assertSum(first, data);
+            assertSum(second, data);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              Request waiting = first.start(call);
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              second.close(); // nobody else has its memory open
+              assertSum(comm, other);
+              waiting.await();
+            } else {
+              second.close();
+              closed.countDown();
+              assertSum(comm, other);
+              first.run(call);
+            }
+          }
+        });
+  }
+
   @Test
   void chunks_differBetweenRanks_namesBoth() {
     AtomicInteger next = new AtomicInteger();

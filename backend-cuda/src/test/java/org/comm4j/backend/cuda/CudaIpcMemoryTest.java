@@ -234,6 +234,7 @@ class CudaIpcMemoryTest {
   /// Workers, each on a thread that acts as a process.
   private static final class Group implements AutoCloseable {
     private final int[] processes;
+    private final long job = UUID.randomUUID().getMostSignificantBits(); // of which they are
     private final int[] ordinals;
     private final InMemorySessions sessions;
     private final List<ExecutorService> threads = new ArrayList<>();
@@ -286,7 +287,7 @@ class CudaIpcMemoryTest {
           driver,
           ordinals[worker],
           layout(processes.length),
-          new UUID(0, processes[worker]),
+          new UUID(job, processes[worker]),
           TIMEOUT);
     }
 
