@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// arithmetic on their bits. Only for virtual machines that have the vector module.
 ///
 /// What is combined comes from two places, raw or accumulated, and goes to a third. Sizes are those
-/// of the accumulated form, of which the raw one has half; where there is none, of the raw one.
+/// of the accumulated form, of which the raw one has half; of [#ofWhole], of the raw one.
 final class SmallFloatLoops {
   private static final VectorSpecies<Float> FLOATS = FloatVector.SPECIES_PREFERRED;
 
@@ -40,10 +40,22 @@ final class SmallFloatLoops {
     return of(Form.ROUND, VectorOperators.ADD, type);
   }
 
-  /// `out = round(widen(a) ∘ widen(b))`, or null if vectors do not know it. Of FLOAT16 it would be
-  /// more than the compiler takes in one piece.
+  /// `out = round(widen(a) ∘ widen(b))`, or null if vectors do not know it. Of products of FLOAT16
+  /// that is more than the compiler takes in one piece.
   static @Nullable VectorFold ofWhole(Predefined op, DataType type) {
-    return type == DataType.BFLOAT16 ? of(Form.WHOLE, operator(op), type) : null;
+    Associative operator = operator(op);
+    boolean brain = type == DataType.BFLOAT16;
+    boolean half = type == DataType.FLOAT16 && operator == VectorOperators.ADD;
+    if (operator == null || !(brain || half) || FLOATS.vectorBitSize() < 128) {
+      return null;
+    }
+    return new VectorFold(
+        SmallFloatPairs.class,
+        new SmallFloatPairs.Elements(brain, operator),
+        Carrier.SHORT,
+        Carrier.SHORT,
+        Carrier.SHORT,
+        FLOATS.vectorByteSize());
   }
 
   private static @Nullable Associative operator(Predefined op) {
@@ -59,11 +71,9 @@ final class SmallFloatLoops {
     if (op == null || !small || FLOATS.vectorBitSize() < 128) {
       return null;
     }
-    boolean fromRaw = form == Form.RAW_RAW || form == Form.WHOLE;
-    boolean toRaw = form == Form.ROUND || form == Form.WHOLE;
-    Carrier a = fromRaw ? Carrier.SHORT : Carrier.FLOAT;
+    Carrier a = form == Form.RAW_RAW ? Carrier.SHORT : Carrier.FLOAT;
     Carrier b = form == Form.ROUND ? Carrier.FLOAT : Carrier.SHORT;
-    Carrier out = toRaw ? Carrier.SHORT : Carrier.FLOAT;
+    Carrier out = form == Form.ROUND ? Carrier.SHORT : Carrier.FLOAT;
     Lanes lanes = new Lanes(form, type == DataType.BFLOAT16, op);
     return new VectorFold(Template.class, lanes, a, b, out, FLOATS.vectorByteSize());
   }
@@ -71,8 +81,7 @@ final class SmallFloatLoops {
   enum Form {
     RAW_RAW,
     WIDE_RAW,
-    ROUND,
-    WHOLE
+    ROUND
   }
 
   /// What a copy of the template works on.
@@ -88,13 +97,11 @@ final class SmallFloatLoops {
     private static final boolean BRAIN = LANES.brain();
     private static final VectorSpecies<Float> WIDE = FloatVector.SPECIES_PREFERRED;
     private static final VectorSpecies<Integer> BITS = IntVector.SPECIES_PREFERRED;
-    private static final VectorSpecies<Short> PAIRS = ShortVector.SPECIES_PREFERRED;
-    private static final int UPPER = 0xffff_0000;
     private static final VectorSpecies<Short> RAW =
         VectorSpecies.of(short.class, VectorShape.forBitSize(WIDE.vectorBitSize() / 2));
 
     @Override
-    public void apply(
+    public int apply(
         MemorySegment a,
         long aOffset,
         MemorySegment b,
@@ -113,31 +120,12 @@ final class SmallFloatLoops {
                       FloatVector.fromMemorySegment(WIDE, a, aOffset + i, ORDER),
                       widen(b, bOffset + (i >> 1)))
                   .intoMemorySegment(out, outOffset + i, ORDER);
-          case WHOLE -> whole(a, aOffset + i, b, bOffset + i, out, outOffset + i);
           case ROUND ->
               round(FloatVector.fromMemorySegment(WIDE, a, aOffset + i, ORDER))
                   .intoMemorySegment(out, outOffset + (i >> 1), ORDER);
         }
       }
-    }
-
-    /// Of BFLOAT16.
-    private static void whole(
-        MemorySegment a, long aOffset, MemorySegment b, long bOffset, MemorySegment out, long at) {
-      // Two elements in 32 bits: the upper one is a float as soon as the lower one is gone.
-      IntVector x = ShortVector.fromMemorySegment(PAIRS, a, aOffset, ORDER).reinterpretAsInts();
-      IntVector y = ShortVector.fromMemorySegment(PAIRS, b, bOffset, ORDER).reinterpretAsInts();
-      FloatVector upper =
-          x.and(UPPER).reinterpretAsFloats().lanewise(OP, y.and(UPPER).reinterpretAsFloats());
-      FloatVector lower =
-          x.lanewise(VectorOperators.LSHL, 16)
-              .reinterpretAsFloats()
-              .lanewise(OP, y.lanewise(VectorOperators.LSHL, 16).reinterpretAsFloats());
-      roundBrain(upper)
-          .lanewise(VectorOperators.LSHL, 16)
-          .or(roundBrain(lower))
-          .reinterpretAsShorts()
-          .intoMemorySegment(out, at, ORDER);
+      return bytes;
     }
 
     @Override

@@ -84,7 +84,8 @@ final class VectorFold {
   /// `out = a ∘ b` from the start, as far as vectors go, for one piece of perhaps many.
   ///
   /// @param bytes of the widest of the three
-  /// @return how many bytes were combined; 0 if the memory is of another kind
+  /// @return how many bytes were combined; 0 if the memory is of another kind or the loop is not
+  ///   fast
   int fold(
       MemorySegment a,
       long aOffset,
@@ -105,7 +106,10 @@ final class VectorFold {
       if (!copy.fast) {
         return 0;
       }
-      copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
+      int done = copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
+      if (done < end) {
+        return done;
+      }
     }
     if (end == bytes || !copy.maskedFast) {
       return end;

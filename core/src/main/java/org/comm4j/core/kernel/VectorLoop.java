@@ -5,7 +5,9 @@ import java.lang.foreign.MemorySegment;
 /// One operator on vectors, straight from segment to segment: `out = a ∘ b`.
 interface VectorLoop {
   /// Combines `bytes` bytes, a multiple of a vector's size.
-  void apply(
+  ///
+  /// @return how many it has combined: not all where it came to some that it does not know
+  int apply(
       MemorySegment a,
       long aOffset,
       MemorySegment b,
