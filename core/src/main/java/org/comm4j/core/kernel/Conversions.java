@@ -60,8 +60,7 @@ public final class Conversions {
     return (short) bfloat16(Float.floatToRawIntBits(value));
   }
 
-  /// The bits of a float to those of a bfloat16, by arithmetic alone so that loops of it vectorise.
-  static int bfloat16(int bits) {
+  private static int bfloat16(int bits) {
     int rounded = (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
     int nan = (0x7f800000 - (bits & 0x7fffffff)) >> 31;
     return (rounded & ~nan) | (BFLOAT16_NAN & nan);

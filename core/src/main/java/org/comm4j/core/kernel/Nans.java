@@ -44,6 +44,25 @@ final class Nans {
     return joined < 0;
   }
 
+  /// {@return whether there is a NaN among floats, two in each of these} Bit by bit as above, but
+  /// with a sum, from which nothing is carried from one to the other.
+  static boolean hasFloatNan(long[] pairs, int count) {
+    long joined = 0;
+    for (int i = 0; i < count; i++) {
+      joined |= (pairs[i] & 0x7fff_ffff_7fff_ffffL) + 0x007f_ffff_007f_ffffL;
+    }
+    return (joined & 0x8000_0000_8000_0000L) != 0;
+  }
+
+  /// {@return whether there is a NaN among FLOAT16s, four in each of these}
+  static boolean hasHalfNan(long[] quads, int count) {
+    long joined = 0;
+    for (int i = 0; i < count; i++) {
+      joined |= (quads[i] & 0x7fff_7fff_7fff_7fffL) + 0x03ff_03ff_03ff_03ffL;
+    }
+    return (joined & 0x8000_8000_8000_8000L) != 0;
+  }
+
   private static void makeCanonical(float[] values, int count) {
     for (int i = 0; i < count; i++) {
       if (Float.isNaN(values[i])) {

@@ -101,7 +101,7 @@ final class SmallFloatLoops {
         VectorSpecies.of(short.class, VectorShape.forBitSize(WIDE.vectorBitSize() / 2));
 
     @Override
-    public int apply(
+    public boolean apply(
         MemorySegment a,
         long aOffset,
         MemorySegment b,
@@ -125,7 +125,7 @@ final class SmallFloatLoops {
                   .intoMemorySegment(out, outOffset + (i >> 1), ORDER);
         }
       }
-      return bytes;
+      return true;
     }
 
     @Override

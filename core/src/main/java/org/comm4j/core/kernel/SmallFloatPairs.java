@@ -5,14 +5,13 @@ import java.lang.invoke.MethodHandles;
 import java.nio.ByteOrder;
 import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.ShortVector;
-import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorOperators.Associative;
 import jdk.incubator.vector.VectorSpecies;
 
 /// Sums of FLOAT16, and sums and products of BFLOAT16, on vectors, raw from raw: `out =
-/// round(widen(a) ∘ widen(b))`, up to a NaN, of FLOAT16 also up to an Infinity. A template of
-/// [Specialized].
+/// round(widen(a) ∘ widen(b))`, unless there is a NaN or an Infinity, or of FLOAT16 a number of
+/// which the sum of two may be one. A template of [Specialized].
 ///
 /// Two elements are in 32 bits, of which each is widened where it is. That is a shift of the whole
 /// for the lower one, and keeps all in place. The compiler takes so many operations on vectors in
@@ -33,6 +32,9 @@ final class SmallFloatPairs implements VectorLoop {
   private static final int SIGN = 0x8000_0000;
   private static final short MAGNITUDE = 0x7fff;
 
+  /// What is not for vectors: Infinity; half of the first FLOAT16 that there is not.
+  private static final short LARGE = (short) (BRAIN ? 0x7f80 : 0x7800);
+
   /// How many bits a float's fraction has more.
   private static final int MORE = BRAIN ? 16 : 13;
 
@@ -45,7 +47,7 @@ final class SmallFloatPairs implements VectorLoop {
   record Elements(boolean brain, Associative operator) {}
 
   @Override
-  public int apply(
+  public boolean apply(
       MemorySegment a,
       long aOffset,
       MemorySegment b,
@@ -54,31 +56,25 @@ final class SmallFloatPairs implements VectorLoop {
       long outOffset,
       int bytes) {
     var _ = a.address() ^ b.address() ^ out.address(); // tells the compiler their classes
+    ShortVector most = ShortVector.zero(RAW);
     for (int i = 0; i < bytes; i += RAW.vectorByteSize()) {
       ShortVector x = ShortVector.fromMemorySegment(RAW, a, aOffset + i, ORDER);
       ShortVector y = ShortVector.fromMemorySegment(RAW, b, bOffset + i, ORDER);
-      IntVector xs = x.reinterpretAsInts();
-      IntVector ys = y.reinterpretAsInts();
-      IntVector upper = combined(xs, ys);
-      IntVector lower =
-          combined(xs.lanewise(VectorOperators.LSHL, 16), ys.lanewise(VectorOperators.LSHL, 16));
-      ShortVector z = BRAIN ? joinedBrain(upper, lower) : joinedHalf(upper, lower);
-      VectorMask<Short> special =
-          BRAIN
-              ? z.and(MAGNITUDE).compare(VectorOperators.GT, (short) 0x7f80)
-              : z.max(x.and(MAGNITUDE))
-                  .max(y.and(MAGNITUDE))
-                  .compare(VectorOperators.GE, (short) 0x7c00);
-      if (special.anyTrue()) {
-        return i;
-      }
-      if (!BRAIN) {
-        IntVector signs = upper.and(SIGN).or(lower.and(SIGN).lanewise(VectorOperators.LSHR, 16));
-        z = z.or(signs.reinterpretAsShorts());
-      }
-      z.intoMemorySegment(out, outOffset + i, ORDER);
+      most = most.max(x.and(MAGNITUDE)).max(y.and(MAGNITUDE));
     }
-    return bytes;
+    if (most.compare(VectorOperators.GE, LARGE).anyTrue()) {
+      return false;
+    }
+    for (int i = 0; i < bytes; i += RAW.vectorByteSize()) {
+      IntVector x = ShortVector.fromMemorySegment(RAW, a, aOffset + i, ORDER).reinterpretAsInts();
+      IntVector y = ShortVector.fromMemorySegment(RAW, b, bOffset + i, ORDER).reinterpretAsInts();
+      IntVector upper = combined(x, y);
+      IntVector lower =
+          combined(x.lanewise(VectorOperators.LSHL, 16), y.lanewise(VectorOperators.LSHL, 16));
+      IntVector z = BRAIN ? joinedBrain(upper, lower) : joinedHalf(upper, lower);
+      z.reinterpretAsShorts().intoMemorySegment(out, outOffset + i, ORDER);
+    }
+    return true;
   }
 
   /// The upper elements combined, as floats' bits.
@@ -93,26 +89,22 @@ final class SmallFloatPairs implements VectorLoop {
     return (BRAIN ? upper : upper.lanewise(VectorOperators.ASHR, 16 - MORE)).and(WIDENED);
   }
 
-  /// To nearest, ties to even: what is below an element's last bit is then to be cut off. The
-  /// largest NaN of two elements' sum stays one.
+  /// To nearest, ties to even: what is below an element's last bit is then to be cut off.
   private static IntVector rounded(IntVector bits) {
     return bits.lanewise(VectorOperators.LSHR, MORE).and(1).add(bits).add((1 << (MORE - 1)) - 1);
   }
 
-  private static ShortVector joinedBrain(IntVector upper, IntVector lower) {
-    return rounded(upper)
-        .and(0xffff_0000)
-        .or(rounded(lower).lanewise(VectorOperators.LSHR, 16))
-        .reinterpretAsShorts();
+  private static IntVector joinedBrain(IntVector upper, IntVector lower) {
+    return rounded(upper).and(0xffff_0000).or(rounded(lower).lanewise(VectorOperators.LSHR, 16));
   }
 
-  /// Without signs.
-  private static ShortVector joinedHalf(IntVector upper, IntVector lower) {
+  private static IntVector joinedHalf(IntVector upper, IntVector lower) {
     return rounded(upper)
         .lanewise(VectorOperators.LSHL, 16 - MORE)
         .and(0x7fff_0000)
         .or(rounded(lower).lanewise(VectorOperators.LSHR, MORE).and(0x7fff))
-        .reinterpretAsShorts();
+        .or(upper.and(SIGN))
+        .or(lower.and(SIGN).lanewise(VectorOperators.LSHR, 16));
   }
 
   @Override

@@ -13,6 +13,10 @@ final class TileKernel implements Kernel {
   /// The most that is combined in one go, in bytes of the accumulation type.
   private static final int PIECE = 64 << 10;
 
+  /// The same of raw elements that are combined and finished, of which some loops first look at
+  /// all.
+  private static final int FINISHED_PIECE = 16 << 10;
+
   private final Predefined op;
   private final DataType type;
   private final DataType accumulator;
@@ -185,7 +189,7 @@ final class TileKernel implements Kernel {
       long outOffset,
       long count,
       int divisor) {
-    int most = PIECE / type.bytes();
+    int most = FINISHED_PIECE / type.bytes();
     for (long at = 0; at < count; at += most) {
       int piece = (int) Math.min(most, count - at);
       long offset = at * type.bytes();
@@ -258,7 +262,6 @@ final class TileKernel implements Kernel {
       load(tiles, type, a, aOffset + offset, x, part);
       load(tiles, type, b, bOffset + offset, y, part);
       loop.apply(x.array(), y.array(), carriers(part));
-      Nans.makeCanonical(tiles, wide, carriers(part));
       finishTile(tiles, x, out, outOffset + offset, part, divisor);
     }
   }
@@ -315,12 +318,13 @@ final class TileKernel implements Kernel {
       Tiles tiles, Tile x, MemorySegment target, long offset, int count, int divisor) {
     if (op == Predefined.AVERAGE) {
       Division.divide(accumulator, x.array(), carriers(count), divisor);
-      Nans.makeCanonical(tiles, wide, carriers(count));
     }
     Tile result = x;
-    if (type != accumulator) {
+    if (type == accumulator) {
+      Nans.makeCanonical(tiles, wide, carriers(count));
+    } else {
       result = tiles.x(raw);
-      Codec.narrow(type, x.array(), result.array(), count);
+      Codec.narrow(tiles, type, x, result, count); // which does so too
     }
     MemorySegment.copy(result.segment(), 0, target, offset, (long) count * type.bytes());
   }
@@ -360,7 +364,7 @@ final class TileKernel implements Kernel {
     } else {
       Tile narrow = tiles.x(raw);
       MemorySegment.copy(from, offset, narrow.segment(), 0, (long) count * form.bytes());
-      Codec.widen(form, narrow.array(), tile.array(), count);
+      Codec.widen(tiles, form, narrow, tile, count);
     }
   }
 

@@ -84,8 +84,8 @@ final class VectorFold {
   /// `out = a ∘ b` from the start, as far as vectors go, for one piece of perhaps many.
   ///
   /// @param bytes of the widest of the three
-  /// @return how many bytes were combined; 0 if the memory is of another kind or the loop is not
-  ///   fast
+  /// @return how many bytes were combined; 0 if the memory is of another kind, the loop is not
+  ///   fast, or some of it is not for vectors
   int fold(
       MemorySegment a,
       long aOffset,
@@ -103,12 +103,8 @@ final class VectorFold {
     }
     int end = bytes & -vectorBytes;
     if (end > 0) {
-      if (!copy.fast) {
+      if (!copy.fast || !copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end)) {
         return 0;
-      }
-      int done = copy.loop.apply(a, aOffset, b, bOffset, out, outOffset, end);
-      if (done < end) {
-        return done;
       }
     }
     if (end == bytes || !copy.maskedFast) {

@@ -6,8 +6,8 @@ import java.lang.foreign.MemorySegment;
 interface VectorLoop {
   /// Combines `bytes` bytes, a multiple of a vector's size.
   ///
-  /// @return how many it has combined: not all where it came to some that it does not know
-  int apply(
+  /// @return false if some of them are not for vectors; then nothing is done
+  boolean apply(
       MemorySegment a,
       long aOffset,
       MemorySegment b,

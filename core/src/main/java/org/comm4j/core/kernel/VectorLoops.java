@@ -89,7 +89,7 @@ final class VectorLoops {
     private static final @Nullable Vector<Float> NAN = (Vector<Float>) LANES.nan();
 
     @Override
-    public int apply(
+    public boolean apply(
         MemorySegment a,
         long aOffset,
         MemorySegment b,
@@ -103,7 +103,7 @@ final class VectorLoops {
         Vector<Float> y = SPECIES.fromMemorySegment(b, bOffset + i, ORDER);
         combine(x, y).intoMemorySegment(out, outOffset + i, ORDER);
       }
-      return bytes;
+      return true;
     }
 
     @Override
