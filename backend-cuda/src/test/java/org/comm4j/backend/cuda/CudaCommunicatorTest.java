@@ -620,8 +620,8 @@ class CudaCommunicatorTest {
         2,
         CONFIG,
         comm -> {
+          Communicator second = comm.duplicate();
           try (Communicator first = comm.duplicate();
-              Communicator second = comm.duplicate();
               CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
               CommBuffer other = comm.allocate(DataType.FLOAT32, 4)) {
             assertSum(first, data);

@@ -39,7 +39,7 @@ final class Codec {
   private static void widenBrain(int[] raw, long[] wide, int pairs) {
     for (int i = 0; i < pairs; i++) {
       long pair = raw[i];
-      wide[i] = (pair & UPPER) << 32 | (pair << 16 & UPPER);
+      wide[i] = ((pair & UPPER) << 32) | ((pair << 16) & UPPER);
     }
   }
 
@@ -127,8 +127,8 @@ final class Codec {
   private static void narrowBrain(long[] wide, int[] raw, int pairs) {
     for (int i = 0; i < pairs; i++) {
       long pair = wide[i];
-      long rounded = pair + 0x0000_7fff_0000_7fffL + (pair >>> 16 & 0x0000_0001_0000_0001L);
-      raw[i] = (int) (rounded >>> 32 & UPPER | rounded >>> 16 & 0xffff);
+      long rounded = pair + 0x0000_7fff_0000_7fffL + ((pair >>> 16) & 0x0000_0001_0000_0001L);
+      raw[i] = (int) (((rounded >>> 32) & UPPER) | ((rounded >>> 16) & 0xffff));
     }
   }
 
