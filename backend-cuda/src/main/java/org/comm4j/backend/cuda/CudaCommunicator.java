@@ -610,7 +610,11 @@ final class CudaCommunicator implements BackendCommunicator {
   private void end(List<DeviceCall> pending) {
     var over = new ClosedException("communicator '" + name() + "' was closed");
     pending.forEach(call -> call.end(over));
-    endThread();
+    synchronized (this) {
+      if (thread != null) {
+        thread.shutdown();
+      }
+    }
     boolean hasLeft = hasLeft(pending, LEAVE_NS);
     if (hasLeft) {
       closeDevices();
@@ -627,20 +631,35 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  /// {@return whether neither kernels nor the thread run any more}
+  /// {@return whether neither the thread nor kernels run any more, also those of no call}
   ///
-  /// @param nanos how long to wait for the thread, which has nothing to do
+  /// @param nanos how long to wait for what has nothing to do any more
   private boolean hasLeft(List<DeviceCall> pending, long nanos) {
     ExecutorService ending;
     synchronized (this) {
       ending = thread;
     }
+    long endNs = System.nanoTime() + nanos;
+    boolean isOver;
     try {
-      return pending.stream().allMatch(call -> call.isDone() && call.hasEnded())
-          && (ending == null || ending.awaitTermination(nanos, TimeUnit.NANOSECONDS));
+      isOver = ending == null || ending.awaitTermination(nanos, TimeUnit.NANOSECONDS);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      return ending.isTerminated();
+      isOver = ending.isTerminated();
+    }
+    try {
+      if (!isOver || !pending.stream().allMatch(call -> call.isDone() && call.hasEnded())) {
+        return false;
+      }
+      while (!rank.device().isDone(stream)) {
+        if (System.nanoTime() - endNs >= 0) {
+          return false;
+        }
+        LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+      }
+      return true;
+    } catch (BackendException _) {
+      return isOver; // the device has failed: nothing runs on it
     }
   }
 
@@ -649,12 +668,12 @@ final class CudaCommunicator implements BackendCommunicator {
   private void closeDevices() {
     try {
       rank.device().destroy(stream);
-      DeviceGroup group = devices;
-      if (group != null) {
-        group.close();
-      }
     } catch (BackendException _) {
-      // the device has failed, which calls have said; the process's end frees all
+      // the device has failed, which calls have said
+    }
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.close();
     }
   }
 

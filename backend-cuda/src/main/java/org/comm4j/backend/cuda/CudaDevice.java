@@ -357,6 +357,17 @@ final class CudaDevice implements AutoCloseable {
     driver.library().awaitIn(stream, event.handle());
   }
 
+  /// {@return whether all that is in the stream has ended}
+  boolean isDone(CUstream stream) {
+    use();
+    int code = JCudaDriver.cuStreamQuery(stream);
+    if (code == CUresult.CUDA_ERROR_NOT_READY) {
+      return false;
+    }
+    driver.check(code, "cuStreamQuery");
+    return true;
+  }
+
   /// {@return whether what was before the event has ended}
   boolean isReached(CUevent event) {
     use();

@@ -24,11 +24,12 @@ import org.comm4j.api.spi.Session;
 /// so that one handle is exchanged and nothing is freed while another part is in use.
 ///
 /// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
-/// says so, and frees its own window when all others have said it or their processes are dead. CUDA
-/// leaves open what happens to who uses what its owner has freed, and kernels may run on after
-/// their rank has left or has been given up, so a window that somebody may still have open stays,
-/// until a later opening or closing here finds that nobody has, or the process ends. It goes back
-/// to the device's pool: freeing would wait for kernels of other groups.
+/// says so, and gives its own window back when all others have said it, or are dead to the session
+/// and of other processes: of one that is only silent, kernels may still write into it. CUDA leaves
+/// open what happens to who uses what its owner has freed, and kernels may run on after their rank
+/// has left or has been given up, so a window that somebody may still have open stays, until a
+/// later opening or closing here finds that nobody has, or the process ends. It goes back to the
+/// device's pool: freeing would wait for kernels of other groups.
 ///
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {

@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUstream;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
@@ -74,9 +75,11 @@ final class CudaRank {
     this.process = process;
     this.threads = threads;
     this.gpu = Gpu.open(driver, ordinal, process);
+    gpu.addRank();
     try {
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
+      gpu.removeRank();
       gpu.close();
       throw e;
     }
@@ -290,8 +293,14 @@ final class CudaRank {
       watching = watcher;
     }
     LockSupport.unpark(watching);
-    device().destroy(copies);
-    gpu.close();
+    try {
+      device().destroy(copies);
+    } catch (BackendException _) {
+      // the device has failed, which calls have said
+    } finally {
+      gpu.removeRank();
+      gpu.close();
+    }
   }
 
   private synchronized List<CudaCommunicator> communicators() {

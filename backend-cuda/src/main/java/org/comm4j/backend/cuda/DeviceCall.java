@@ -6,6 +6,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUevent;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.InterruptedCallException;
@@ -18,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// with an event behind them, or work of its thread. Thread-safe.
 final class DeviceCall implements InFlight, Pending {
   private static final long SPIN_NS = TimeUnit.MICROSECONDS.toNanos(50);
-  private static final long SHORT_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  static final long SHORT_NS = TimeUnit.MICROSECONDS.toNanos(50);
   static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
@@ -137,8 +138,10 @@ final class DeviceCall implements InFlight, Pending {
         if (reason == null && !isReached) {
           return;
         }
-      } catch (CommException e) { // the device itself has failed, and nothing runs on it any more
+      } catch (BackendException e) { // the device itself has failed: nothing runs on it any more
         event = null;
+        reason = communicator.breakWith(e);
+      } catch (CommException e) {
         reason = communicator.breakWith(e);
       } catch (RuntimeException e) { // so have we, and the call must end all the same
         reason =

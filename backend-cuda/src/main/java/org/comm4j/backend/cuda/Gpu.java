@@ -10,6 +10,7 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
+import org.comm4j.api.BackendException;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
@@ -25,6 +26,7 @@ final class Gpu implements AutoCloseable {
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private int users;
+  private int ranks; // among the users
 
   private Gpu(Key key, CudaDevice device) {
     this.key = key;
@@ -91,6 +93,29 @@ final class Gpu implements AutoCloseable {
       return new String(in.readAllBytes(), StandardCharsets.US_ASCII);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
+    }
+  }
+
+  /// One of its users is a rank, whose kernels may run.
+  void addRank() {
+    synchronized (OPEN) {
+      ranks++;
+    }
+  }
+
+  /// A rank is gone. With the last one goes what nobody uses, though windows that others may still
+  /// have open keep the device.
+  void removeRank() {
+    synchronized (OPEN) {
+      if (--ranks > 0) {
+        return;
+      }
+    }
+    try {
+      memory.freeUnused();
+      hostMemory.freeUnused();
+    } catch (BackendException _) {
+      // the device has failed, which calls have said
     }
   }
 

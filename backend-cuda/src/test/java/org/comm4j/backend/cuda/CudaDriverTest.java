@@ -340,6 +340,7 @@ class CudaDriverTest {
     calls.put("cuIpcCloseMemHandle", device -> device.closeImport(8));
     calls.put("cuStreamCreate", CudaDevice::createStream);
     calls.put("cuStreamDestroy", device -> device.destroy(new CUstream()));
+    calls.put("cuStreamQuery", device -> device.isDone(new CUstream()));
     calls.put("cuStreamSynchronize", device -> device.await(new CUstream()));
     calls.put("cuStreamWaitEvent", device -> device.awaitIn(new CUstream(), new CUevent()));
     calls.put("cuEventCreate", CudaDevice::createEvent);
