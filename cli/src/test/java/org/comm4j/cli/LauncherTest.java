@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 @EnabledOnOs(OS.LINUX)
 class LauncherTest {
-  private static final Duration BOUND = Duration.ofSeconds(60);
+  private static final Duration SOON = Duration.ofSeconds(10);
 
   @TempDir Path folder;
   private Map<String, String> environment = Map.of();
@@ -109,7 +109,10 @@ class LauncherTest {
     try (var launch = Launches.start(environment, dying())) {
       List<ProcessHandle> ranks = ranks(launch);
       ranks.get(1).destroyForcibly();
+      long killedNs = System.nanoTime();
+      Duration soon = launch.soon(SOON);
       var done = launch.await();
+      assertThat(Duration.ofNanos(System.nanoTime() - killedNs)).isLessThan(soon);
       assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
       assertThat(done.err())
           .contains(
@@ -155,7 +158,9 @@ class LauncherTest {
       var done = launch.await();
       assertThat(done.code()).as(done.err()).isNotZero();
       for (ProcessHandle rank : ranks) {
-        rank.onExit().orTimeout(BOUND.toSeconds(), java.util.concurrent.TimeUnit.SECONDS).join();
+        rank.onExit()
+            .orTimeout(launch.soon(SOON).toSeconds(), java.util.concurrent.TimeUnit.SECONDS)
+            .join();
       }
       assertThat(launcher.isAlive()).isFalse();
       assertNothingIsLeft();

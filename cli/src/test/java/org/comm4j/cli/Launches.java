@@ -31,6 +31,7 @@ final class Launches implements AutoCloseable {
   /// whose ranks don't end asks for a shorter grace time.
   private static final List<String> LONG_GRACE = List.of("--grace", "60");
 
+  private final long startNs = System.nanoTime();
   private final Process process;
   private final List<String> out = new ArrayList<>();
   private final List<String> err = new ArrayList<>();
@@ -114,6 +115,13 @@ final class Launches implements AutoCloseable {
             throw new UncheckedIOException(e);
           }
         });
+  }
+
+  /// How long something may take from now: as long as is promised, but on a busy machine twice as
+  /// long as the launch took to come here.
+  Duration soon(Duration promised) {
+    Duration twice = Duration.ofNanos(2 * (System.nanoTime() - startNs));
+    return twice.compareTo(promised) > 0 ? twice : promised;
   }
 
   /// Waits for a line on standard output.

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -28,6 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 class RunTest {
   private static final int SIZE = 4;
+  private static final Duration PROMISED = Duration.ofSeconds(5);
 
   /// Longer than a launch is waited for: who knows of a failure has not learned it from silence.
   private static final Map<String, String> NEVER_SILENT = Map.of("COMM_LIVENESS", "10min");
@@ -38,8 +40,10 @@ class RunTest {
   void run_rankKilled_isNamedByTheOthersAndLeavesNothing(int victim) throws Exception {
     try (var launch = Launches.start(NEVER_SILENT, command())) {
       Path memory = memory(launch, victim);
-      kill(launch, victim);
+      long killedNs = kill(launch, victim);
+      Duration soon = launch.soon(PROMISED);
       var done = launch.await();
+      assertThat(Duration.ofNanos(System.nanoTime() - killedNs)).isLessThan(soon);
       assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
       assertThat(done.err()).contains("comm-cli: rank " + victim + " was ended by signal 9");
       for (int rank : survivors(victim)) {
@@ -358,13 +362,15 @@ class RunTest {
   }
 
   /// Kills a rank once all are in the middle of their loops.
-  private static void kill(Launches launch, int victim) throws InterruptedException {
+  private static long kill(Launches launch, int victim) throws InterruptedException {
     for (int rank : survivors(victim)) {
       started(launch, rank);
     }
     long pid = Long.parseLong(started(launch, victim).group(1));
     ProcessHandle rank = ProcessHandle.of(pid).orElseThrow();
+    long now = System.nanoTime();
     assertThat(rank.destroyForcibly()).isTrue();
+    return now;
   }
 
   /// Where the ranks' memory had its names.
