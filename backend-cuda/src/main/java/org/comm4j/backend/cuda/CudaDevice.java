@@ -360,23 +360,21 @@ final class CudaDevice implements AutoCloseable {
   /// {@return whether all that is in the stream has ended}
   boolean isDone(CUstream stream) {
     use();
-    int code = JCudaDriver.cuStreamQuery(stream);
+    return isReady(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
+  }
+
+  private boolean isReady(int code, String function) {
     if (code == CUresult.CUDA_ERROR_NOT_READY) {
       return false;
     }
-    driver.check(code, "cuStreamQuery");
+    driver.check(code, function);
     return true;
   }
 
   /// {@return whether what was before the event has ended}
   boolean isReached(CUevent event) {
     use();
-    int code = JCudaDriver.cuEventQuery(event);
-    if (code == CUresult.CUDA_ERROR_NOT_READY) {
-      return false;
-    }
-    driver.check(code, "cuEventQuery");
-    return true;
+    return isReady(JCudaDriver.cuEventQuery(event), "cuEventQuery");
   }
 
   /// Makes what is put into the stream later wait for the event.

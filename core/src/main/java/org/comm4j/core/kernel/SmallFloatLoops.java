@@ -128,23 +128,6 @@ final class SmallFloatLoops {
       return true;
     }
 
-    @Override
-    public boolean hasMaskedForm() {
-      return false;
-    }
-
-    @Override
-    public void applyMasked(
-        MemorySegment a,
-        long aOffset,
-        MemorySegment b,
-        long bOffset,
-        MemorySegment out,
-        long outOffset,
-        int bytes) {
-      throw new UnsupportedOperationException("there is no masked form");
-    }
-
     private static FloatVector combine(FloatVector x, FloatVector y) {
       FloatVector z = x.lanewise(OP, y);
       return z.blend(Float.NaN, z.test(VectorOperators.IS_NAN));

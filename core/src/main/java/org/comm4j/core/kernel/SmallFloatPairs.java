@@ -106,21 +106,4 @@ final class SmallFloatPairs implements VectorLoop {
         .or(upper.and(SIGN))
         .or(lower.and(SIGN).lanewise(VectorOperators.LSHR, 16));
   }
-
-  @Override
-  public boolean hasMaskedForm() {
-    return false;
-  }
-
-  @Override
-  public void applyMasked(
-      MemorySegment a,
-      long aOffset,
-      MemorySegment b,
-      long bOffset,
-      MemorySegment out,
-      long outOffset,
-      int bytes) {
-    throw new UnsupportedOperationException("there is no masked form");
-  }
 }

@@ -18,16 +18,18 @@ interface VectorLoop {
 
   /// Whether there is [#applyMasked].
   default boolean hasMaskedForm() {
-    return true;
+    return false;
   }
 
   /// Combines `bytes` bytes, a multiple of an element's size and less than a vector's, with a mask.
-  void applyMasked(
+  default void applyMasked(
       MemorySegment a,
       long aOffset,
       MemorySegment b,
       long bOffset,
       MemorySegment out,
       long outOffset,
-      int bytes);
+      int bytes) {
+    throw new UnsupportedOperationException("there is no masked form");
+  }
 }

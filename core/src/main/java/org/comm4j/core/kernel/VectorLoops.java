@@ -107,6 +107,11 @@ final class VectorLoops {
     }
 
     @Override
+    public boolean hasMaskedForm() {
+      return true;
+    }
+
+    @Override
     public void applyMasked(
         MemorySegment a,
         long aOffset,
