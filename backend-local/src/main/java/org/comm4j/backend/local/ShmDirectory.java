@@ -3,7 +3,6 @@ package org.comm4j.backend.local;
 import static java.util.Objects.requireNonNull;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.DirectoryNotEmptyException;
@@ -14,6 +13,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
@@ -27,16 +27,19 @@ import org.comm4j.api.BackendUnavailableException;
 ///
 ///     /dev/shm/comm4j-<uid>/<session>/rank-3                  the memory
 ///     /dev/shm/comm4j-<uid>/<session>/rank-3-<process>.lock   locked by its process while it lives
+///     /dev/shm/comm4j-<uid>/<session>/rank-3-<process>.new    the same, not locked yet
 ///
 /// Both directories are ours alone (0700, checked after they are there, never changed), so nobody
 /// else can put anything into them. A process that is killed in that moment leaves names behind. The
 /// next one to start removes them: a session is dead when all its locks are free.
 ///
 /// A POSIX lock belongs to a process and is gone when the process closes *any* channel of the file.
-/// So no process ever probes a lock of its own: names tell whose they are.
+/// So no process ever probes a lock of its own: names tell whose they are. And who probes one of
+/// another process holds it for that moment, so a lock gets its name when its process has it.
 final class ShmDirectory implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(ShmDirectory.class.getName());
   private static final String LOCK = ".lock";
+  private static final String NEW = ".new";
   private static final String SESSION = "[0-9a-f]{16,32}(-\\d+)?";
   private static final int TYPE_MASK = 0xF000;
   private static final int DIRECTORY = 0x4000;
@@ -47,7 +50,7 @@ final class ShmDirectory implements AutoCloseable {
   /// How long a start may be delayed by what others have left.
   private static final long REAP_NANOS = 100_000_000;
 
-  /// How long a process may take from making its lock's file to having locked it.
+  /// How long a process may take from making its session's directory to having a lock there.
   private static final long STARTING_MILLIS = 10_000;
 
   private static final Set<OpenOption> CREATE =
@@ -77,15 +80,17 @@ final class ShmDirectory implements AutoCloseable {
       reap(base, REAP_NANOS);
     }
     Path directory = base.resolve(session);
-    Path lockFile = directory.resolve("rank-%d-%s%s".formatted(rank, thisProcess(), LOCK));
+    String name = "rank-%d-%s".formatted(rank, thisProcess());
+    Path lockFile = directory.resolve(name + LOCK);
     NoSuchFileException last = null;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
       try {
         makeOwn(base);
         makeOwn(directory);
-        return new ShmDirectory(base, directory, rank, lockFile, lock(lockFile));
+        FileChannel lock = lock(directory.resolve(name + NEW), lockFile);
+        return new ShmDirectory(base, directory, rank, lockFile, lock);
       } catch (NoSuchFileException e) {
-        last = e; // somebody removed a directory that was still empty
+        last = e; // somebody removed a directory that had no lock yet
       } catch (IOException e) {
         deleteIfEmpty(directory);
         deleteIfEmpty(base);
@@ -181,29 +186,29 @@ final class ShmDirectory implements AutoCloseable {
     var channel = FileChannel.open(lockFile, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
     locks.add(channel);
     try {
-      return channel.tryLock() != null && (channel.size() > 0 || !isStarting(lockFile));
+      return channel.tryLock() != null;
     } catch (OverlappingFileLockException e) {
       return false; // another thread of this process looks at it too
     }
   }
 
-  private static boolean isStarting(Path path) throws IOException {
-    long modified = Files.getLastModifiedTime(path, LinkOption.NOFOLLOW_LINKS).toMillis();
+  private static boolean isStarting(Path session) throws IOException {
+    long modified = Files.getLastModifiedTime(session, LinkOption.NOFOLLOW_LINKS).toMillis();
     return System.currentTimeMillis() - modified < STARTING_MILLIS;
   }
 
-  private static FileChannel lock(Path lockFile) throws IOException {
+  private static FileChannel lock(Path newFile, Path lockFile) throws IOException {
     var ownerOnly =
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
-    FileChannel channel = FileChannel.open(lockFile, CREATE, ownerOnly);
+    FileChannel channel = FileChannel.open(newFile, CREATE, ownerOnly);
     try {
-      // One byte says that the lock was taken: from now on, whoever can take it knows us dead.
-      if (channel.tryLock() != null && channel.write(ByteBuffer.allocate(1)) == 1) {
-        return channel;
+      if (channel.tryLock() == null) {
+        throw new IOException("%s could not be locked".formatted(newFile));
       }
-      throw new IOException("%s could not be locked".formatted(lockFile));
+      Files.move(newFile, lockFile, StandardCopyOption.ATOMIC_MOVE);
+      return channel;
     } catch (IOException e) {
-      Files.deleteIfExists(lockFile);
+      Files.deleteIfExists(newFile);
       channel.close();
       throw e;
     }

@@ -2,6 +2,7 @@ package org.comm4j.backend.local;
 
 import static org.comm4j.backend.local.RingWriter.LONG;
 
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
@@ -13,15 +14,17 @@ import java.util.concurrent.locks.LockSupport;
 
 /// One rank of [ShmProcessTest], in a process of its own.
 ///
-///     ShmPeer talk | stall  <root> <meeting> <session> <rank> <size> <seed>
+///     ShmPeer talk | stall | enter  <root> <meeting> <session> <rank> <size> <seed>
 ///
 /// `talk` sends messages of random sizes to all and checks theirs, then passes a number round
-/// through the windows, sleeping meanwhile. `stall` stops where all files are there.
+/// through the windows, sleeping meanwhile. `stall` stops where all files are there. `enter` goes in
+/// and out, many times.
 final class ShmPeer {
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
   private static final long BOUND_NANOS = TIMEOUT.toNanos();
   private static final int MESSAGES = 2_000;
   private static final int ROUNDS = 500;
+  private static final int ENTRIES = 1_000;
 
   private final SharedMemoryTransport transport;
   private final int rank;
@@ -36,10 +39,16 @@ final class ShmPeer {
     this.seed = seed;
   }
 
-  public static void main(String[] args) {
+  public static void main(String[] args) throws IOException {
     Path root = Path.of(args[1]);
     int rank = Integer.parseInt(args[4]);
     int size = Integer.parseInt(args[5]);
+    if (args[0].equals("enter")) {
+      for (int i = 0; i < ENTRIES; i++) {
+        ShmDirectory.enter(root, args[3], rank).close();
+      }
+      return;
+    }
     var session =
         args[0].equals("stall")
             ? new StallingSession(Path.of(args[2]), rank, size, args[3])

@@ -60,6 +60,19 @@ class ShmProcessTest {
     assertThat(outcomes("talk", "fedcba9876543210", 2)).containsOnly("0: ");
   }
 
+  /// Whoever cleans up looks at every lock, at one too that is just being taken.
+  @Test
+  void processes_comeAndGoWhileAnotherCleansUp_allGetTheirLock() throws Exception {
+    List<Process> coming = start("enter", SESSION, 2);
+    Path base = ShmDirectory.base(root);
+    while (coming.stream().anyMatch(Process::isAlive)) {
+      ShmDirectory.reap(base, Long.MAX_VALUE);
+    }
+    for (Process child : coming) {
+      assertThat(outcome(child)).isEqualTo("0: ");
+    }
+  }
+
   private List<Process> start(String what, String session, int size) throws IOException {
     Path place = Files.createDirectory(meeting.resolve(session));
     var started = new ArrayList<Process>();
@@ -85,13 +98,17 @@ class ShmProcessTest {
   private List<String> outcomes(String what, String session, int size) throws Exception {
     var outcomes = new ArrayList<String>();
     for (Process child : start(what, session, size)) {
-      String output;
-      try (BufferedReader reader = child.inputReader()) {
-        output = String.join("\n", reader.lines().toList());
-      }
-      assertThat(child.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
-      outcomes.add(child.exitValue() + ": " + output);
+      outcomes.add(outcome(child));
     }
     return outcomes;
+  }
+
+  private static String outcome(Process child) throws Exception {
+    String output;
+    try (BufferedReader reader = child.inputReader()) {
+      output = String.join("\n", reader.lines().toList());
+    }
+    assertThat(child.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
+    return child.exitValue() + ": " + output;
   }
 }
