@@ -325,10 +325,10 @@ final class DataChecks {
   @Rule("D14")
   static void allocate_closedOnes_areUsedAgain(LiveRank r) {
     Communicator comm = r.comm();
-    int bytes = 12_000_000; // together more than a window has
     for (int round = 0; round < 100; round++) {
-      try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes - round)) {
-        buffer.write(bytes - round - 1L, CommData.of((byte) 1));
+      long bytes = 8_000_000 + 40_000L * round; // together more than a window has
+      try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes)) {
+        buffer.write(bytes - 1, CommData.of((byte) 1));
         if (round % 10 == 0) {
           comm.broadcast(buffer.data().slice(0, 100_000), round % r.size());
         }

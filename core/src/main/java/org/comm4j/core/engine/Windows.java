@@ -74,31 +74,49 @@ final class Windows {
 
   private Range find(long bytes) {
     long rounded = (bytes + WindowLayout.PAGE_BYTES - 1) & -WindowLayout.PAGE_BYTES;
-    for (Map.Entry<Long, Long> free : List.copyOf(freeExtents.entrySet())) {
+    for (Map.Entry<Long, Long> free : freeExtents.entrySet()) {
       if (free.getValue() >= rounded) {
-        long start = free.getKey();
-        freeExtents.remove(start);
-        if (free.getValue() > rounded) {
-          freeExtents.put(start + rounded, free.getValue() - rounded);
-        }
-        return new Range(start, rounded, true);
+        return cut(free.getKey(), free.getValue(), rounded);
       }
     }
-    if (rounded < bytes || rounded > layout.windowBytes() - neverUsed) {
-      throw new TransportFailedException(
-          "allocate: %d bytes do not fit in this rank's window of backend '%s' (%d bytes of %d are free); %s"
-              .formatted(
-                  bytes,
-                  backend,
-                  layout.windowBytes() - neverUsed,
-                  layout.windowBytes(),
-                  memory.remedy()),
-          null);
+    long start = lastFree();
+    if (rounded < bytes || rounded > layout.windowBytes() - start) {
+      throw noRoom(bytes);
     }
-    Range range = new Range(neverUsed, rounded, false);
-    memory.reserve(range.start(), range.bytes());
-    neverUsed += rounded;
-    return range;
+    long end = start + rounded;
+    memory.reserve(neverUsed, end - neverUsed);
+    boolean used = start < neverUsed;
+    freeExtents.remove(start);
+    neverUsed = end;
+    return new Range(start, rounded, used);
+  }
+
+  /// Takes the beginning of a free extent.
+  private Range cut(long start, long extentBytes, long bytes) {
+    freeExtents.remove(start);
+    if (extentBytes > bytes) {
+      freeExtents.put(start + bytes, extentBytes - bytes);
+    }
+    return new Range(start, bytes, true);
+  }
+
+  /// From where on everything is free.
+  private long lastFree() {
+    Map.Entry<Long, Long> last = freeExtents.lastEntry();
+    return last != null && last.getKey() + last.getValue() == neverUsed ? last.getKey() : neverUsed;
+  }
+
+  private TransportFailedException noRoom(long bytes) {
+    long free = layout.windowBytes() - neverUsed;
+    long largest = layout.windowBytes() - lastFree();
+    for (long extent : freeExtents.values()) {
+      free += extent;
+      largest = Math.max(largest, extent);
+    }
+    return new TransportFailedException(
+        "%d bytes do not fit in this rank's window of backend '%s': of its %d bytes %d are free, at most %d in one piece; %s"
+            .formatted(bytes, backend, layout.windowBytes(), free, largest, memory.remedy()),
+        null);
   }
 
   private void giveBack(Range range) {
