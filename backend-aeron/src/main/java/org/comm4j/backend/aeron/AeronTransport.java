@@ -27,8 +27,9 @@ final class AeronTransport implements Transport {
   private static final long FIRST_NAP_NS = 1_000;
   private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
-  /// How long a close waits for peers to take what was sent; they may be busy.
-  private static final long LINGER_NS = TimeUnit.SECONDS.toNanos(2);
+  /// How long a close waits for peers to take what was sent; they may be busy. The engine has
+  /// waited before, and a communicator's close is to end within 2 s.
+  static final long LINGER_NS = TimeUnit.SECONDS.toNanos(1);
 
   /// How long after everything was sent a peer may ask for it again.
   private static final long REPEAT_NS = TimeUnit.MILLISECONDS.toNanos(200);

@@ -375,8 +375,11 @@ final class Peer {
   }
 
   /// Whether neither side waits for the other one: the peer has all that was sent or wants nothing,
-  /// and was told the same of this rank.
+  /// and was told the same of this rank; or it is gone.
   boolean isOver() {
+    if (isGone.getAsBoolean()) {
+      return true;
+    }
     ExclusivePublication to = publication;
     if (to == null) {
       return image == null;

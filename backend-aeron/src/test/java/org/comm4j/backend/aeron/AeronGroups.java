@@ -38,7 +38,11 @@ record AeronGroups(
   }
 
   List<AeronTransport> transports(int size) throws Exception {
-    var group = InMemorySessions.group(size);
+    return transports(InMemorySessions.group(size));
+  }
+
+  List<AeronTransport> transports(InMemorySessions group) throws Exception {
+    int size = group.sessions().size();
     try (var threads = Executors.newVirtualThreadPerTaskExecutor()) {
       var opening = new ArrayList<Future<AeronTransport>>();
       for (int rank = 0; rank < size; rank++) {

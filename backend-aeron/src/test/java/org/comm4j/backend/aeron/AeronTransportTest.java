@@ -9,6 +9,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
@@ -80,6 +81,36 @@ class AeronTransportTest {
       group.get(0).close();
       while (group.get(1).poll((_, _, _) -> arrived[0]++, 1) > 0) {}
       assertThat(arrived[0]).isEqualTo(200);
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  /// Nobody takes what is left for a rank that has died.
+  @Test
+  void close_peerIsGone_isNotWaitedFor() throws Exception {
+    var sessions = InMemorySessions.group(2);
+    var config = CommConfig.fromEnvironment(Map.of("COMM_AERON_TERM", "64KiB"));
+    List<AeronTransport> group = new AeronGroups(config).transports(sessions);
+    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    int sent = 0;
+    int refused = 0;
+    try {
+      while (refused < 1000
+          && System.nanoTime() - endNs < 0) { // what has gone out fills the window
+        if (group.get(0).offer(1, header, payload)) {
+          sent++;
+        } else if (sent > 0) {
+          refused++;
+        }
+      }
+      assertThat(refused).isEqualTo(1000);
+      sessions.fail(1, new IllegalStateException("killed by the test"));
+      long startNs = System.nanoTime();
+      group.get(0).close();
+      assertThat(System.nanoTime() - startNs).isLessThan(AeronTransport.LINGER_NS);
     } finally {
       group.forEach(Transport::close);
     }
