@@ -304,6 +304,42 @@ final class MessageChecks {
     }
   }
 
+  /// A message that is too long may have come before this rank looks for it again: taking the
+  /// receive back then must not make it a success.
+  @Rule({"P7", "P14"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void cancel_longerMessageHasCome_isAMismatchStill(LiveRank r) {
+    Communicator all = r.comm();
+    try (Communicator comm = all.duplicate()) {
+      int[] got = new int[4];
+      Request receive = r.rank() == 1 ? startReceive(comm, CommData.of(got), 0, 4) : null;
+      all.barrier();
+      Request send = r.rank() == 0 ? startSend(comm, CommData.of(new int[8]), 1, 4) : null;
+      all.barrier();
+      int[] isTaken = {receive != null && receive.cancel() ? 1 : 0};
+      all.broadcast(CommData.of(isTaken), 1);
+      if (isTaken[0] == 1) { // nothing had matched it, so the message is for the next one
+        if (receive != null) {
+          comm.receive(CommData.of(new int[8]), 0, 4);
+        }
+        if (send != null) {
+          send.await();
+        }
+      } else {
+        Mismatches.untilBroken(
+            "P7",
+            comm,
+            () -> {
+              if (receive != null) {
+                receive.await();
+              }
+            });
+      }
+    }
+  }
+
   @Rule("P8")
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void probe_message_leavesItForTheNextReceive(LiveRank r) {

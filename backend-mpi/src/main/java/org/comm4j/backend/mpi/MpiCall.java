@@ -251,8 +251,11 @@ class MpiCall implements Pending {
 
   private void end(@Nullable RuntimeException reason) {
     Requests own = requests;
-    boolean isRunning = reason != null;
-    if (own != null && isRunning && (isElsewhere || !own.areEnded()) && !takeBack(own)) {
+    if (own != null
+        && reason != null
+        && isRunning(own)
+        && !takeBack(own)
+        && isRunning(own)) { // which taking back may have ended
       group.lose(memory, own);
     } else {
       memory.release();
@@ -268,6 +271,10 @@ class MpiCall implements Pending {
     group.ended(this);
     actions.forEach(group::later);
     actions.clear();
+  }
+
+  private boolean isRunning(Requests own) {
+    return isElsewhere || !own.areEnded();
   }
 
   /// Ends a call that nothing has matched because the user wants it no more; the caller holds the

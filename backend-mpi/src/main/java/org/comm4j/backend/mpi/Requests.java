@@ -5,13 +5,15 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.BackendException;
+import org.jspecify.annotations.Nullable;
 
 /// The library's requests of one stage of a call: handles, and the status of each that has ended.
 /// Used again for the next stage. Guarded by its call's group.
 final class Requests {
   private static final int HANDLE_BYTES = Long.BYTES; // the largest there is
 
-  private static final int MOST_LOOKS = 1000; // a cancelled receive ends at one of the next
+  /// A cancelled receive ends without a peer's help, so at one of the next looks.
+  private static final int MOST_LOOKS = 100_000;
 
   private final MemorySegment flag;
   private final MemorySegment[] handles;
@@ -19,6 +21,8 @@ final class Requests {
   private final boolean[] ended;
   private int used;
   private int open;
+  private @Nullable RuntimeException late; // what was found too early to be thrown
+  private boolean isCancelled; // the first one, though nobody was told
 
   /// @param most how many there may be at once
   Requests(int most) {
@@ -44,6 +48,8 @@ final class Requests {
   void clear() {
     used = 0;
     open = 0;
+    late = null;
+    isCancelled = false;
   }
 
   /// Where the next request's handle goes; the caller starts it.
@@ -69,6 +75,11 @@ final class Requests {
   ///
   /// @return whether all have ended
   boolean test() {
+    RuntimeException before = late;
+    if (before != null) {
+      late = null;
+      throw before;
+    }
     for (int i = 0; i < used && open > 0; i++) {
       if (!ended[i]) {
         int code = Mpi.test(handles[i], flag, statuses[i]);
@@ -96,9 +107,15 @@ final class Requests {
       throw new TruncatedException(source(i), tag(i));
     }
     Errors.check(code, function);
+    if (isCancelled && i == 0 && wasCancelled()) {
+      throw new BackendException(
+          Functions.constants().errOther,
+          "%s took a receive back when it was to go on".formatted(Functions.library().version()));
+    }
   }
 
-  /// Takes the first one back, a receive.
+  /// Takes the first one back, a receive. What was wrong with a message that had matched it is
+  /// thrown by the next [#test].
   ///
   /// @return whether nothing had matched it
   boolean cancel() {
@@ -109,12 +126,16 @@ final class Requests {
       for (int i = 0; i < MOST_LOOKS && !ended[0]; i++) {
         test();
       }
-    } catch (TruncatedException | BackendException _) {
-      return false; // something had matched it
+    } catch (TruncatedException | BackendException e) {
+      late = e; // something had matched it
+      return false;
     }
-    return ended[0]
-        && Mpi.testCancelled(statuses[0], flag) == Constants.SUCCESS
-        && flag.get(JAVA_INT, 0) != 0;
+    isCancelled = !ended[0];
+    return ended[0] && wasCancelled();
+  }
+
+  private boolean wasCancelled() {
+    return Mpi.testCancelled(statuses[0], flag) == Constants.SUCCESS && flag.get(JAVA_INT, 0) != 0;
   }
 
   /// Who sent what the i-th request has received.
