@@ -12,7 +12,8 @@ import org.comm4j.core.kernel.StreamingCopy;
 final class CallMemory {
   private static final Thread SOME_OTHER_THREAD = new Thread();
 
-  /// Of calls that have failed while the library may still write to it: it is kept for ever.
+  /// Of calls that have failed while the library may still write to it: it stays reachable for
+  /// ever. An arena that its owner closes is beyond that; `docs/tuning.md` says so.
   private static final Queue<Object> LOST = new ConcurrentLinkedQueue<>();
 
   private final StagingMemory memory;
@@ -139,7 +140,8 @@ final class CallMemory {
     LOST.addAll(List.of(memory));
   }
 
-  /// Keeps the memory for as long as the process lives: requests that use it have not ended.
+  /// Keeps the memory reachable for as long as the process lives: requests that use it have not
+  /// ended.
   void lose(Requests requests) {
     keep(requests);
     LOST.addAll(blocks);

@@ -69,8 +69,8 @@ final class Exchange implements Stage {
               tag,
               comm,
               requests.next());
-      Errors.check(code, "MPI_Irecv");
       amount.free();
+      Errors.check(code, "MPI_Irecv");
     }
     for (Part part : sends) {
       Amount amount = Amount.of(part.count(), type, largest);
@@ -83,8 +83,8 @@ final class Exchange implements Stage {
               tag,
               comm,
               requests.next());
-      Errors.check(code, "MPI_Isend");
       amount.free();
+      Errors.check(code, "MPI_Isend");
     }
   }
 

@@ -144,8 +144,8 @@ final class Messages {
               tag,
               group.messages(),
               requests.next());
-      Errors.check(code, "MPI_Irecv");
       amount.free();
+      Errors.check(code, "MPI_Irecv");
     }
 
     @Override

@@ -303,9 +303,23 @@ final class MpiGroup {
     memory.lose(requests);
   }
 
-  /// Moves every call along once.
+  /// Moves every call along once. What is wrong breaks the communicator, whoever's thread it is.
   private boolean advance() {
-    boolean moved = takeNews();
+    try {
+      boolean hadNews = takeNews();
+      return advanceCalls() || hadNews;
+    } catch (Throwable thrown) {
+      breakWith(
+          thrown instanceof CommException known
+              ? known
+              : new AbortedException(rank, "'%s' threw %s".formatted(name, thrown), thrown),
+          true);
+      return true;
+    }
+  }
+
+  private boolean advanceCalls() {
+    boolean moved = false;
     for (int i = 0; i < calls.size(); i++) {
       MpiCall call = calls.get(i);
       try {

@@ -18,6 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// One launch's use of the library: from the opening of the first communicator to the close of the
 /// last. The library itself ([Library]) outlives it, since it can be initialised only once.
 final class MpiJob {
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
   private static final long PROGRESS_NS = 50_000;
 
   private final Session session;
@@ -184,7 +185,7 @@ final class MpiJob {
     do {
       Runnable action = later.poll();
       if (action != null) {
-        action.run();
+        run(action);
         continue;
       }
       boolean moved = false;
@@ -195,6 +196,14 @@ final class MpiJob {
         LockSupport.parkNanos(PROGRESS_NS);
       }
     } while (!endProgress());
+  }
+
+  private static void run(Runnable action) {
+    try {
+      action.run();
+    } catch (Throwable thrown) {
+      LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
+    }
   }
 
   private synchronized boolean endProgress() {

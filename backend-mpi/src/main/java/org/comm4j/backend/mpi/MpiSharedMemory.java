@@ -11,6 +11,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
@@ -18,6 +19,7 @@ import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.HostRegion;
 import org.jspecify.annotations.Nullable;
@@ -154,12 +156,28 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     }
     long[][] all = gather(CallSignature.Purpose.REGION, type.id(), count, closed());
     check(all, type, count);
-    freeAll(
-        IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b));
-    boolean leader = isLeader();
-    Window window = new Window(node().group().collectives(), leader ? bytes : 0, bytes);
-    windows.add(window);
-    return new HostRegion(type, count, leader, window.memory, window);
+    long closedByAll =
+        IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b);
+    Window window = parent.group().watched("createRegion", () -> replace(closedByAll, bytes));
+    return new HostRegion(type, count, isLeader(), window.memory, window);
+  }
+
+  /// Frees what all have closed and makes the next one; the library waits for the host's ranks.
+  /// What fails here alone would leave the others waiting in it.
+  private Window replace(long closedByAll, long bytes) {
+    try {
+      freeAll(closedByAll);
+      Window window = new Window(node().group().collectives(), isLeader() ? bytes : 0, bytes);
+      windows.add(window);
+      return window;
+    } catch (BackendException e) {
+      parent.abort(
+          new TransportFailedException(
+              "createRegion: %d bytes could not be shared by the ranks of this host: %s"
+                  .formatted(bytes, e.getMessage()),
+              e));
+      throw Objects.requireNonNull(parent.failure());
+    }
   }
 
   private void check(long[][] all, DataType type, long count) {
@@ -229,6 +247,9 @@ final class MpiSharedMemory implements SharedMemoryProvider {
             "MPI_Win_shared_query");
         Errors.check(Mpi.winLockAll(constants.modeNocheck, handle), "MPI_Win_lock_all");
         memory = address.get(ADDRESS, 0).reinterpret(bytes, arena, null);
+      } catch (BackendException e) {
+        arena.close();
+        throw e;
       }
     }
 

@@ -43,15 +43,16 @@ interface Stage {
     return new Stage() {
       @Override
       public void start(Requests requests) {
-        Errors.check(
-            start.with(requests.next()), "MPI_I" + function.toLowerCase(java.util.Locale.ROOT));
+        int code = start.with(requests.next());
         free();
+        Errors.check(code, "MPI_I" + function.toLowerCase(java.util.Locale.ROOT));
       }
 
       @Override
       public void run(Requests requests) {
-        Errors.check(run.now(), "MPI_" + function);
+        int code = run.now();
         free();
+        Errors.check(code, "MPI_" + function);
       }
 
       private void free() {
