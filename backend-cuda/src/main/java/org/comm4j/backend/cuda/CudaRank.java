@@ -22,6 +22,7 @@ final class CudaRank {
   /// A process of the operating system, also across containers.
   static final UUID PROCESS = UUID.randomUUID();
 
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final int BOUNCE_BYTES = 1 << 20;
   private static final long LOOK_NS = 100_000;
   private static final long REST_NS = 100_000_000;
@@ -323,11 +324,19 @@ final class CudaRank {
     LockSupport.unpark(watcher);
   }
 
+  private static void look(CudaCommunicator communicator) {
+    try {
+      communicator.look();
+      communicator.leaveIfEnded();
+    } catch (RuntimeException e) { // the others' calls must still end
+      LOG.log(System.Logger.Level.WARNING, "'" + communicator.name() + "' can't be looked at", e);
+    }
+  }
+
   private void watch() {
     while (!closed) {
       for (CudaCommunicator each : communicators()) {
-        each.look();
-        each.leaveIfEnded();
+        look(each);
       }
       boolean busy = false;
       for (InFlight each : calls()) {

@@ -83,7 +83,9 @@ final class RingWriter {
     return true;
   }
 
-  /// Whether an offer has failed and there is room since; says so once.
+  /// Whether an offer has failed and there is room since; says so once. On the thread that parks,
+  /// maybe while another one offers and fails: if that is overlooked, this rank sleeps until the
+  /// reader has made room and wakes it.
   boolean hasNewRoom() {
     if (!full || (long) LONG.getAcquire(block, consumedAt) == consumed) {
       return false;

@@ -285,7 +285,7 @@ final class SharedMemoryTransport implements HostTransport {
     return (long) LONG.getAcquire(blocks[rank], BlockLayout.connectedAt(word << 6));
   }
 
-  /// On the thread that parks: another one may be polling, so nothing is changed here.
+  /// On the thread that parks: another one may be polling, so no reader is changed here.
   private boolean hasArrivals() {
     for (int word = 0; word < connected.length; word++) {
       if (connectedWord(word) != connected[word]) {

@@ -7,7 +7,6 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
-import org.comm4j.api.CommException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
 import org.comm4j.api.spi.Pending;
@@ -252,10 +251,5 @@ abstract class Call implements Pending {
       engine.unlock();
     }
     action.run();
-  }
-
-  /// The failure of the communicator as this call would see it.
-  final @Nullable CommException contextFailure() {
-    return context.failure();
   }
 }

@@ -331,7 +331,7 @@ final class Context {
     try {
       return dispatch(worldPeer, peer, header, payload);
     } catch (Throwable thrown) {
-      breakBy(find(Frame.sequence(header)), thrown);
+      breakBy(Frame.isOfMessage(header) ? null : find(Frame.sequence(header)), thrown);
       return false;
     }
   }

@@ -62,6 +62,12 @@ final class Frame {
     return (int) (word >>> KIND_AT);
   }
 
+  /// Whether a frame's sequence number is that of a message, and not of a collective.
+  static boolean isOfMessage(MemorySegment header) {
+    int kind = kind(word(header));
+    return kind == MESSAGE || kind == REQUEST_MESSAGE || kind == GRANT_MESSAGE;
+  }
+
   static boolean isCredited(long word) {
     return (word >>> FLAGS_AT & CREDITED) != 0;
   }

@@ -26,10 +26,6 @@ final class ReceiveCall extends Call {
     return Messages.accepts(receive.source(), receive.tag(), candidate);
   }
 
-  boolean isMatched() {
-    return message != null;
-  }
-
   /// Takes a message that it accepts.
   void match(Message matched) {
     message = matched;
