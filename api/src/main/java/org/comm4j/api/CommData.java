@@ -13,8 +13,10 @@ import java.nio.ShortBuffer;
 /// A typed, bounded view of memory that somebody else owns: what collectives read and write.
 ///
 /// A view never copies and never frees. The owner keeps the memory alive and, while an operation
-/// that uses it is in flight, neither writes an input nor touches an output. Views are immutable
-/// and may be shared between threads and re-used for any number of calls.
+/// that uses it is in flight, neither writes an input nor touches an output. Where an operation has
+/// failed, a library underneath may still use native memory: `docs/tuning.md` says on which
+/// backends. Views are immutable and may be shared between threads and re-used for any number of
+/// calls.
 public sealed interface CommData permits HostData, DeviceData {
   /// {@return what the elements are}
   DataType type();

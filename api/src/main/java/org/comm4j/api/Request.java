@@ -44,8 +44,8 @@ public interface Request {
 
   /// {@return a future with the operation's end: the result of a receive or probe, null for all
   /// others} It completes without anybody waiting: a thread of the library moves the operation
-  /// along and runs what depends on the future, which must not call this communicator and should be
-  /// short.
+  /// along. What depends on the future is run by that thread, or by one that awaits, asks for or
+  /// closes what ends the operation; it must not call this communicator and should be short.
   CompletableFuture<Received> toCompletableFuture();
 
   /// Waits until one of the requests has ended.

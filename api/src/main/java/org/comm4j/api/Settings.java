@@ -147,7 +147,7 @@ final class Settings {
                   "The file with the secret that ranks prove to know.",
                   "path",
                   BY_LAUNCHER,
-                  "A secret that everybody has is none, and comm-cli run does not make one yet.",
+                  "A secret that everybody has is none. comm-cli run makes one for each launch on one host; several hosts need this file.",
                   "a file that only its owner may read (chmod 600)"),
               (builder, text) -> builder.secretFile(Values.path("COMM_SECRET_FILE", text))),
           new Entry(
