@@ -219,10 +219,10 @@ final class Context {
       boolean awaitsMemory = call.isAwaitingMemory();
       boolean polls = byMessages && !awaitsMemory && !awaitedMemory;
       awaitedMemory = awaitsMemory;
-      boolean moved =
-          polls
-              ? engine.poll() || (looks % LOOKS_PER_ADVANCE == 0 && advance())
-              : !awaitsMemory && advance();
+      boolean moved = polls && engine.poll();
+      if (polls ? moved || looks % LOOKS_PER_ADVANCE == 0 : !awaitsMemory) {
+        moved |= advance();
+      }
       if (moved) {
         looks = engine.isWanted() ? 0 : looks;
       } else {
