@@ -46,6 +46,7 @@ final class AeronTransport implements Transport {
   private final Thread keeper;
   private final ReentrantLock lock = new ReentrantLock();
   private int turn;
+  private boolean hasWorked; // the driver, for an offer since the last poll
   private long probedNs = System.nanoTime();
   private volatile long workedNs = System.nanoTime();
   private volatile @Nullable Thread parked;
@@ -85,6 +86,7 @@ final class AeronTransport implements Transport {
       driver.check();
       boolean taken = peer(peer).offer(header, payload);
       work();
+      hasWorked = true;
       return taken;
     } finally {
       lock.unlock();
@@ -100,18 +102,30 @@ final class AeronTransport implements Transport {
     lock.lock();
     try {
       driver.check();
-      work();
-      int delivered = 0;
-      int first = turn;
-      for (int i = 0; i < peers.size() && delivered < limit; i++) {
-        turn = (first + i) % peers.size();
-        delivered += peers.get(turn).poll(handler, limit - delivered);
+      int delivered = hasWorked ? deliver(handler, limit) : 0;
+      hasWorked = false;
+      if (delivered == 0) {
+        work();
+        delivered = deliver(handler, limit);
       }
-      turn = peers.isEmpty() ? 0 : (turn + 1) % peers.size(); // no peer can use up every limit
       return delivered;
     } finally {
       lock.unlock();
     }
+  }
+
+  private int deliver(PayloadHandler handler, int limit) {
+    int delivered = 0;
+    int first = turn;
+    for (int i = 0; i < peers.size() && delivered < limit; i++) {
+      int next = (first + i) % peers.size();
+      int more = peers.get(next).poll(handler, limit - delivered);
+      if (more > 0) {
+        turn = (next + 1) % peers.size(); // no peer can use up every limit
+      }
+      delivered += more;
+    }
+    return delivered;
   }
 
   private int work() {
