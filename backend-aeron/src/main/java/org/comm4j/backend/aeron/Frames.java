@@ -12,8 +12,11 @@ import io.aeron.protocol.HeaderFlyweight;
 import io.aeron.protocol.NakFlyweight;
 import io.aeron.protocol.SetupFlyweight;
 import io.aeron.protocol.StatusMessageFlyweight;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.AtomicCounter;
+import org.jspecify.annotations.Nullable;
 
 /// Which datagrams are frames of Aeron's that ranks send each other: those with a whole header.
 ///
@@ -73,13 +76,28 @@ final class Frames {
     }
   }
 
-  /// Where the answers to data arrive.
+  /// Where the answers to data arrive. They say that there is room again, or that something was
+  /// lost: no matter of a microsecond, which is what looking costs whoever waits for data.
   private static final class Sending extends SendChannelEndpoint {
+    private static final long LOOK_NS = 10_000;
+
     private final AtomicCounter invalid;
+    private long lookedNs = System.nanoTime() - LOOK_NS;
 
     Sending(UdpChannel channel, AtomicCounter status, MediaDriver.Context context) {
       super(channel, status, context);
       invalid = context.systemCounters().get(SystemCounterDescriptor.INVALID_PACKETS);
+    }
+
+    @Override
+    public @Nullable InetSocketAddress receive(ByteBuffer buffer) {
+      long nowNs = System.nanoTime();
+      if (nowNs - lookedNs < LOOK_NS) {
+        return null;
+      }
+      InetSocketAddress from = super.receive(buffer);
+      lookedNs = from == null ? nowNs : lookedNs;
+      return from;
     }
 
     @Override
