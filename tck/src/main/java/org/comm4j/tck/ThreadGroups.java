@@ -81,7 +81,15 @@ public final class ThreadGroups {
     } catch (ExecutionException | TimeoutException | InterruptedException e) {
       communicators.forEach(BackendCommunicator::close);
       sessions.close();
-      throw new IllegalStateException("a group of " + size + " ranks can't be opened", e);
+      String reason =
+          switch (e) {
+            case ExecutionException failed -> String.valueOf(failed.getCause());
+            case TimeoutException _ ->
+                "rank %d took longer than %d s".formatted(communicators.size(), OPEN_SECONDS);
+            default -> String.valueOf(e);
+          };
+      throw new IllegalStateException(
+          "a group of %d ranks can't be opened: %s".formatted(size, reason), e);
     }
     return LocalGroup.of(new SessionGroup(sessions, communicators));
   }

@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.SimpleFileVisitor;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
@@ -18,6 +19,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.TransportFailedException;
@@ -33,6 +35,7 @@ final class DriverFolder implements AutoCloseable {
 
   private static final String PREFIX = "comm4j-aeron-";
   private static final String LOCK = "lock";
+  private static final String BEGINNING = "lock.new";
   private static final Set<PosixFilePermission> OWNER_ONLY =
       PosixFilePermissions.fromString("rwx------");
   private static final Duration STARTING = Duration.ofMinutes(1);
@@ -65,20 +68,34 @@ final class DriverFolder implements AutoCloseable {
 
   static DriverFolder create(Path root) {
     sweep(root);
+    Path path = root.resolve(PREFIX + UUID.randomUUID());
+    OWN.add(path); // before it is there, so that no thread of this process ever looks into it
     try {
-      Path path =
-          Files.createTempDirectory(root, PREFIX, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
-      OWN.add(path);
+      Files.createDirectory(path, PosixFilePermissions.asFileAttribute(OWNER_ONLY));
       if (WATCHED.compareAndSet(false, true)) {
         Runtime.getRuntime().addShutdownHook(new Thread(DriverFolder::removeOwn, "comm4j-aeron"));
       }
-      FileChannel channel =
-          FileChannel.open(
-              path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
-      return new DriverFolder(root, path, channel, channel.lock());
+      return locked(root, path);
     } catch (IOException e) {
+      remove(path);
+      OWN.remove(path);
       throw new TransportFailedException(
           "no folder for the media driver in %s: %s; %s".formatted(root, e, REMEDY), e);
+    }
+  }
+
+  /// The lock gets its name when it is locked: an unlocked one of that name is a dead process's.
+  private static DriverFolder locked(Path root, Path path) throws IOException {
+    Path beginning = path.resolve(BEGINNING);
+    FileChannel channel =
+        FileChannel.open(beginning, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    try {
+      FileLock lock = channel.lock();
+      Files.move(beginning, path.resolve(LOCK), StandardCopyOption.ATOMIC_MOVE);
+      return new DriverFolder(root, path, channel, lock);
+    } catch (IOException e) {
+      channel.close();
+      throw e;
     }
   }
 

@@ -8,6 +8,8 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -96,6 +98,53 @@ class DriverFolderTest {
     } finally {
       holder.destroyForcibly();
     }
+  }
+
+  /// Makes and removes folders, by several threads, and fails if one is gone while it is in use.
+  static final class Comer {
+    private static final int THREADS = 4;
+    private static final int FOLDERS = 500;
+
+    public static void main(String[] root) throws Exception {
+      try (var threads = Executors.newFixedThreadPool(THREADS)) {
+        var coming = new ArrayList<Future<?>>();
+        for (int i = 0; i < THREADS; i++) {
+          coming.add(threads.submit(() -> comeAndGo(Path.of(root[0]))));
+        }
+        for (Future<?> each : coming) {
+          each.get();
+        }
+      }
+    }
+
+    private static void comeAndGo(Path root) {
+      for (int i = 0; i < FOLDERS; i++) {
+        try (DriverFolder folder = DriverFolder.create(root);
+            DriverFolder _ = DriverFolder.create(root)) {
+          Path path = folder.driver().getParent();
+          if (!Files.exists(path.resolve("lock"))) {
+            throw new IllegalStateException(path + " is in use, and somebody has removed it");
+          }
+        }
+      }
+    }
+  }
+
+  /// Whoever cleans up looks at every folder, at one too that is just being made.
+  @Test
+  void create_whileAnotherProcessCleansUp_nobodyLosesWhatItHas() throws Exception {
+    List<String> command = new ArrayList<>(ChildJvm.command(List.of(), Comer.class));
+    command.add(root.toString());
+    Process comer = new ProcessBuilder(command).inheritIO().start();
+    try {
+      while (comer.isAlive()) {
+        DriverFolder.sweep(root);
+      }
+      assertThat(comer.exitValue()).isZero();
+    } finally {
+      comer.destroyForcibly();
+    }
+    assertThat(root).isEmptyDirectory();
   }
 
   @Test
