@@ -121,9 +121,9 @@ class DriverFolderTest {
       for (int i = 0; i < FOLDERS; i++) {
         try (DriverFolder folder = DriverFolder.create(root);
             DriverFolder _ = DriverFolder.create(root)) {
-          Path path = folder.driver().getParent();
-          if (!Files.exists(path.resolve("lock"))) {
-            throw new IllegalStateException(path + " is in use, and somebody has removed it");
+          Path lock = folder.driver().resolveSibling("lock");
+          if (!Files.exists(lock)) {
+            throw new IllegalStateException(lock + " is in use, and somebody has removed it");
           }
         }
       }
