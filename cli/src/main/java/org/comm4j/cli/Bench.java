@@ -108,9 +108,8 @@ final class Bench implements Callable<Integer> {
       defaultValue = "4000",
       paramLabel = "MS",
       description =
-          "How long at least to call an operation before its first size is measured, which is what"
-              + " compilers need where ranks use every processor; a sixteenth before the others."
-              + " ${DEFAULT-VALUE} ms unless given.")
+          "How long at least to call an operation, all its sizes in turn, before it is measured; five"
+              + " times that at most, while something is compiled. ${DEFAULT-VALUE} ms unless given.")
   long warmUpMs;
 
   @Option(
@@ -118,8 +117,6 @@ final class Bench implements Callable<Integer> {
       defaultValue = "table",
       description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
-
-  private static final long LEAST_WARM_UP_MS = 10;
 
   Bench() {}
 
@@ -138,7 +135,6 @@ final class Bench implements Callable<Integer> {
               repetitions,
               TimeUnit.MILLISECONDS.toNanos(repetitionMs),
               iterations,
-              TimeUnit.MILLISECONDS.toNanos(LEAST_WARM_UP_MS),
               TimeUnit.MILLISECONDS.toNanos(warmUpMs),
               result);
       int code =

@@ -26,17 +26,20 @@ final class BenchHarness {
   /// Times of a cache line below are those of processors that share a cache.
   private static final double NEAR_NS = 120;
 
-  /// A call that takes less than this share of the fastest so far is still being compiled.
-  private static final double STEADY = 0.9;
+  /// A warm-up ends when for so long no rank's compiler has worked for more than a share of it: it
+  /// takes processors from the ranks, and they from it.
+  private static final long QUIET_NS = 500_000_000;
 
-  private static final int MOST_WARM_UPS = 20; // as long as it takes at least
+  private static final double QUIET_SHARE = 0.02;
 
-  /// How long no rank's compiler has had anything to do when a warm-up ends: it takes processors
-  /// from the ranks.
-  private static final long QUIET_NS = 100_000_000;
+  /// Of warm-ups, as long as one takes at least.
+  private static final int MOST_WARM_UPS = 5;
 
   private static final @Nullable CompilationMXBean COMPILER =
       ManagementFactory.getCompilationMXBean();
+
+  /// How long calls are made at least until it is known what one takes.
+  private static final double LEAST_NS = 1e7;
 
   private static final int MOST_CALLS = 1 << 22;
 
@@ -77,12 +80,53 @@ final class BenchHarness {
     }
   }
 
-  /// Measures a call; a collective.
+  /// Tells when calls have been made so often that they are compiled.
+  final class WarmUp {
+    private final long beginNs = System.nanoTime();
+    private long lookedNs; // since the beginning
+    private long compiledMs = compilerMs();
+
+    /// Whether the warm-up has taken as long as it is meant to, and then as long as any rank
+    /// compiles; a collective.
+    ///
+    /// @return the same on every rank
+    boolean isOver() {
+      long nowMs = compilerMs();
+      long[] now = slowest(new long[] {System.nanoTime() - beginNs, nowMs - compiledMs});
+      long spentNs = now[0];
+      long enoughNs = plan.warmUpNs();
+      if (spentNs >= enoughNs * MOST_WARM_UPS) {
+        return true;
+      }
+      long sinceNs = spentNs - lookedNs;
+      if (sinceNs < Math.min(QUIET_NS, enoughNs)) {
+        return false;
+      }
+      lookedNs = spentNs;
+      compiledMs = nowMs;
+      return spentNs >= enoughNs && now[1] * 1e6 <= QUIET_SHARE * sinceNs;
+    }
+  }
+
+  /// Makes a call for a while; a collective.
   ///
-  /// @param first whether it is the first of its kind, not yet compiled
+  /// @return what it takes, in ns
+  private double nsPerCall(Runnable call, boolean rooted) {
+    int calls = 1;
+    while (true) {
+      double ns = (rooted ? oneByOne(call, calls) : backToBack(call, calls)) * 1e3;
+      if (ns * calls >= LEAST_NS || calls >= (rooted ? MOST_ROOTED_CALLS : MOST_CALLS) / 2) {
+        return ns;
+      }
+      calls *= 2;
+    }
+  }
+
+  /// Measures a call that is compiled; a collective.
+  ///
   /// @return the same on every rank
-  Time measure(Runnable call, boolean rooted, boolean first) {
-    double perCallNs = warmUp(call, rooted, first);
+  Time measure(Runnable call, boolean rooted) {
+    double perCallNs = nsPerCall(call, rooted);
     int calls = calls(perCallNs, rooted);
     int most = plan.repetitions() * (perCallNs * calls > LONG_NS ? 1 : MOST_ATTEMPTS);
     List<Sample> near = new ArrayList<>();
@@ -115,45 +159,7 @@ final class BenchHarness {
     return new Time(median, us[0], cross[cross.length / 2]);
   }
 
-  /// Doubles the calls until they take long enough, and goes on until they have not become faster
-  /// for a quarter of the time that a warm-up takes at least, and no rank is compiling.
-  ///
-  /// @return what a call took in the end
-  private double warmUp(Runnable call, boolean rooted, boolean first) {
-    long leastNs = Math.min(plan.warmUpNs(), plan.firstWarmUpNs());
-    long enoughNs = first ? plan.firstWarmUpNs() : plan.firstWarmUpNs() / 16;
-    long begin = System.nanoTime();
-    long bestAt = 0;
-    long compiled = 0;
-    long compiledAt = 0;
-    double best = Double.MAX_VALUE;
-    for (int calls = 1; ; ) {
-      double ns =
-          (rooted ? oneByOne(call, Math.min(calls, MOST_ROOTED_CALLS)) : backToBack(call, calls))
-              * 1e3;
-      long[] now = slowest(new long[] {System.nanoTime() - begin, compilerMillis()});
-      long spent = now[0];
-      if (now[1] > compiled) {
-        compiled = now[1];
-        compiledAt = spent;
-      }
-      if (ns < STEADY * best) {
-        best = ns;
-        bestAt = spent;
-      }
-      boolean longEnough = ns * calls >= leastNs;
-      boolean steady = spent - bestAt >= enoughNs / 4 && spent - compiledAt >= QUIET_NS;
-      boolean isOver = (steady && spent >= enoughNs) || spent >= MOST_WARM_UPS * enoughNs;
-      if (longEnough && isOver) {
-        return ns;
-      }
-      if (!longEnough && calls < MOST_CALLS) {
-        calls *= 2;
-      }
-    }
-  }
-
-  private static long compilerMillis() {
+  private static long compilerMs() {
     return COMPILER != null && COMPILER.isCompilationTimeMonitoringSupported()
         ? COMPILER.getTotalCompilationTime()
         : 0;

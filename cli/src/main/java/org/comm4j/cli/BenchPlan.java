@@ -16,9 +16,7 @@ import org.comm4j.api.ReduceOp;
 /// @param repetitions of a point, of which the median counts
 /// @param repetitionNs how long one is meant to take
 /// @param iterations calls of one repetition; 0 to have as many as fit into its time
-/// @param warmUpNs at least so long before a point is measured
-/// @param firstWarmUpNs at least so long before the first point of an operation, so that it is
-///   compiled
+/// @param warmUpNs at least so long before an operation is measured, so that it is compiled
 /// @param result rank 0 writes there how many elements were wrong
 record BenchPlan(
     List<BenchOperation> operations,
@@ -31,11 +29,10 @@ record BenchPlan(
     long repetitionNs,
     int iterations,
     long warmUpNs,
-    long firstWarmUpNs,
     Path result) {
 
   /// How many arguments a plan is.
-  static final int ARGUMENTS = 12;
+  static final int ARGUMENTS = 11;
 
   BenchPlan {
     operations = List.copyOf(operations);
@@ -48,12 +45,12 @@ record BenchPlan(
       throw new IllegalArgumentException(
           "--iterations: %d (expected: 1 or more, or 0 for as many as fit)".formatted(iterations));
     }
-    if (repetitionNs <= 0 || warmUpNs < 0 || firstWarmUpNs < 0) {
+    if (repetitionNs <= 0 || warmUpNs < 0) {
       throw new IllegalArgumentException(
           "--time: %d ms, --warm-up: %d ms (expected: more than 0, and 0 or more)"
               .formatted(
                   TimeUnit.NANOSECONDS.toMillis(repetitionNs),
-                  TimeUnit.NANOSECONDS.toMillis(firstWarmUpNs)));
+                  TimeUnit.NANOSECONDS.toMillis(warmUpNs)));
     }
     for (long size : sizes) {
       if (size < 1 || size % type.bytes() != 0) {
@@ -82,7 +79,6 @@ record BenchPlan(
         Long.toString(repetitionNs),
         Integer.toString(iterations),
         Long.toString(warmUpNs),
-        Long.toString(firstWarmUpNs),
         result.toString());
   }
 
@@ -98,7 +94,6 @@ record BenchPlan(
         Long.parseLong(arguments[7]),
         Integer.parseInt(arguments[8]),
         Long.parseLong(arguments[9]),
-        Long.parseLong(arguments[10]),
-        Path.of(arguments[11]));
+        Path.of(arguments[10]));
   }
 }

@@ -4,8 +4,10 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
@@ -94,22 +96,15 @@ final class BenchProgram {
   }
 
   private void measure(BenchOperation operation) {
-    boolean first = true;
-    List<Long> sizes = operation == BenchOperation.BARRIER ? List.of(0L) : plan.sizes();
     DataType type = operation.isOfMessages() ? DataType.UINT8 : plan.type();
-    for (long bytes : sizes) {
-      long count = type.countIn(bytes);
-      try (BenchCase made = make(operation, type, count)) {
+    for (Map.Entry<Long, Long> checked : warmUp(operation, type).entrySet()) {
+      long bytes = checked.getKey();
+      try (BenchCase made = make(operation, type, bytes)) {
         if (made == null) {
           return;
         }
-        long bad = communicator.allReduce(made.check(), ReduceOp.SUM);
-        if (bad > 0) {
-          say("%s of %d bytes: %d WRONG elements".formatted(operation.label(), bytes, bad));
-        }
-        wrong += bad;
         BenchHarness.Time time =
-            harness.measure(made::call, operation.isRooted(), first).dividedBy(made.unitsPerCall());
+            harness.measure(made::call, operation.isRooted()).dividedBy(made.unitsPerCall());
         if (isPrinting) {
           report.add(
               new BenchReport.Point(
@@ -117,22 +112,56 @@ final class BenchProgram {
                   operation == BenchOperation.BARRIER ? "none" : Names.of(type),
                   operation.isReduction() ? Names.of(plan.op()) : "none",
                   bytes,
-                  count,
+                  type.countIn(bytes),
                   time,
-                  bad));
+                  checked.getValue()));
         }
         communicator.barrier(); // nobody uses the memory any more
       }
-      first = false;
     }
   }
 
+  /// Looks at the results of all sizes, and calls them in turn until they are compiled: what only
+  /// some of them need would be compiled while others are measured, and take their processors.
+  ///
+  /// @return how many elements of each were wrong; without sizes for which there is no memory
+  private Map<Long, Long> warmUp(BenchOperation operation, DataType type) {
+    var bad = new LinkedHashMap<Long, Long>();
+    List<Long> sizes = operation == BenchOperation.BARRIER ? List.of(0L) : plan.sizes();
+    BenchHarness.WarmUp warmUp = harness.new WarmUp();
+    do {
+      for (long bytes : sizes) {
+        try (BenchCase made = make(operation, type, bytes)) {
+          if (made == null) {
+            break;
+          }
+          bad.computeIfAbsent(bytes, _ -> check(operation, bytes, made));
+          var _ = harness.measure(made::call, operation.isRooted());
+          communicator.barrier(); // nobody uses the memory any more
+        }
+      }
+      sizes = List.copyOf(bad.keySet());
+    } while (!warmUp.isOver());
+    return bad;
+  }
+
+  private long check(BenchOperation operation, long bytes, BenchCase made) {
+    long bad = communicator.allReduce(made.check(), ReduceOp.SUM);
+    if (bad > 0) {
+      say("%s of %d bytes: %d WRONG elements".formatted(operation.label(), bytes, bad));
+    }
+    wrong += bad;
+    return bad;
+  }
+
   /// Makes a case, if all ranks have the memory for it.
-  private @Nullable BenchCase make(BenchOperation operation, DataType type, long count) {
+  private @Nullable BenchCase make(BenchOperation operation, DataType type, long bytes) {
     BenchCase made = null;
     String problem = "";
     try {
-      made = new BenchCase(communicator, operation, plan.memory(), type, plan.op(), count);
+      made =
+          new BenchCase(
+              communicator, operation, plan.memory(), type, plan.op(), type.countIn(bytes));
     } catch (TransportFailedException | OutOfMemoryError e) {
       problem = Sentences.of(e);
     }
@@ -145,9 +174,7 @@ final class BenchProgram {
     say(
         "%s is left out from %d bytes on: not enough memory%s"
             .formatted(
-                operation.label(),
-                type.bytes(count),
-                problem.isEmpty() ? " on another rank" : ", " + problem));
+                operation.label(), bytes, problem.isEmpty() ? " on another rank" : ", " + problem));
     return null;
   }
 

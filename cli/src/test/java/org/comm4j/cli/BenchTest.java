@@ -101,11 +101,10 @@ class BenchTest {
             communicator -> {
               Optional<SharedLines> lines = SharedLines.of(communicator);
               var time =
-                  new BenchHarness(communicator, lines, plan)
-                      .measure(communicator::barrier, false, true);
+                  new BenchHarness(communicator, lines, plan).measure(communicator::barrier, false);
               var rooted =
                   new BenchHarness(communicator, Optional.empty(), plan)
-                      .measure(communicator::barrier, true, false);
+                      .measure(communicator::barrier, true);
               assertThat(rooted.crossNs()).isZero();
               communicator.barrier();
               lines.ifPresent(SharedLines::close);
@@ -198,7 +197,6 @@ class BenchTest {
         3,
         ms,
         0,
-        ms,
         ms,
         Path.of("result"));
   }
