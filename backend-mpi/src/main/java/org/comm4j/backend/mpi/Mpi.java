@@ -28,6 +28,8 @@ final class Mpi {
   private static final MethodHandle COMM_CREATE_GROUP =
       Functions.find("MPI_Comm_create_group", "HHip");
   private static final MethodHandle COMM_FREE = Functions.find("MPI_Comm_free", "p");
+  private static final MethodHandle WIN_SET_ERRHANDLER =
+      Functions.find("MPI_Win_set_errhandler", "HH");
   private static final MethodHandle COMM_SET_ERRHANDLER =
       Functions.find("MPI_Comm_set_errhandler", "HH");
   private static final MethodHandle COMM_GET_ATTR = Functions.find("MPI_Comm_get_attr", "Hipp");
@@ -193,6 +195,14 @@ final class Mpi {
   static int commFree(MemorySegment comm) {
     try {
       return (int) COMM_FREE.invokeExact(comm);
+    } catch (Throwable e) {
+      throw Functions.failed(e);
+    }
+  }
+
+  static int winSetErrhandler(long window, long handler) {
+    try {
+      return (int) WIN_SET_ERRHANDLER.invokeExact(window, handler);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }

@@ -241,6 +241,8 @@ final class MpiSharedMemory implements SharedMemoryProvider {
             Mpi.winAllocateShared(own, 1, constants.infoNull, comm, address, made),
             "MPI_Win_allocate_shared");
         handle = Handles.get(made);
+        Errors.check( // its errors would end the job else, unlike those of communicators
+            Mpi.winSetErrhandler(handle, constants.errorsReturn), "MPI_Win_set_errhandler");
         Errors.check(
             Mpi.winSharedQuery(
                 handle, 0, temporary.allocate(JAVA_LONG), temporary.allocate(JAVA_INT), address),

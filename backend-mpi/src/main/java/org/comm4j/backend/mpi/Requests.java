@@ -12,8 +12,11 @@ import org.jspecify.annotations.Nullable;
 final class Requests {
   private static final int HANDLE_BYTES = Long.BYTES; // the largest there is
 
-  /// A cancelled receive ends without a peer's help, so at one of the next looks.
-  private static final int MOST_LOOKS = 100_000;
+  /// A receive that is taken back ends at one of the next looks; one that a long message has
+  /// matched only when its sender goes on, which nobody may wait for.
+  private static final int LEAST_LOOKS = 10;
+
+  private static final long LOOK_NS = 1_000_000;
 
   private final MemorySegment flag;
   private final MemorySegment[] handles;
@@ -22,7 +25,7 @@ final class Requests {
   private int used;
   private int open;
   private @Nullable RuntimeException late; // what was found too early to be thrown
-  private boolean isCancelled; // the first one, though nobody was told
+  private boolean isCancelled; // the first one, and nobody knows yet whether that was possible
 
   /// @param most how many there may be at once
   Requests(int most) {
@@ -119,11 +122,16 @@ final class Requests {
   ///
   /// @return whether nothing had matched it
   boolean cancel() {
-    if (ended[0] || Mpi.cancel(handles[0]) != Constants.SUCCESS) {
+    if (ended[0] || (!isCancelled && Mpi.cancel(handles[0]) != Constants.SUCCESS)) {
       return false;
     }
+    isCancelled = false; // here it is found out
+    long startNs = System.nanoTime();
     try {
-      for (int i = 0; i < MOST_LOOKS && !ended[0]; i++) {
+      for (int i = 0; !ended[0]; i++) {
+        if (i >= LEAST_LOOKS && System.nanoTime() - startNs >= LOOK_NS) {
+          break;
+        }
         test();
       }
     } catch (TruncatedException | BackendException e) {
