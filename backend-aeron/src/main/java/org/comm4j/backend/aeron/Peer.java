@@ -389,10 +389,10 @@ final class Peer {
         || (saidGoodbye && (hasTaken || (hasLeft && isSent())));
   }
 
-  /// Whether everything has gone out.
+  /// Whether everything has gone out that anybody is there for.
   boolean isSent() {
     ExclusivePublication to = publication;
-    if (to == null || to.isClosed()) {
+    if (to == null || to.isClosed() || isGone.getAsBoolean()) {
       return true;
     }
     CountersReader counters = aeron.countersReader();

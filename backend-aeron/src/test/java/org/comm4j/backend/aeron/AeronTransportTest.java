@@ -108,9 +108,8 @@ class AeronTransportTest {
       }
       assertThat(refused).isEqualTo(1000);
       sessions.fail(1, new IllegalStateException("killed by the test"));
-      long startNs = System.nanoTime();
       group.get(0).close();
-      assertThat(System.nanoTime() - startNs).isLessThan(AeronTransport.LINGER_NS);
+      assertThat(group.get(0).hasGivenUp()).isFalse();
     } finally {
       group.forEach(Transport::close);
     }
