@@ -74,13 +74,16 @@ final class Windows {
 
   private Range find(long bytes) {
     long rounded = (bytes + WindowLayout.PAGE_BYTES - 1) & -WindowLayout.PAGE_BYTES;
+    if (rounded < bytes) {
+      throw noRoom(bytes); // more than a number of bytes can be
+    }
     for (Map.Entry<Long, Long> free : freeExtents.entrySet()) {
       if (free.getValue() >= rounded) {
         return cut(free.getKey(), free.getValue(), rounded);
       }
     }
     long start = lastFree();
-    if (rounded < bytes || rounded > layout.windowBytes() - start) {
+    if (rounded > layout.windowBytes() - start) {
       throw noRoom(bytes);
     }
     long end = start + rounded;

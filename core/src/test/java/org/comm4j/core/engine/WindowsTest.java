@@ -49,6 +49,18 @@ class WindowsTest {
   }
 
   @Test
+  void take_moreThanThereAreAddresses_isRefused() {
+    try (Arena arena = Arena.ofConfined()) {
+      var windows = new Windows(new Memory(arena), "test");
+      windows.giveBack(windows.take(PAGE));
+
+      assertThatThrownBy(() -> windows.take(Long.MAX_VALUE))
+          .isInstanceOf(TransportFailedException.class);
+      assertThat(windows.take(PAGE).start()).isNotNegative();
+    }
+  }
+
+  @Test
   void take_tooLarge_saysWhatIsFree() {
     try (Arena arena = Arena.ofConfined()) {
       var windows = new Windows(new Memory(arena), "test");
