@@ -361,6 +361,17 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
+  /// Breaks this because of what was thrown where nobody awaits anything.
+  void failWith(RuntimeException thrown) {
+    if (failure() == null) {
+      breakWith(
+          new TransportFailedException(
+              "rank %d can't go on in '%s': looking at its calls threw %s"
+                  .formatted(rank(), name(), thrown),
+              thrown));
+    }
+  }
+
   /// The thread may wait for ranks that never come; what it has not begun fails at once.
   private void endThread() {
     List<Runnable> dropped = List.of();
@@ -683,8 +694,11 @@ final class CudaCommunicator implements BackendCommunicator {
     List<DeviceCall> pending = leaving;
     if (pending != null && hasLeft(pending, 0)) {
       leaving = null;
-      closeDevices();
-      rank.remove(this);
+      try {
+        closeDevices();
+      } finally {
+        rank.remove(this);
+      }
     }
   }
 

@@ -22,7 +22,6 @@ final class CudaRank {
   /// A process of the operating system, also across containers.
   static final UUID PROCESS = UUID.randomUUID();
 
-  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final int BOUNCE_BYTES = 1 << 20;
   private static final long LOOK_NS = 100_000;
   private static final long REST_NS = 100_000_000;
@@ -324,25 +323,34 @@ final class CudaRank {
     LockSupport.unpark(watcher);
   }
 
-  private static void look(CudaCommunicator communicator) {
+  private void watch() {
+    while (!closed) {
+      for (CudaCommunicator each : communicators()) {
+        goOn(each);
+      }
+      boolean busy = false;
+      for (InFlight each : calls()) {
+        busy |= each instanceof DeviceCall call && call.isWatched() && isBusy(call);
+      }
+      LockSupport.parkNanos(this, busy ? LOOK_NS : REST_NS);
+    }
+  }
+
+  private static void goOn(CudaCommunicator communicator) {
     try {
       communicator.look();
       communicator.leaveIfEnded();
     } catch (RuntimeException e) { // the others' calls must still end
-      LOG.log(System.Logger.Level.WARNING, "'" + communicator.name() + "' can't be looked at", e);
+      communicator.failWith(e);
     }
   }
 
-  private void watch() {
-    while (!closed) {
-      for (CudaCommunicator each : communicators()) {
-        look(each);
-      }
-      boolean busy = false;
-      for (InFlight each : calls()) {
-        busy |= each instanceof DeviceCall call && call.isWatched() && !call.isDone();
-      }
-      LockSupport.parkNanos(this, busy ? LOOK_NS : REST_NS);
+  private static boolean isBusy(DeviceCall call) {
+    try {
+      return !call.isDone();
+    } catch (RuntimeException e) {
+      call.communicator().failWith(e);
+      return false;
     }
   }
 }

@@ -108,6 +108,10 @@ final class DeviceCall implements InFlight, Pending {
     return watched;
   }
 
+  CudaCommunicator communicator() {
+    return communicator;
+  }
+
   @Override
   public boolean isDone() {
     if (!hasEnded()) {
