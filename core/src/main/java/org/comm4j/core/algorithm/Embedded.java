@@ -33,6 +33,14 @@ record Embedded(int[] ranks, UnaryOperator<Slice> place, Wire wire) {
             steps.add(new Step.ReceiveReduce(ranks[s.peer()], place.apply(s.slice()), wire));
         case Step.ReceiveReduceBefore s ->
             steps.add(new Step.ReceiveReduceBefore(ranks[s.peer()], place.apply(s.slice()), wire));
+        case Step.ReceiveFold s ->
+            steps.add(
+                new Step.ReceiveFold(
+                    ranks[s.peer()],
+                    place.apply(s.own()),
+                    place.apply(s.to()),
+                    wire,
+                    s.ownFirst()));
         case Step.Reduce s ->
             steps.add(new Step.Reduce(place.apply(s.from()), place.apply(s.to())));
         case Step.Copy s -> copy(s.from(), s.to(), steps);

@@ -15,6 +15,11 @@ final class Memory {
     accumulators = shape.widened() ? Space.WORK : Space.SCRATCH;
   }
 
+  /// Whether partial reductions are in another type than the data.
+  boolean isWide() {
+    return accumulators == Space.WORK;
+  }
+
   /// Memory for partial reductions, in the accumulation type. It is sent with the wire type
   /// [Shape#accumulatorWire()].
   Slice partials(long count) {

@@ -8,9 +8,9 @@ import org.comm4j.core.schedule.Shape;
 import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Space;
 import org.comm4j.core.schedule.Step;
-import org.comm4j.core.schedule.Step.Copy;
 import org.comm4j.core.schedule.Step.Finish;
 import org.comm4j.core.schedule.Step.Receive;
+import org.comm4j.core.schedule.Step.ReceiveFold;
 import org.comm4j.core.schedule.Step.ReceiveReduce;
 import org.comm4j.core.schedule.Step.Reduce;
 import org.comm4j.core.schedule.Step.Send;
@@ -25,7 +25,8 @@ import org.comm4j.core.schedule.Step.Wire;
 /// above it until it has folded those below it, which it does while they arrive: so it needs room for
 /// `p - 1 - r` chunks, and none on rank 0.
 ///
-///     p = 4, rank 1   round 1: keep x2 | 2: keep x3 | 3: take x0 | fold x0 ∘ x1 ∘ x2 ∘ x3
+///     p = 4, rank 1   round 1: keep x2 | 2: keep x3 | 3: fold x0 ∘ x1 as x0 comes | fold … ∘ x2 ∘ x3
+///            rank 2   round 1: keep x3 | 2: take x0 | 3: fold x0 ∘ x1 as x1 comes | fold … ∘ x2 ∘ x3
 record PairwiseReduceScatter(CollectiveKind kind) implements Algorithm {
   @Override
   public String name() {
@@ -54,11 +55,12 @@ record PairwiseReduceScatter(CollectiveKind kind) implements Algorithm {
   static Phase phase(Chunks chunks, int rank, Slice result, Memory memory) {
     int size = chunks.parts();
     Slice own = chunks.in(Space.INPUT, rank);
-    Slice folded = memory.partials(own.count());
+    // Ranks 0 and 1 begin with their own elements, so their result may go where these are.
+    boolean inPlace = rank <= 1 && !memory.isWide();
+    Slice folded = inPlace ? result : memory.partials(own.count());
     // Rank 0 has nobody below it to wait for.
     int kept = rank == 0 ? 0 : size - 1 - rank;
     Slice raw = memory.values(kept * own.count());
-    Phase start = rank == 0 ? Phase.once(new Copy(own, folded)) : Phase.NOTHING;
     Phase exchange =
         Phase.of(
             size - 1,
@@ -68,6 +70,8 @@ record PairwiseReduceScatter(CollectiveKind kind) implements Algorithm {
               Step receive;
               if (round < kept) {
                 receive = new Receive(from, raw.part(round * own.count(), own.count()), Wire.VALUE);
+              } else if (rank + from == 1) {
+                receive = new ReceiveFold(from, own, folded, Wire.VALUE, rank == 0);
               } else if (from == 0) {
                 receive = new Receive(from, folded, Wire.VALUE);
               } else {
@@ -76,13 +80,13 @@ record PairwiseReduceScatter(CollectiveKind kind) implements Algorithm {
               return Phase.round(new Send(to, chunks.in(Space.INPUT, to)), receive);
             });
     List<Step> fold = new ArrayList<>();
-    if (rank > 0) {
+    if (rank > 1) {
       fold.add(new Reduce(own, folded));
     }
     for (int above = 0; above < kept; above++) {
       fold.add(new Reduce(raw.part(above * own.count(), own.count()), folded));
     }
     fold.add(new Finish(folded, result, size));
-    return start.then(exchange).then(Phase.once(fold));
+    return exchange.then(Phase.once(fold));
   }
 }

@@ -81,6 +81,7 @@ record Phase(int rounds, IntFunction<Round> round) {
       case Step.Receive receive -> receive.slice().count() == 0;
       case Step.ReceiveReduce receive -> receive.slice().count() == 0;
       case Step.ReceiveReduceBefore receive -> receive.slice().count() == 0;
+      case Step.ReceiveFold receive -> receive.to().count() == 0;
       case Step.ReadPeer read -> read.to().count() == 0;
       case Step.ReducePeer reduce -> reduce.to().count() == 0;
       case Step.FoldPeer fold -> fold.to().count() == 0;

@@ -301,6 +301,7 @@ final class CollectiveCall extends Call {
         case Step.Receive s -> receive(s.peer(), s, s.slice(), s.wire());
         case Step.ReceiveReduce s -> receive(s.peer(), s, s.slice(), s.wire());
         case Step.ReceiveReduceBefore s -> receive(s.peer(), s, s.slice(), s.wire());
+        case Step.ReceiveFold s -> receive(s.peer(), s, s.to(), s.wire());
       }
     }
   }
@@ -471,11 +472,13 @@ final class CollectiveCall extends Call {
           "rank %d's collective #%d sends more than the %d elements that rank %d expects in %s"
               .formatted(message.peer, sequence, whole.count(), context.rank(), signature));
     }
-    Slice part = new Slice(whole.space(), whole.from() + message.got, elements);
+    Slice part = whole.part(message.got, elements);
     switch (message.step) {
       case Step.ReceiveReduce _ -> buffers.reduce(payload, 0, message.wire, part);
       case Step.ReceiveReduceBefore _ ->
           buffers.reduceBefore(payload, 0, message.wire, part, engine.temporary());
+      case Step.ReceiveFold fold ->
+          buffers.fold(payload, 0, fold.own().part(message.got, elements), part, fold.ownFirst());
       default -> buffers.copy(payload, 0, message.wire, part);
     }
     message.got += elements;

@@ -297,6 +297,13 @@ public final class ScheduleCheck {
         int[] values = read(sent.state, sent.step, from);
         reduce(to, receive, values, receive.slice(), true);
       }
+      case Step.ReceiveFold receive -> {
+        checkLocal(to, receive, receive.own(), receive.to(), true);
+        checkMatch(sent, taken, receive.to(), receive.wire());
+        int[] values = read(sent.state, sent.step, from);
+        store(to, receive, read(to, receive, receive.own()), isWide(receive.own()), receive.to());
+        reduce(to, receive, values, receive.to(), !receive.ownFirst());
+      }
       case Step.Send _ -> throw new AssertionError("a send among the receives");
     }
     to.heardOf.or(sent.heardOf);
@@ -600,6 +607,7 @@ public final class ScheduleCheck {
       case Step.Receive receive -> checkBounds(state, step, receive.slice());
       case Step.ReceiveReduce receive -> checkBounds(state, step, receive.slice());
       case Step.ReceiveReduceBefore receive -> checkBounds(state, step, receive.slice());
+      case Step.ReceiveFold receive -> checkBounds(state, step, receive.own(), receive.to());
       case Step.Publish publish -> checkBounds(state, step, publish.slice());
       case Step.AwaitPeer await -> checkPeer(state, step, await.peer());
       case Step.ReadPeer read -> {
@@ -655,26 +663,30 @@ public final class ScheduleCheck {
   /// What a message of a round reads or writes.
   private record Touched(Space array, long from, long end, boolean written, Step step) {}
 
+  private static void touch(
+      List<Touched> touched, RankState state, Step step, Slice slice, boolean written) {
+    if (slice.count() > 0) {
+      long from = state.memory.address(slice);
+      touched.add(
+          new Touched(state.memory.array(slice), from, from + slice.count(), written, step));
+    }
+  }
+
   private void checkDisjoint(RankState state) {
     List<Touched> touched = new ArrayList<>();
     for (Step step : state.steps) {
-      Slice slice =
-          switch (step) {
-            case Step.Send send -> send.slice();
-            case Step.Receive receive -> receive.slice();
-            case Step.ReceiveReduce receive -> receive.slice();
-            case Step.ReceiveReduceBefore receive -> receive.slice();
-            case Step.Local _, Step.Peer _ -> null;
-          };
-      if (slice != null && slice.count() > 0) {
-        long address = state.memory.address(slice);
-        touched.add(
-            new Touched(
-                state.memory.array(slice),
-                address,
-                address + slice.count(),
-                !(step instanceof Step.Send),
-                step));
+      switch (step) {
+        case Step.Send send -> touch(touched, state, step, send.slice(), false);
+        case Step.Receive receive -> touch(touched, state, step, receive.slice(), true);
+        case Step.ReceiveReduce receive -> touch(touched, state, step, receive.slice(), true);
+        case Step.ReceiveReduceBefore receive -> touch(touched, state, step, receive.slice(), true);
+        case Step.ReceiveFold receive -> {
+          touch(touched, state, step, receive.to(), true);
+          if (!state.memory.same(receive.own(), receive.to())) {
+            touch(touched, state, step, receive.own(), false);
+          }
+        }
+        case Step.Local _, Step.Peer _ -> {}
       }
     }
     touched.sort(Comparator.comparing(Touched::array).thenComparingLong(Touched::from));

@@ -81,6 +81,14 @@ public final class ScheduleText {
           "reduce %s with %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
       case Step.ReceiveReduceBefore receive ->
           "reduce %s behind %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+      case Step.ReceiveFold receive ->
+          "reduce %s %s %d%s into %s"
+              .formatted(
+                  receive.own(),
+                  receive.ownFirst() ? "with" : "behind",
+                  receive.peer(),
+                  of(receive.wire()),
+                  receive.to());
       case Step.Publish publish -> "publish #%d %s".formatted(publish.stage(), publish.slice());
       case Step.AwaitPeer await -> "await %d #%d".formatted(await.peer(), await.stage());
       case Step.ReadPeer read ->

@@ -55,6 +55,14 @@ public sealed interface Step {
   /// `slice = received ∘ slice`: as [ReceiveReduce], for data of lower ranks than what is there.
   record ReceiveReduceBefore(int peer, Slice slice, Wire wire) implements Message {}
 
+  /// `to = own ∘ received`, or `to = received ∘ own`; `own` and `to` are the same elements or none
+  /// is in both. Widens where `to` is in WORK and the wire carries values.
+  ///
+  /// @param own in the type of the wire
+  /// @param ownFirst whether the own elements are from lower ranks
+  record ReceiveFold(int peer, Slice own, Slice to, Wire wire, boolean ownFirst)
+      implements Message {}
+
   /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
   /// stage. Stages are numbered from 0, the same on all ranks; a rank that publishes nothing in a
   /// stage leaves the step out. It waits until every rank has passed the Done of two stages before.

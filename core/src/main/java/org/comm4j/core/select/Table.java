@@ -165,7 +165,7 @@ final class Table {
           line(
               ALL_REDUCE,
               "direct",
-              f -> f.size() <= DIRECT_RANKS && f.bytes() <= DIRECT_BYTES,
+              f -> f.size() > 2 && f.size() <= DIRECT_RANKS && f.bytes() <= DIRECT_BYTES,
               "few ranks: two rounds, every rank folds a chunk"),
           line(
               ALL_REDUCE,
@@ -186,7 +186,8 @@ final class Table {
               "ring",
               f -> f.fast() && f.size() > PAIRWISE_RANKS,
               "large on very many ranks: two neighbours each"),
-          line(ALL_REDUCE, "pairwise", "large, or in rank order: as few bytes as a ring"),
+          line(
+              ALL_REDUCE, "pairwise", "two ranks, large, or in rank order: as few bytes as a ring"),
           //
           line(GATHER, "pull", Facts::windows, "the root reads all windows"),
           line(
@@ -233,7 +234,7 @@ final class Table {
           line(
               REDUCE_SCATTER,
               "direct",
-              f -> f.size() <= DIRECT_RANKS && f.total() <= DIRECT_BYTES,
+              f -> f.size() > 2 && f.size() <= DIRECT_RANKS && f.total() <= DIRECT_BYTES,
               "few ranks: one round"),
           line(
               REDUCE_SCATTER,
@@ -245,7 +246,10 @@ final class Table {
               "ring",
               f -> f.fast() && f.size() > PAIRWISE_RANKS,
               "large on very many ranks: two neighbours each"),
-          line(REDUCE_SCATTER, "pairwise", "large, or in rank order: as few bytes as a ring"),
+          line(
+              REDUCE_SCATTER,
+              "pairwise",
+              "two ranks, large, or in rank order: as few bytes as a ring"),
           line(
               REDUCE_SCATTER_V,
               "pull",
@@ -254,14 +258,17 @@ final class Table {
           line(
               REDUCE_SCATTER_V,
               "direct",
-              f -> f.size() <= DIRECT_RANKS && f.total() <= DIRECT_BYTES,
+              f -> f.size() > 2 && f.size() <= DIRECT_RANKS && f.total() <= DIRECT_BYTES,
               "few ranks: one round"),
           line(
               REDUCE_SCATTER_V,
               "ring",
               f -> f.fast() && f.size() > PAIRWISE_RANKS,
               "very many ranks: two neighbours each"),
-          line(REDUCE_SCATTER_V, "pairwise", "large, or in rank order: as few bytes as a ring"),
+          line(
+              REDUCE_SCATTER_V,
+              "pairwise",
+              "two ranks, large, or in rank order: as few bytes as a ring"),
           //
           line(ALL_TO_ALL, "pull", Facts::windows, "everybody reads all windows"),
           line(

@@ -17,6 +17,7 @@ import org.comm4j.core.schedule.Step.Finish;
 import org.comm4j.core.schedule.Step.Publish;
 import org.comm4j.core.schedule.Step.ReadPeer;
 import org.comm4j.core.schedule.Step.Receive;
+import org.comm4j.core.schedule.Step.ReceiveFold;
 import org.comm4j.core.schedule.Step.ReceiveReduce;
 import org.comm4j.core.schedule.Step.ReceiveReduceBefore;
 import org.comm4j.core.schedule.Step.Reduce;
@@ -308,6 +309,20 @@ class ScheduleCheckTest {
     plans.hasFault("rank 0, output[0] is finish((x1 ∘ x0)[0] / 2) (expected: finish((x0 ∘ x1)");
     plans.leftFold = false;
     plans.isRight();
+  }
+
+  @Test
+  void check_foldedAsItArrives_isRightInOrderAndWhereNothingOverlaps() {
+    allReduce().replace(0, 0, new ReceiveFold(1, IN, OUT, Wire.VALUE, true)).isRight();
+    allReduce()
+        .replace(0, 0, new ReceiveFold(1, IN, OUT, Wire.VALUE, false))
+        .hasFault("rank 0, output[0] is finish((x1 ∘ x0)[0] / 2)");
+    allReduce()
+        .replace(0, 0, new ReceiveFold(1, IN.part(0, 1), OUT, Wire.VALUE, true))
+        .hasFault("1 elements to");
+    allReduce()
+        .replace(0, 0, new Send(1, OUT), new ReceiveFold(1, OUT, OUT, Wire.VALUE, true))
+        .hasFault("overlaps another message of its round");
   }
 
   @Test
