@@ -4,15 +4,19 @@ import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.Publication;
+import io.aeron.driver.status.SenderLimit;
 import io.aeron.driver.status.SenderPos;
 import io.aeron.exceptions.AeronException;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.FragmentHandler;
+import io.aeron.logbuffer.FrameDescriptor;
 import io.aeron.logbuffer.Header;
+import io.aeron.protocol.DataHeaderFlyweight;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import org.agrona.BitUtil;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.TransportFailedException;
@@ -59,6 +63,7 @@ final class Peer {
   private long silentNs = NONE; // since when the peer has not answered
   private long lostNs = NONE; // when the driver gave up what comes from the peer
   private @Nullable ExclusivePublication publication;
+  private int limitCounter = CountersReader.NULL_COUNTER_ID; // up to where the driver may send
   private volatile @Nullable Image image;
   private @Nullable PayloadHandler handler;
   private @Nullable Throwable thrown; // by the handler
@@ -147,7 +152,12 @@ final class Peer {
 
   private boolean claim(ExclusivePublication to, int bytes) {
     int all = bytes + sending.bytes();
-    long result = to.tryClaim(all, claim);
+    long result;
+    if (to.isClosed() || fitsWindow(to, all)) {
+      result = to.tryClaim(all, claim);
+    } else {
+      result = to.isConnected() ? Publication.BACK_PRESSURED : Publication.NOT_CONNECTED;
+    }
     if (result == Publication.ADMIN_ACTION) {
       result = to.tryClaim(all, claim); // at the start of the next term
     }
@@ -163,6 +173,26 @@ final class Peer {
           null);
     }
     return result > 0;
+  }
+
+  /// Whether the peer has room for so much, so that the driver sends it at once. What has to wait
+  /// in the log would go out when this rank calls again, or its daemon thread looks.
+  private boolean fitsWindow(ExclusivePublication to, int bytes) {
+    if (route.isMemory()) {
+      return true;
+    }
+    CountersReader counters = aeron.countersReader();
+    if (limitCounter == CountersReader.NULL_COUNTER_ID) {
+      limitCounter =
+          counters.findByTypeIdAndRegistrationId(
+              SenderLimit.SENDER_LIMIT_TYPE_ID, to.registrationId());
+    }
+    long frame =
+        BitUtil.align(bytes + DataHeaderFlyweight.HEADER_LENGTH, FrameDescriptor.FRAME_ALIGNMENT);
+    long leftOfTerm = to.termBufferLength() - to.position() % to.termBufferLength();
+    long end = to.position() + frame + (leftOfTerm < frame ? leftOfTerm : 0);
+    return limitCounter == CountersReader.NULL_COUNTER_ID
+        || end <= counters.getCounterValue(limitCounter);
   }
 
   /// A peer that lives answers, by its daemon thread if it computes.

@@ -86,27 +86,48 @@ class AeronTransportTest {
     }
   }
 
+  /// What is taken fits the peer's window, so it has gone out before a close that can't wait for
+  /// it.
+  @Test
+  void close_peerPollsNothing_allThatWasTakenIsThere() throws Exception {
+    List<AeronTransport> group = open(2, Map.of("COMM_AERON_TERM", "64KiB"));
+    int[] arrived = new int[1];
+    try {
+      int sent = offerUntilFull(group.get(0));
+      group.get(0).close();
+      while (group.get(1).poll((_, _, _) -> arrived[0]++, 100) > 0) {}
+      assertThat(arrived[0]).isEqualTo(sent);
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  /// @return how many payloads rank 1 has room for, who polls nothing
+  private static int offerUntilFull(AeronTransport rank0) {
+    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    int sent = 0;
+    int refused = 0;
+    while (refused < 1000 && System.nanoTime() - endNs < 0) {
+      if (rank0.offer(1, header, payload)) {
+        sent++;
+      } else if (sent > 0) {
+        refused++;
+      }
+    }
+    assertThat(refused).isEqualTo(1000);
+    return sent;
+  }
+
   /// Nobody takes what is left for a rank that has died.
   @Test
   void close_peerIsGone_isNotWaitedFor() throws Exception {
     var sessions = InMemorySessions.group(2);
     var config = CommConfig.fromEnvironment(Map.of("COMM_AERON_TERM", "64KiB"));
     List<AeronTransport> group = new AeronGroups(config).transports(sessions);
-    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
-    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
-    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
-    int sent = 0;
-    int refused = 0;
     try {
-      while (refused < 1000
-          && System.nanoTime() - endNs < 0) { // what has gone out fills the window
-        if (group.get(0).offer(1, header, payload)) {
-          sent++;
-        } else if (sent > 0) {
-          refused++;
-        }
-      }
-      assertThat(refused).isEqualTo(1000);
+      offerUntilFull(group.get(0));
       sessions.fail(1, new IllegalStateException("killed by the test"));
       group.get(0).close();
       assertThat(group.get(0).hasGivenUp()).isFalse();
