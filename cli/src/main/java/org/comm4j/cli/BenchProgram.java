@@ -141,7 +141,7 @@ final class BenchProgram {
         }
       }
       sizes = List.copyOf(bad.keySet());
-    } while (!warmUp.isOver());
+    } while (!sizes.isEmpty() && !warmUp.isOver());
     return bad;
   }
 
