@@ -3,6 +3,7 @@ package org.comm4j.api;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session;
 import org.comm4j.api.spi.SessionFactory;
@@ -55,7 +56,7 @@ final class FakeSession implements Session {
 
   @Override
   public Member member(int rank) {
-    return new Member(rank, new HostIdentity("host", "id"), 1, answers.get(rank));
+    return new Member(rank, new HostIdentity("host", "id"), 1, Set.of(), answers.get(rank));
   }
 
   @Override

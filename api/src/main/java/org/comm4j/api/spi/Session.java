@@ -2,6 +2,7 @@ package org.comm4j.api.spi;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// The ranks of one launch, brought together. It exchanges small messages, tells who has died, and
@@ -109,10 +110,14 @@ public interface Session extends AutoCloseable {
   /// @param rank its world rank
   /// @param host where it runs
   /// @param pid its process
+  /// @param processors those of its host that it may run on, by the kernel's numbers; empty where
+  ///   they are not known
   /// @param backends names of the backends that it can use, best first
-  record Member(int rank, HostIdentity host, long pid, List<String> backends) {
+  record Member(
+      int rank, HostIdentity host, long pid, Set<Integer> processors, List<String> backends) {
     /// Copies the collections.
     public Member {
+      processors = Set.copyOf(processors);
       backends = List.copyOf(backends);
     }
   }

@@ -8,6 +8,7 @@ import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.spi.HostIdentity;
@@ -45,7 +46,7 @@ class MeetingSession implements Session {
 
   @Override
   public Member member(int peer) {
-    return new Member(peer, new HostIdentity("here", "here"), 1, List.of("shm"));
+    return new Member(peer, new HostIdentity("here", "here"), 1, Set.of(), List.of("shm"));
   }
 
   @Override

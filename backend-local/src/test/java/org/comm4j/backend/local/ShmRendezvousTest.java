@@ -11,6 +11,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
@@ -55,7 +56,8 @@ class ShmRendezvousTest {
         new MeetingSession(elsewhere, 0, 2, "0123456789abcdef") {
           @Override
           public Member member(int peer) {
-            return new Member(peer, new HostIdentity("host" + peer, "" + peer), 1, List.of());
+            return new Member(
+                peer, new HostIdentity("host" + peer, "" + peer), 1, Set.of(), List.of());
           }
         };
     assertThat(new ShmProvider().connects(session))

@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
-import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
 
 /// One launch's use of the library: from the opening of the first communicator to the close of the
@@ -39,9 +39,8 @@ final class MpiJob {
   MpiJob(Session session, CommConfig config) {
     this.session = session;
     this.config = config;
-    int ranksHere = MembersSession.ranksOfThisHost(session).size();
-    this.waitsInLibrary = Wait.of(config).isInLibrary(ranksHere);
-    this.oversubscribed = ranksHere > Runtime.getRuntime().availableProcessors();
+    this.oversubscribed = Processors.areFewerThanRanks(session);
+    this.waitsInLibrary = Wait.of(config).isInLibrary(oversubscribed);
     this.timeoutNs = saturatedNanos(config);
     this.largestCount = LargestCount.of(config);
     this.watchdog = new Watchdog(this);

@@ -33,10 +33,9 @@ enum Wait {
 
   /// Whether blocking calls wait in the library.
   ///
-  /// @param ranksHere how many ranks of the job are on this host
-  boolean isInLibrary(int ranksHere) {
-    return this == NATIVE
-        || (this == AUTO && ranksHere <= Runtime.getRuntime().availableProcessors());
+  /// @param oversubscribed whether there are more ranks on this host than processors for them
+  boolean isInLibrary(boolean oversubscribed) {
+    return this == NATIVE || (this == AUTO && !oversubscribed);
   }
 
   private static String names() {

@@ -21,6 +21,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.select.Selector;
+import org.comm4j.core.session.Processors;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
@@ -121,7 +122,7 @@ final class Engine {
                     peer,
                     Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
                     backlog));
-    this.oversubscribed = ranksHere(session) > Runtime.getRuntime().availableProcessors();
+    this.oversubscribed = Processors.areFewerThanRanks(session);
     session.onNews(transport::wakeUp);
   }
 
@@ -129,15 +130,6 @@ final class Engine {
   private boolean isWindowRead(Windows own) {
     Hosts hosts = own.hosts(IntStream.range(0, transport.size()).toArray());
     return hosts.count() == 1 || hosts.ranks(hosts.of(transport.rank())) > 1;
-  }
-
-  private static long ranksHere(Session session) {
-    String here = session.member(session.rank()).host().id();
-    long ranks = 0;
-    for (int rank = 0; rank < session.size() && rank < 1024; rank++) {
-      ranks += session.member(rank).host().id().equals(here) ? 1 : 0;
-    }
-    return ranks;
   }
 
   /// A frame for a communicator that this rank has not made yet.

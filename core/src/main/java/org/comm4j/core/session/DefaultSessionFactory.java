@@ -178,13 +178,15 @@ public final class DefaultSessionFactory implements SessionFactory {
         Versions.comm4j(),
         config.session().orElse(""),
         0,
-        config.rank().orElseThrow(),
+        new Session.Member(
+            config.rank().orElseThrow(),
+            LocalHost.identity(),
+            ProcessHandle.current().pid(),
+            Processors.ofThisThread(),
+            usableBackends),
         config.worldSize().orElseThrow(),
         millis(config.joinTimeout()),
         Math.max(1, millis(config.liveness())),
-        LocalHost.identity(),
-        ProcessHandle.current().pid(),
-        usableBackends,
         Settings.of(config));
   }
 

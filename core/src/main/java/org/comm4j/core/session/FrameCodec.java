@@ -7,8 +7,11 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.LongStream;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session.Member;
@@ -32,6 +35,7 @@ final class FrameCodec {
   static final int MAX_REASON_BYTES = 4 * 1024;
   static final int MAX_TEXT_BYTES = 2048;
   static final int MAX_BACKENDS = 32;
+  private static final int MAX_PROCESSOR_WORDS = 128; // of 64 each, as many as Linux may have
   private static final int MAX_NAME_BYTES = 256;
   private static final int MAX_AUTHENTICATION_BYTES = 512;
   private static final int ID_BYTES = 16;
@@ -121,7 +125,10 @@ final class FrameCodec {
 
   private static void member(Out out, Member member) {
     out.int32(member.rank()).text(member.host().name()).text(member.host().id());
-    out.int64(member.pid()).int8(member.backends().size());
+    long[] processors = Processors.bits(member.processors());
+    out.int64(member.pid()).int16(processors.length);
+    LongStream.of(processors).forEach(out::int64);
+    out.int8(member.backends().size());
     member.backends().forEach(out::text);
   }
 
@@ -221,17 +228,7 @@ final class FrameCodec {
     int nonceBytes = Math.min(block.length, Authenticator.NONCE_BYTES);
     return new Frame.Join(
         new JoinRequest(
-            version,
-            job,
-            generation,
-            member.rank(),
-            worldSize,
-            patienceMillis,
-            livenessMillis,
-            member.host(),
-            member.pid(),
-            member.backends(),
-            settings),
+            version, job, generation, member, worldSize, patienceMillis, livenessMillis, settings),
         Arrays.copyOf(block, nonceBytes),
         Arrays.copyOfRange(block, nonceBytes, block.length));
   }
@@ -240,6 +237,7 @@ final class FrameCodec {
     int rank = in.rank();
     var host = new HostIdentity(in.text(MAX_NAME_BYTES), in.text(MAX_NAME_BYTES));
     long pid = in.int64();
+    Set<Integer> processors = in.processors();
     int count = in.int8();
     if (count < 0 || count > MAX_BACKENDS) {
       throw new ProtocolException(count + " backends");
@@ -248,7 +246,7 @@ final class FrameCodec {
     for (int i = 0; i < count; i++) {
       backends.add(in.text(MAX_NAME_BYTES));
     }
-    return new Member(rank, host, pid, backends);
+    return new Member(rank, host, pid, processors, backends);
   }
 
   private static JoinException.Reason reason(String name) throws ProtocolException {
@@ -340,6 +338,14 @@ final class FrameCodec {
         throw new ProtocolException("rank " + rank);
       }
       return rank;
+    }
+
+    Set<Integer> processors() throws ProtocolException {
+      var words = new long[checked(Short.toUnsignedInt(buffer.getShort()), MAX_PROCESSOR_WORDS)];
+      for (int i = 0; i < words.length; i++) {
+        words[i] = int64();
+      }
+      return Processors.of(BitSet.valueOf(words));
     }
 
     List<Integer> ranks() throws ProtocolException {

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
 import java.util.function.IntFunction;
@@ -32,9 +33,10 @@ public final class InMemorySessions implements AutoCloseable {
       IntConsumer halt) {
     String id = randomId();
     long pid = ProcessHandle.current().pid();
+    Set<Integer> processors = Processors.ofThisThread();
     List<Member> members =
         IntStream.range(0, size)
-            .mapToObj(rank -> new Member(rank, hosts.apply(rank), pid, backends))
+            .mapToObj(rank -> new Member(rank, hosts.apply(rank), pid, processors, backends))
             .toList();
     this.sessions =
         IntStream.range(0, size)

@@ -1,6 +1,5 @@
 package org.comm4j.core.session;
 
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session.Member;
@@ -11,30 +10,20 @@ import org.comm4j.api.spi.Session.Member;
 /// @param version of comm4j
 /// @param job the session asked for, or empty
 /// @param generation how often this rank has met others at this host before
-/// @param rank the rank asked for
+/// @param member who it is; its rank is the one asked for
 /// @param worldSize how many ranks it expects
 /// @param patienceMillis how long it will wait for the others
 /// @param livenessMillis after which silence a rank is given up
-/// @param host where it runs
-/// @param pid its process
-/// @param backends that it can use, best first
 /// @param settings what must be equal on all ranks, as [Settings] writes it
 record JoinRequest(
     String version,
     String job,
     int generation,
-    int rank,
+    Member member,
     int worldSize,
     long patienceMillis,
     long livenessMillis,
-    HostIdentity host,
-    long pid,
-    List<String> backends,
     String settings) {
-
-  JoinRequest {
-    backends = List.copyOf(backends);
-  }
 
   /// The same for a certain host, with what is left of its patience.
   JoinRequest forHost(int generation, long patienceNs) {
@@ -42,23 +31,20 @@ record JoinRequest(
         version,
         job,
         generation,
-        rank,
+        member,
         worldSize,
         Math.max(0, TimeUnit.NANOSECONDS.toMillis(patienceNs)),
         livenessMillis,
-        host,
-        pid,
-        backends,
         settings);
   }
 
-  Member member() {
-    return new Member(rank, host, pid, backends);
+  int rank() {
+    return member.rank();
   }
 
   /// Names the process, for messages.
   String who() {
-    return who(pid, host);
+    return who(member.pid(), member.host());
   }
 
   static String who(long pid, HostIdentity host) {

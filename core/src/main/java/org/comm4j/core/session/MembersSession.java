@@ -64,7 +64,7 @@ public final class MembersSession implements Session {
   @Override
   public Member member(int rank) {
     Member member = whole.member(members.get(rank));
-    return new Member(rank, member.host(), member.pid(), member.backends());
+    return new Member(rank, member.host(), member.pid(), member.processors(), member.backends());
   }
 
   private String own(String key) {

@@ -7,9 +7,11 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.spi.HostIdentity;
+import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,13 +23,15 @@ final class FrameCodecTest {
           "1.2.3",
           "job ü",
           7,
-          2,
+          new Member(
+              2,
+              new HostIdentity("host", "boot/1/2/3/0"),
+              4711,
+              Set.of(0, 63, 64, 200),
+              List.of("shm", "aeron")),
           5,
           1000,
           2000,
-          new HostIdentity("host", "boot/1/2/3/0"),
-          4711,
-          List.of("shm", "aeron"),
           "backend=auto\ncheck=BASIC");
 
   static List<Frame> frames() {

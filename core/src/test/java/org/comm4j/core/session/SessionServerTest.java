@@ -11,12 +11,14 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.Secret;
+import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -48,13 +50,10 @@ final class SessionServerTest {
         version,
         "job",
         0,
-        rank,
+        new Member(rank, LocalHost.identity(), ProcessHandle.current().pid(), Set.of(), List.of()),
         2,
         20_000,
         10_000,
-        LocalHost.identity(),
-        ProcessHandle.current().pid(),
-        List.of(),
         "");
   }
 
