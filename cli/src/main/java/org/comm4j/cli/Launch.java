@@ -14,6 +14,7 @@ import org.comm4j.api.spi.RankLauncher;
 /// @param ranks how many on this host, at least 1
 /// @param cluster the other hosts, if there are any
 /// @param settings that come before those of the environment, by their variables
+/// @param binding of this host's ranks to its cores
 /// @param program what each rank runs
 /// @param graceSeconds how long the others have when a rank has failed
 /// @param continues whether the others are left alone then
@@ -24,6 +25,7 @@ record Launch(
     int ranks,
     Optional<Cluster> cluster,
     Map<String, String> settings,
+    Binding binding,
     Program program,
     double graceSeconds,
     boolean continues,
@@ -45,9 +47,18 @@ record Launch(
   }
 
   /// A launch of a command of our own.
-  static Launch of(int ranks, Map<String, String> settings, Program program) {
+  static Launch of(int ranks, Map<String, String> settings, Binding binding, Program program) {
     return new Launch(
-        ranks, Optional.empty(), settings, program, USUAL_GRACE, false, false, false, () -> {});
+        ranks,
+        Optional.empty(),
+        settings,
+        binding,
+        program,
+        USUAL_GRACE,
+        false,
+        false,
+        false,
+        () -> {});
   }
 
   long graceNs() {
@@ -63,6 +74,11 @@ record Launch(
     if (ofThreads && cluster.isPresent()) {
       throw new IllegalArgumentException(
           "--nnodes: not for backend %s (expected: a backend that connects processes)"
+              .formatted(config.backend()));
+    }
+    if (ofThreads && !binding.isNone()) {
+      throw new IllegalArgumentException(
+          "--bind-to: core, for backend %s (expected: none, or a backend whose ranks are processes)"
               .formatted(config.backend()));
     }
     Optional<RankLauncher> launcher = Backends.launcher(ranks, config);

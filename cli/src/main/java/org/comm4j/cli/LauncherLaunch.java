@@ -99,7 +99,11 @@ final class LauncherLaunch {
     environment.putAll(launcher.environment());
     List<String> command = new ArrayList<>(launcher.command());
     command.addAll(
-        pipes.command(launcher.rankVariable(), RankCommand.of(launch.program(), environment)));
+        pipes.command(
+            launcher.rankVariable(),
+            launch
+                .binding()
+                .command(launcher.rankVariable(), RankCommand.of(launch.program(), environment))));
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectInput(ProcessBuilder.Redirect.INHERIT);
     builder.environment().clear();

@@ -95,7 +95,7 @@ final class ProcessLaunch {
       environment.put("COMM_RANK", Integer.toString(firstRank + local));
       environment.put("COMM_LOCAL_RANK", Integer.toString(local));
       if (!ending) {
-        ranks.add(start(command, environment, local, nodes));
+        ranks.add(start(launch.binding().command(local, command), environment, local, nodes));
       }
       if (ending) { // a signal; its hook may have missed this one
         ranks.forEach(Process::destroyForcibly);

@@ -16,6 +16,7 @@ import picocli.CommandLine.ParameterException;
 /// options with `modelTransformer = RankOptions.class`.
 final class RankOptions implements CommandLine.IModelTransformer {
   private static final String RANKS = "-n";
+  private static final String BIND_TO = "--bind-to";
 
   private static final List<CommConfig.Setting> SETTINGS =
       CommConfig.settings().stream()
@@ -41,7 +42,21 @@ final class RankOptions implements CommandLine.IModelTransformer {
                       .formatted(setting.doc(), setting.variable(), setting.defaultValue()))
               .build());
     }
-    return command;
+    return command.addOption(
+        OptionSpec.builder(BIND_TO)
+            .type(Binding.To.class)
+            .defaultValue("none")
+            .description(
+                "core: bind each rank to a core of its own; none: let the kernel move them."
+                    + " ${DEFAULT-VALUE} unless given.")
+            .build());
+  }
+
+  /// What the command line says about cores.
+  ///
+  /// @param ranks how many on this host
+  static Binding binding(CommandSpec command, int ranks) {
+    return Binding.of(command.findOption(BIND_TO).getValue(), ranks);
   }
 
   private static String flag(CommConfig.Setting setting) {
@@ -93,6 +108,12 @@ final class RankOptions implements CommandLine.IModelTransformer {
                 .formatted(
                     ranks, launched, own.launcher(), String.join(" ", own.launchVariables())));
       }
+      if (command.commandLine().getParseResult().hasMatchedOption(BIND_TO)) {
+        throw new ParameterException(
+            command.commandLine(),
+            "%s: given, but %s has started the ranks (expected: that it binds them, or not)"
+                .formatted(BIND_TO, own.launcher()));
+      }
       body.run(all.toArray(String[]::new));
       return ExitCode.FINE;
     }
@@ -100,7 +121,11 @@ final class RankOptions implements CommandLine.IModelTransformer {
       throw new ParameterException(
           command.commandLine(), RANKS + ": not given (expected: how many ranks to start here)");
     }
-    return Launch.of(ranks, given, new Program.MainClass(program.getName(), List.of(), all))
+    return Launch.of(
+            ranks,
+            given,
+            binding(command, ranks),
+            new Program.MainClass(program.getName(), List.of(), all))
         .run(System.out, System.err);
   }
 }

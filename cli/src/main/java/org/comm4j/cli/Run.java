@@ -158,6 +158,7 @@ final class Run implements Callable<Integer> {
         ranks,
         cluster(),
         RankOptions.given(Objects.requireNonNull(spec)),
+        RankOptions.binding(spec, ranks),
         what,
         graceSeconds,
         onFailure == OnFailure.CONTINUE,

@@ -105,6 +105,12 @@ class LauncherTest {
   }
 
   @Test
+  void run_bindToCore_eachRankHasOneOfItsOwn() throws Exception {
+    BoundRanks.assumeTwoCores();
+    BoundRanks.assertHaveTheirCores(run(BoundRanks.run("launched")));
+  }
+
+  @Test
   void run_rankKilled_isNamedAndNothingIsLeft() throws Exception {
     try (var launch = Launches.start(environment, dying())) {
       List<ProcessHandle> ranks = ranks(launch);

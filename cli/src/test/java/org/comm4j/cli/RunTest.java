@@ -85,6 +85,8 @@ class RunTest {
     "2, run -n 2 --backend shm -- no-such-program, no-such-program, could not be started",
     "3, run -n 2 --backend carrier-pigeon -- true, carrier-pigeon, not available",
     "2, run -n 2 --backend shm --timeout 3 -- true, --timeout: '3', a positive time",
+    "2, run -n 2 --bind-to socket -- true, --bind-to: 'socket', '(expected: none, core)'",
+    "2, run -n 9999 --bind-to core -- true, --bind-to: core, a core for each rank",
     "4, run -n 2 --backend shm -- false, rank, exit code 1"
   })
   void run_wrong_exitsWithItsCodeAndNamesTheValue(
@@ -92,6 +94,25 @@ class RunTest {
     var done = Launches.run(line.split(" ", -1));
     assertThat(done.code()).as(done.err()).isEqualTo(code);
     assertThat(done.err()).contains(value).containsIgnoringCase(expected).doesNotContain("\tat ");
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_bindToCore_eachRankHasOneOfItsOwn() throws Exception {
+    BoundRanks.assumeTwoCores();
+    var done = Launches.run(BoundRanks.run("shm"));
+    BoundRanks.assertHaveTheirCores(done);
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_bindToCoreThreads_saysWhy(@TempDir Path folder) throws Exception {
+    Path source = Files.writeString(folder.resolve("Nothing.java"), "void main() {}");
+    var done =
+        Launches.run(
+            "run", "-n", "1", "--bind-to", "core", "--backend", "local", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+    assertThat(done.err()).contains("--bind-to: core, for backend local", "are processes");
   }
 
   /// The launcher says it once, before any rank is started.
