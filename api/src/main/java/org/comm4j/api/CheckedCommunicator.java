@@ -212,8 +212,12 @@ final class CheckedCommunicator implements Communicator {
       throw failed(operation.label(), e);
     }
     CheckedRequest request = new CheckedRequest(this, operation, pending, startNanos);
-    inFlight.add(request);
-    sweep();
+    if (pending == Pending.ENDED) {
+      request.endedAtOnce();
+    } else {
+      inFlight.add(request);
+      sweep();
+    }
     return request;
   }
 
@@ -449,8 +453,12 @@ final class CheckedCommunicator implements Communicator {
 
   void ended(CheckedRequest request, long startNanos, @Nullable Throwable failure) {
     inFlight.remove(request);
+    heard(request.operation(), startNanos, failure);
+  }
+
+  void heard(Operation operation, long startNanos, @Nullable Throwable failure) {
     if (listeners.enabled()) {
-      listeners.ended(name, rank, request.operation(), startNanos, failure);
+      listeners.ended(name, rank, operation, startNanos, failure);
     }
   }
 

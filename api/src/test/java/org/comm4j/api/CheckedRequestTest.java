@@ -8,11 +8,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
 import org.comm4j.api.FakeCommunicator.FakePending;
+import org.comm4j.api.spi.CallListener;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -203,6 +206,39 @@ class CheckedRequestTest {
       assertThat(request).isNotNull();
     }
     assertThat(((CheckedCommunicator) comm).inFlight()).isLessThan(200);
+  }
+
+  @Test
+  void start_endedAtOnce_isDoneHeardAndNotKept() throws Exception {
+    backend.endsSendsAtOnce = true;
+    List<String> heard = new ArrayList<>();
+    CallListener listener =
+        new CallListener() {
+          @Override
+          public boolean isEnabled() {
+            return true;
+          }
+
+          @Override
+          public void ended(
+              String communicator,
+              int rank,
+              Operation operation,
+              long startNanos,
+              long endNanos,
+              @Nullable Throwable failure) {
+            heard.add("%s %d %s %b".formatted(communicator, rank, operation.label(), failure));
+          }
+        };
+    var listening =
+        new CheckedCommunicator(
+            backend, new LaunchScope(() -> {}), new CallListeners(List.of(listener)));
+    Request request = listening.start(new PointToPoint.Send(CommData.of(new float[4]), 0, 1));
+    assertThat(request.isDone()).isTrue();
+    request.await();
+    assertThat(request.toCompletableFuture().get()).isNull();
+    assertThat(listening.inFlight()).isZero();
+    assertThat(heard).containsExactly(backend.name() + " 1 send false");
   }
 
   @Test

@@ -86,9 +86,15 @@ class FakeCommunicator implements BackendCommunicator {
     return onRun.apply(operation);
   }
 
+  /// Whether a send has ended well before it is submitted to the end.
+  boolean endsSendsAtOnce;
+
   @Override
   public Pending submit(Operation operation) {
     calls.add("submit " + operation.label());
+    if (endsSendsAtOnce && operation instanceof PointToPoint.Send) {
+      return Pending.ENDED;
+    }
     var pending = new FakePending();
     pendings.add(pending);
     return pending;

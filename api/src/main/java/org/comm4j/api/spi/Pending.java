@@ -6,6 +6,36 @@ import org.jspecify.annotations.Nullable;
 /// An operation that was submitted to a backend. Used by one thread at a time, not always the one
 /// that submitted it.
 public interface Pending {
+  /// What has ended well before it was submitted to the end, and has no result: for example a small
+  /// message that was sent at once. Nobody needs to keep anything for it.
+  Pending ENDED =
+      new Pending() {
+        @Override
+        public boolean isDone() {
+          return true;
+        }
+
+        @Override
+        public boolean await(long nanos) {
+          return true;
+        }
+
+        @Override
+        public @Nullable Received received() {
+          return null;
+        }
+
+        @Override
+        public boolean cancel() {
+          return false;
+        }
+
+        @Override
+        public void onEnd(Runnable action) {
+          action.run();
+        }
+      };
+
   /// {@return whether it has ended, well or not; moves it along} Never blocks, never throws for its
   /// failure.
   boolean isDone();

@@ -3,10 +3,10 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
 import org.comm4j.api.spi.Pending;
@@ -36,7 +36,7 @@ abstract class Call implements Pending {
   private @Nullable RuntimeException failure; // before done
   private volatile boolean done; // written by setDone()
   private volatile @Nullable Thread waiter;
-  private final List<Runnable> actions = new ArrayList<>(0);
+  private List<Runnable> actions = List.of();
   private long askNs;
   private long idleSinceNs; // these two are of the thread that waits
   private long waitedUntilNs;
@@ -181,7 +181,7 @@ abstract class Call implements Pending {
     engine.wake(this);
     if (!actions.isEmpty()) {
       actions.forEach(engine::later);
-      actions.clear();
+      actions = List.of();
     }
   }
 
@@ -243,7 +243,7 @@ abstract class Call implements Pending {
     engine.lock();
     try {
       if (!hasEnded()) {
-        actions.add(action);
+        actions = Stream.concat(actions.stream(), Stream.of(action)).toList();
         engine.startProgress();
         return;
       }

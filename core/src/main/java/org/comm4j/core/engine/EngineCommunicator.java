@@ -188,7 +188,9 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public Pending submit(Operation operation) {
-    return submit(operation, USER);
+    return operation instanceof PointToPoint.Send send && sendAtOnce(send)
+        ? Pending.ENDED
+        : submit(operation, USER);
   }
 
   @Override
@@ -218,7 +220,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       engine.takeNews();
       checkUsable(send.label());
-      return context.isIdle() && context.sendAtOnce(send);
+      return context.sendAtOnce(send);
     } finally {
       engine.unlock();
     }

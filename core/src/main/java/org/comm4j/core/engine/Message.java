@@ -15,7 +15,7 @@ final class Message {
   private final int tag;
   private final DataType type;
   private final long count;
-  private final ArrayDeque<Early.Payload> payloads = new ArrayDeque<>(1);
+  private @Nullable ArrayDeque<Early.Payload> payloads; // most messages never keep any
   private boolean requested;
   private @Nullable ReceiveCall receiver;
   private @Nullable SendCall local;
@@ -64,11 +64,18 @@ final class Message {
   }
 
   void keep(MemorySegment payload, boolean credited) {
+    if (payloads == null) {
+      payloads = new ArrayDeque<>(1);
+    }
     payloads.add(new Early.Payload(payload.toArray(JAVA_BYTE), credited));
   }
 
-  ArrayDeque<Early.Payload> payloads() {
-    return payloads;
+  boolean hasPayloads() {
+    return payloads != null && !payloads.isEmpty();
+  }
+
+  Early.@Nullable Payload nextPayload() {
+    return payloads == null ? null : payloads.poll();
   }
 
   void request() {

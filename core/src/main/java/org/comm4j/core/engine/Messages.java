@@ -51,8 +51,7 @@ final class Messages {
     return call;
   }
 
-  /// Sends a message if it can go unasked, whole and now; nothing else of the communicator is in
-  /// flight.
+  /// Sends a message if it can go unasked, whole and now. It may overtake larger ones.
   boolean sendAtOnce(Send send) {
     Engine engine = context.engine();
     if (send.destination() == context.rank() || engine.sendsSynchronously()) {
@@ -94,9 +93,10 @@ final class Messages {
   }
 
   void post(ReceiveCall call) {
-    for (Message message : unexpected) {
+    for (int i = 0; i < unexpected.size(); i++) {
+      Message message = unexpected.get(i);
       if (call.accepts(message)) {
-        unexpected.remove(message);
+        unexpected.remove(i);
         call.match(message);
         call.advance();
         return;
@@ -193,7 +193,7 @@ final class Messages {
 
   private boolean take(Message message, MemorySegment payload, boolean credited) {
     ReceiveCall receiver = message.receiver();
-    if (receiver != null && receiver.isHere() && message.payloads().isEmpty()) {
+    if (receiver != null && receiver.isHere() && !message.hasPayloads()) {
       receiver.take(message, payload);
       return true;
     }
@@ -221,9 +221,10 @@ final class Messages {
   }
 
   private void announce(Message message) {
-    for (ReceiveCall call : posted) {
+    for (int i = 0; i < posted.size(); i++) {
+      ReceiveCall call = posted.get(i);
       if (call.accepts(message)) {
-        posted.remove(call);
+        posted.remove(i);
         call.match(message);
         call.advance();
         return;
@@ -242,9 +243,9 @@ final class Messages {
   }
 
   private void giveBack(Message message) {
-    for (Early.Payload payload = message.payloads().poll();
+    for (Early.Payload payload = message.nextPayload();
         payload != null;
-        payload = message.payloads().poll()) {
+        payload = message.nextPayload()) {
       if (payload.credited()) {
         context.engine().owe(context.worldRank(message.source()), payload.bytes().length);
       }

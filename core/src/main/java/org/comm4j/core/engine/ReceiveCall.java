@@ -45,9 +45,9 @@ final class ReceiveCall extends Call {
       return false;
     }
     boolean moved = false;
-    for (Early.Payload payload = from.payloads().poll();
+    for (Early.Payload payload = from.nextPayload();
         payload != null;
-        payload = from.payloads().poll()) {
+        payload = from.nextPayload()) {
       take(MemorySegment.ofArray(payload.bytes()));
       if (payload.credited()) {
         engine.owe(context.worldRank(from.source()), payload.bytes().length);
