@@ -48,6 +48,7 @@ final class Peer {
   private final Aeron aeron;
   private final Route route;
   private final String space; // where the driver's files are
+  private final boolean driverIsInvoked; // by this rank, and ends with it
   private final long patienceNs;
   private final BooleanSupplier isGone;
   private final Terms sent = new Terms();
@@ -97,6 +98,7 @@ final class Peer {
     this.receiving = receiving;
     this.aeron = driver.aeron();
     this.space = driver.directory().toString();
+    this.driverIsInvoked = driver.isInvoked();
     this.route = route;
     this.patienceNs = patienceNs;
     this.isGone = isGone;
@@ -142,7 +144,8 @@ final class Peer {
       probeAfterNs = FIRST_PROBE_NS;
     } else if (nowNs - lastNs >= probeAfterNs) {
       ExclusivePublication to = publication;
-      if (to != null && to.tryClaim(PROBE_BYTES + sending.bytes(), claim) > 0) {
+      int bytes = PROBE_BYTES + sending.bytes();
+      if (to != null && fitsWindow(to, bytes) && to.tryClaim(bytes, claim) > 0) {
         commitControl(PROBE_BYTES);
         lastNs = nowNs;
         probeAfterNs = probeAfterNs < LAST_PROBE_NS ? 2 * probeAfterNs : NEVER_NS;
@@ -176,9 +179,10 @@ final class Peer {
   }
 
   /// Whether the peer has room for so much, so that the driver sends it at once. What has to wait
-  /// in the log would go out when this rank calls again, or its daemon thread looks.
+  /// in the log would go out when this rank calls again, or its daemon thread looks; a driver that
+  /// has a thread of its own sends it without.
   private boolean fitsWindow(ExclusivePublication to, int bytes) {
-    if (route.isMemory()) {
+    if (route.isMemory() || !driverIsInvoked) {
       return true;
     }
     CountersReader counters = aeron.countersReader();
