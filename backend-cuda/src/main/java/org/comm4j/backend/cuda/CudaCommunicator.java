@@ -50,6 +50,7 @@ import org.jspecify.annotations.Nullable;
 /// hear of it. Calls on devices' memory are done in the order in which they were started: kernels
 /// in one stream, and what goes through the host, with what is started behind it, on one thread.
 final class CudaCommunicator implements BackendCommunicator {
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(300);
   private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
   private static final Duration TELL = Duration.ofSeconds(1);
@@ -363,12 +364,20 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// Breaks this because of what was thrown where nobody awaits anything.
   void failWith(RuntimeException thrown) {
-    if (failure() == null) {
-      breakWith(
-          new TransportFailedException(
-              "rank %d can't go on in '%s': looking at its calls threw %s"
-                  .formatted(rank(), name(), thrown),
-              thrown));
+    LOG.log(
+        System.Logger.Level.WARNING,
+        "looking at the calls of communicator '" + name() + "' failed",
+        thrown);
+    try {
+      if (failure() == null) {
+        breakWith(
+            new TransportFailedException(
+                "rank %d can't go on in '%s': looking at its calls threw %s"
+                    .formatted(rank(), name(), thrown),
+                thrown));
+      }
+    } catch (RuntimeException again) { // who looks must go on looking at others
+      LOG.log(System.Logger.Level.WARNING, "breaking it failed too", again);
     }
   }
 
