@@ -27,7 +27,7 @@ final class FrameCodec {
   /// `COMM4J` and a line end that text transfers would break.
   static final long MAGIC = 0x434F4D4D344A0D0AL;
 
-  static final int PROTOCOL = 1;
+  static final int PROTOCOL = 2;
 
   static final int MAX_RANKS = 16 * 1024;
   static final int MAX_KEY_BYTES = 1024;

@@ -1,11 +1,16 @@
 package org.comm4j.core.session;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.util.stream.Collectors.toUnmodifiableSet;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -14,6 +19,7 @@ import org.comm4j.api.spi.Session;
 /// The processors of a host that ranks may run on, by the kernel's numbers.
 public final class Processors {
   private static final Path STATUS = Path.of("/proc/thread-self/status");
+  private static final int MOST_RANKS = 1024; // that are looked at; hosts have no more processors
   private static final String LIST = "Cpus_allowed_list:";
 
   private Processors() {}
@@ -24,34 +30,45 @@ public final class Processors {
   ///
   /// @param session whose members know their processors
   public static boolean areFewerThanRanks(Session session) {
-    List<Set<Integer>> ofRanks =
-        MembersSession.ranksOfThisHost(session).stream()
-            .map(rank -> session.member(rank).processors())
-            .toList();
+    Session.Member self = session.member(session.rank());
+    List<Set<Integer>> ofRanks = new ArrayList<>();
+    for (int rank = 0; rank < session.size() && ofRanks.size() < MOST_RANKS; rank++) {
+      Session.Member member = session.member(rank);
+      if (member.host().id().equals(self.host().id())) {
+        ofRanks.add(member.processors());
+      }
+    }
     return areFewerThanRanks(
-        Runtime.getRuntime().availableProcessors(),
-        session.member(session.rank()).processors(),
-        ofRanks);
+        Runtime.getRuntime().availableProcessors(), self.processors(), ofRanks);
   }
 
   /// @param available to this JVM: all of its own, unless a quota or a flag leaves it fewer
   /// @param own those of this rank
   /// @param ofRanks those of each rank on this host
   static boolean areFewerThanRanks(int available, Set<Integer> own, List<Set<Integer>> ofRanks) {
-    boolean known = available == own.size() && ofRanks.stream().noneMatch(Set::isEmpty);
-    long all = ofRanks.stream().flatMap(Set::stream).distinct().count();
-    return ofRanks.size() > (known ? all : available);
+    if (available != own.size() || ofRanks.stream().anyMatch(Set::isEmpty)) {
+      return ofRanks.size() > available;
+    }
+    Set<Set<Integer>> seen = Collections.newSetFromMap(new IdentityHashMap<>()); // threads have one
+    BitSet all = new BitSet();
+    for (Set<Integer> its : ofRanks) {
+      if (seen.add(its)) {
+        its.forEach(all::set);
+      }
+    }
+    return ofRanks.size() > all.cardinality();
   }
 
   /// {@return what the calling thread may run on; empty where the kernel does not tell}
   public static Set<Integer> ofThisThread() {
-    try (Stream<String> lines = Files.lines(STATUS)) {
+    // a thread's name is in it too, cut somewhere: not always UTF-8
+    try (Stream<String> lines = Files.lines(STATUS, ISO_8859_1)) {
       return lines
           .filter(line -> line.startsWith(LIST))
           .findFirst()
           .map(line -> parse(line.substring(LIST.length()).strip()))
           .orElse(Set.of());
-    } catch (IOException | IllegalArgumentException e) {
+    } catch (IOException | UncheckedIOException | IllegalArgumentException e) {
       return Set.of();
     }
   }
@@ -62,7 +79,7 @@ public final class Processors {
   /// @throws IllegalArgumentException if it is none
   public static Set<Integer> parse(String list) {
     BitSet bits = new BitSet();
-    for (String range : list.split(",")) {
+    for (String range : list.split(",", -1)) {
       String[] ends = range.split("-", 2);
       bits.set(Integer.parseInt(ends[0]), Integer.parseInt(ends[ends.length - 1]) + 1);
     }
@@ -73,8 +90,10 @@ public final class Processors {
     return bits.stream().boxed().collect(toUnmodifiableSet());
   }
 
-  /// As bits, for the wire.
-  static long[] bits(Set<Integer> processors) {
+  /// {@return a set as bits, 64 in each word}
+  ///
+  /// @param processors their numbers
+  public static long[] bits(Set<Integer> processors) {
     BitSet bits = new BitSet();
     processors.forEach(bits::set);
     return bits.toLongArray();

@@ -4,7 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 
 final class ProcessorsTest {
   private static final Set<Integer> BOTH = Set.of(0, 1);
@@ -18,9 +22,27 @@ final class ProcessorsTest {
   }
 
   @Test
+  @EnabledOnOs(OS.LINUX)
   void ofThisThread_onLinux_areNotFewerThanTheJvmSees() {
     assertThat(Processors.ofThisThread())
         .hasSizeGreaterThanOrEqualTo(Runtime.getRuntime().availableProcessors());
+  }
+
+  /// The kernel has 15 bytes of a thread's name, which end in the middle of a character.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void ofThisThread_nameThatTheKernelCuts_areKnown() throws Exception {
+    var found = new CompletableFuture<Set<Integer>>();
+    Thread.ofPlatform()
+        .name("\u901a\u4fe1\u7ebf\u7a0b-\u5de5\u4f5c \ud83d\ude80")
+        .start(() -> {
+          try {
+            found.complete(Processors.ofThisThread());
+          } catch (RuntimeException e) {
+            found.completeExceptionally(e);
+          }
+        });
+    assertThat(found.get(10, TimeUnit.SECONDS)).isEqualTo(Processors.ofThisThread()).isNotEmpty();
   }
 
   @Test
