@@ -77,12 +77,21 @@ final class Binding {
 
   /// @param path the folders of programs
   static void checkTool(String path) {
-    if (Stream.of(path.split(File.pathSeparator))
-        .noneMatch(folder -> Files.isExecutable(Path.of(folder, TOOL)))) {
+    if (!isProgram(TOOL, path)) {
       throw new IllegalArgumentException(
           "%s: core (expected: none, since there is no %s on the PATH; Debian has it in util-linux)"
               .formatted(OPTION, TOOL));
     }
+  }
+
+  /// Whether there is such a program: `taskset` starts whether there is or not.
+  ///
+  /// @param path the folders of programs
+  static boolean isProgram(String name, String path) {
+    return name.contains("/")
+        ? Files.isExecutable(Path.of(name))
+        : Stream.of(path.split(File.pathSeparator))
+            .anyMatch(folder -> Files.isExecutable(Path.of(folder, name)));
   }
 
   boolean isNone() {
@@ -111,6 +120,7 @@ final class Binding {
     String script =
         """
         place=$(echo "$1" | cut -d " " -f $((${%s} + 1))); shift
+        [ -n "$place" ] || exec "$@"
         exec %s -c "$place" "$@"
         """
             .formatted(rankVariable, TOOL);

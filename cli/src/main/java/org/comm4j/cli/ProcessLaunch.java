@@ -116,6 +116,11 @@ final class ProcessLaunch {
             : ProcessBuilder.Redirect.from(new File("/dev/null")));
     Process process;
     try {
+      if (!launch.binding().isNone()
+          && launch.program() instanceof Program.Command given
+          && !Binding.isProgram(given.command().getFirst(), environment.getOrDefault("PATH", ""))) {
+        throw new IOException("no such program");
+      }
       process = builder.start();
     } catch (IOException e) {
       if (launch.program() instanceof Program.Command given) {

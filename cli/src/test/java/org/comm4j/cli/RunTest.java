@@ -86,6 +86,7 @@ class RunTest {
     "3, run -n 2 --backend carrier-pigeon -- true, carrier-pigeon, not available",
     "2, run -n 2 --backend shm --timeout 3 -- true, --timeout: '3', a positive time",
     "2, run -n 2 --bind-to socket -- true, --bind-to: 'socket', '(expected: none, core)'",
+    "2, run -n 1 --bind-to core --backend shm -- no-such-program, no-such-program, could not be started",
     "2, run -n 9999 --bind-to core -- true, --bind-to: core, a core for each rank",
     "4, run -n 2 --backend shm -- false, rank, exit code 1"
   })
