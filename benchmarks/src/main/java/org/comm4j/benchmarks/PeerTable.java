@@ -14,11 +14,13 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /// Makes Markdown tables of the rows of `benchmarks/compare`: comm4j beside the best of its peers.
-/// Only rows of one state of the machine meet: a cache line takes less than 120 ns between two
-/// processors (near), or more (far). A cell is the median over the rounds of their medians.
+/// Only rows of one state of the machine meet: near, where a cache line takes little time from one
+/// processor to another, or far. Which times are little depends on the machine: those below the
+/// middle of the least and the most, each without a twentieth of the rows, where these differ by a
+/// factor of two; else all are of one state. A cell is the median over the rounds of their medians.
 public final class PeerTable {
   private static final String OURS = "comm4j-";
-  private static final double NEAR_NS = 120;
+  private static final double STATES_APART = 2;
 
   private record Row(
       String system, int ranks, String op, String type, long bytes, double us, double crossNs) {
@@ -38,10 +40,6 @@ public final class PeerTable {
               Double.parseDouble(cell[9])));
     }
 
-    boolean isNear() {
-      return crossNs < NEAR_NS;
-    }
-
     boolean isKnown() {
       return crossNs > 0;
     }
@@ -50,8 +48,9 @@ public final class PeerTable {
       return system.startsWith(OURS);
     }
 
-    String table() {
-      return "%d ranks, %s %s, %s".formatted(ranks, op, type, isNear() ? "near" : "far");
+    String table(double nearNs) {
+      String state = nearNs == 0 ? "" : crossNs < nearNs ? ", near" : ", far";
+      return "%d ranks, %s %s%s".formatted(ranks, op, type, state);
     }
   }
 
@@ -72,9 +71,11 @@ public final class PeerTable {
     }
     long unknown = rows.stream().filter(row -> !row.isKnown()).count();
     rows.removeIf(row -> !row.isKnown());
+    double nearNs = nearNs(rows);
     List<Table> tables =
         rows.stream()
-            .collect(Collectors.groupingBy(Row::table, TreeMap::new, Collectors.toList()))
+            .collect(
+                Collectors.groupingBy(row -> row.table(nearNs), TreeMap::new, Collectors.toList()))
             .entrySet()
             .stream()
             .map(entry -> Table.of(entry.getKey(), entry.getValue()))
@@ -92,6 +93,21 @@ public final class PeerTable {
     tables.forEach(table -> System.out.printf("| %s |%s%n", table.name(), cells(all, table::mean)));
     tables.forEach(Table::print);
     System.out.printf("%n%d rows; %d more were of an unknown state.%n", rows.size(), unknown);
+    System.out.println(
+        nearNs == 0
+            ? "All were of one state."
+            : "Near: a line takes less than %.0f ns.".formatted(nearNs));
+  }
+
+  /// Below which time of a line processors are near; 0 where all rows are of one state.
+  private static double nearNs(List<Row> rows) {
+    double[] times = rows.stream().mapToDouble(Row::crossNs).sorted().toArray();
+    if (times.length == 0) {
+      return 0;
+    }
+    double least = times[times.length / 20];
+    double most = times[times.length - 1 - times.length / 20];
+    return most < STATES_APART * least ? 0 : Math.sqrt(least * most);
   }
 
   private static String head(String system) {

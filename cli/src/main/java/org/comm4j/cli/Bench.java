@@ -108,8 +108,8 @@ final class Bench implements Callable<Integer> {
       defaultValue = "4000",
       paramLabel = "MS",
       description =
-          "How long at least to call an operation, all its sizes in turn, before it is measured; five"
-              + " times that at most, while something is compiled. ${DEFAULT-VALUE} ms unless given.")
+          "How long at least to call an operation, all its sizes in turn, before it is measured;"
+              + " while something is compiled, on to the end of the turn in which five times that are over. ${DEFAULT-VALUE} ms unless given.")
   long warmUpMs;
 
   @Option(

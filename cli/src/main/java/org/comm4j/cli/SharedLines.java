@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.BitSet;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
@@ -20,6 +21,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
 
 /// A few cache lines that all ranks of one host share, processes or threads: a barrier that does not
@@ -48,26 +50,30 @@ final class SharedLines implements AutoCloseable {
   private static final long NAP_NS = TimeUnit.MICROSECONDS.toNanos(200);
 
   private static final int TRIPS = 40;
-  private static final int BATCHES = 8;
+  private static final int BATCHES = 32; // so many that they are soon compiled
   private static final int SPINS_PER_LOOK = 4096;
 
   /// Rank 1 may have to wait for its turn on a processor; rank 0 gives up before it does.
   private static final long PING_DEADLINE_NS = TimeUnit.MILLISECONDS.toNanos(30);
+
+  private static final int PROCESSOR_WORDS = 128; // of 64 each, as many as Linux may have
 
   private static final long PONG_DEADLINE_NS = TimeUnit.SECONDS.toNanos(3);
 
   private final Communicator communicator;
   private final Arena arena;
   private final MemorySegment lines;
+  private final int processors;
   private final int spins;
   private long round;
   private long probes;
 
-  private SharedLines(Communicator communicator, Arena arena, MemorySegment lines) {
+  /// @param processors how many all ranks together may use
+  private SharedLines(Communicator communicator, Arena arena, MemorySegment lines, int processors) {
     this.communicator = communicator;
     this.arena = arena;
     this.lines = lines;
-    int processors = Runtime.getRuntime().availableProcessors();
+    this.processors = processors;
     this.spins = communicator.size() <= processors ? SPINS : SPINS_SHARING;
   }
 
@@ -85,7 +91,7 @@ final class SharedLines implements AutoCloseable {
       MemorySegment lines = shared.isEmpty() ? null : map(Path.of(shared), arena);
       boolean all = allTrue(communicator, lines != null);
       if (lines != null && all) {
-        return Optional.of(new SharedLines(communicator, arena, lines));
+        return Optional.of(new SharedLines(communicator, arena, lines, processors(communicator)));
       }
       arena.close();
       return Optional.empty();
@@ -94,6 +100,21 @@ final class SharedLines implements AutoCloseable {
         delete(file);
       }
     }
+  }
+
+  /// How many processors all ranks together may use: each of them may be bound to one.
+  private static int processors(Communicator communicator) {
+    int available = Runtime.getRuntime().availableProcessors();
+    Set<Integer> own = Processors.ofThisThread();
+    long[] words = new long[PROCESSOR_WORDS];
+    if (own.size() == available) { // else a quota leaves fewer, or they are not known
+      long[] bits = Processors.bits(own);
+      System.arraycopy(bits, 0, words, 0, Math.min(bits.length, words.length));
+    }
+    communicator.allReduce(words, ReduceOp.BIT_OR);
+    int[] all = {Math.max(available, BitSet.valueOf(words).cardinality())};
+    communicator.allReduce(all, ReduceOp.MAX);
+    return all[0];
   }
 
   private static @Nullable Path create() {
@@ -196,7 +217,7 @@ final class SharedLines implements AutoCloseable {
   double probe() {
     long end = probes + TRIPS * BATCHES;
     double best = 0;
-    if (communicator.size() > 1 && Runtime.getRuntime().availableProcessors() > 1) {
+    if (communicator.size() > 1 && processors > 1) {
       barrier();
       best =
           switch (communicator.rank()) {

@@ -32,6 +32,12 @@ public interface Kernel {
     return Kernels.of(op, type);
   }
 
+  /// {@return whether vector loops of kernels are being called, on a thread of their own, until
+  /// they are compiled} For whoever measures.
+  static boolean areWarmingUp() {
+    return WarmUp.isAtWork();
+  }
+
   /// The type of raw elements.
   DataType type();
 

@@ -67,6 +67,11 @@ final class WarmUp {
     });
   }
 
+  /// Whether it calls some loop, or is going to.
+  static boolean isAtWork() {
+    return THREAD.getActiveCount() > 0 || !THREAD.getQueue().isEmpty();
+  }
+
   private static boolean isFast(
       VectorLoop loop, int maskedBytes, MemorySegment a, MemorySegment b, MemorySegment out) {
     long begin = System.nanoTime();
