@@ -94,6 +94,13 @@ final class Checks {
   ///
   /// @throws IllegalArgumentException saying what is wrong and what was expected
   static void group(Operation op, int rank, int size) {
+    switch (op) {
+      case PointToPoint message -> message(message, size);
+      case Collective collective -> collective(collective, rank, size);
+    }
+  }
+
+  private static void collective(Collective op, int rank, int size) {
     if (op instanceof Rooted rooted) {
       root(rooted.root(), size);
     }
@@ -179,6 +186,11 @@ final class Checks {
       case Scan o -> written("output", o.output());
       case ExclusiveScan o -> written("output", o.output());
       case Barrier _ -> {}
+    }
+  }
+
+  private static void message(PointToPoint op, int size) {
+    switch (op) {
       case Send o -> {
         peer("destination", o.destination(), size);
         tag("tag", o.tag());

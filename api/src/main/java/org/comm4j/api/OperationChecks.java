@@ -77,6 +77,13 @@ final class OperationChecks {
   /// where the operation is asynchronous, for every other.
   void memory(Operation operation, boolean asynchronous) {
     switch (operation) {
+      case PointToPoint message -> memoryOf(message, asynchronous);
+      case Collective collective -> memoryOf(collective, asynchronous);
+    }
+  }
+
+  private void memoryOf(Collective operation, boolean asynchronous) {
+    switch (operation) {
       case AllReduce o -> both(o.input(), o.output(), asynchronous);
       case Reduce o -> both(o.input(), onRoot(o.root(), o.output()), asynchronous);
       case Broadcast o -> one("data", o.data(), asynchronous);
@@ -93,6 +100,11 @@ final class OperationChecks {
       case Scan o -> both(o.input(), o.output(), asynchronous);
       case ExclusiveScan o -> both(o.input(), o.output(), asynchronous);
       case Barrier _ -> {}
+    }
+  }
+
+  private void memoryOf(PointToPoint operation, boolean asynchronous) {
+    switch (operation) {
       case Send o -> one("data", o.data(), asynchronous);
       case Receive o -> one("data", o.data(), asynchronous);
       case SendReceive o -> both(o.input(), o.output(), asynchronous);
