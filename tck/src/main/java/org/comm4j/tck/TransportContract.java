@@ -101,10 +101,9 @@ public abstract class TransportContract {
         Message message = message(0, bytes, bytes);
         var outside = arena.allocate(bytes + 1L, 1).asSlice(1);
         outside.copyFrom(MemorySegment.ofArray(message.payload));
-        var header = arena.allocate(Transport.HEADER_BYTES, 8);
-        header.copyFrom(MemorySegment.ofArray(message.header));
-        assertThat(transfer(group.get(0), group.get(1), header, outside)).isEqualTo(message);
-        assertThat(transfer(group.get(0), group.get(1), header.asReadOnly(), outside.asReadOnly()))
+        assertThat(transfer(group.get(0), group.get(1), message.header, outside))
+            .isEqualTo(message);
+        assertThat(transfer(group.get(0), group.get(1), message.header, outside.asReadOnly()))
             .isEqualTo(message);
       }
     }
@@ -117,7 +116,7 @@ public abstract class TransportContract {
     var payload = MemorySegment.ofArray(values).asSlice(8, 19 * 8);
     byte[] expected = payload.toArray(ValueLayout.JAVA_BYTE);
     var inbox = new Inbox();
-    send(group.get(0), 1, MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]), payload);
+    send(group.get(0), 1, new long[Transport.HEADER_LONGS], payload);
     receive(group.get(1), inbox, 1);
     assertThat(inbox.messages.getFirst().payload).isEqualTo(expected);
   }
@@ -126,15 +125,15 @@ public abstract class TransportContract {
   final void offer_buffersOverwrittenAfterwards_arriveAsOffered() throws Exception {
     var group = group(2);
     for (int bytes : new int[] {8, 16, 100, 200}) {
-      var header = new byte[Transport.HEADER_BYTES];
+      var header = new long[Transport.HEADER_LONGS];
       var payload = new byte[bytes];
       var inbox = new Inbox();
       for (byte i = 1; i <= 20; i++) {
         Arrays.fill(header, i);
         Arrays.fill(payload, (byte) -i);
-        send(group.get(0), 1, MemorySegment.ofArray(header), MemorySegment.ofArray(payload));
+        send(group.get(0), 1, header, MemorySegment.ofArray(payload));
       }
-      Arrays.fill(header, (byte) 77);
+      Arrays.fill(header, 77);
       Arrays.fill(payload, (byte) 77);
       receive(group.get(1), inbox, 20);
       for (byte i = 1; i <= 20; i++) {
@@ -395,7 +394,7 @@ public abstract class TransportContract {
     PayloadHandler check =
         (peer, header, payload) -> {
           Message expected = ofStress(peer, rank, received[peer]++, transport);
-          assertThat(new Message(bytes(header), bytes(payload)))
+          assertThat(new Message(header.clone(), bytes(payload)))
               .as("seed %d", seed)
               .isEqualTo(expected);
         };
@@ -454,12 +453,10 @@ public abstract class TransportContract {
   }
 
   private Message transfer(Transport from, Transport to, Message message) {
-    return transfer(
-        from, to, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+    return transfer(from, to, message.header, MemorySegment.ofArray(message.payload));
   }
 
-  private Message transfer(
-      Transport from, Transport to, MemorySegment header, MemorySegment payload) {
+  private Message transfer(Transport from, Transport to, long[] header, MemorySegment payload) {
     send(from, to.rank(), header, payload);
     var inbox = new Inbox();
     receive(to, inbox, 1);
@@ -468,15 +465,14 @@ public abstract class TransportContract {
   }
 
   private static boolean offer(Transport from, int peer, Message message) {
-    return from.offer(
-        peer, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+    return from.offer(peer, message.header, MemorySegment.ofArray(message.payload));
   }
 
   private static void send(Transport from, int peer, Message message) {
-    send(from, peer, MemorySegment.ofArray(message.header), MemorySegment.ofArray(message.payload));
+    send(from, peer, message.header, MemorySegment.ofArray(message.payload));
   }
 
-  private static void send(Transport from, int peer, MemorySegment header, MemorySegment payload) {
+  private static void send(Transport from, int peer, long[] header, MemorySegment payload) {
     waitFor(() -> from.offer(peer, header, payload));
   }
 
@@ -524,9 +520,9 @@ public abstract class TransportContract {
   }
 
   private List<Message> kindsOf(int bytes) {
-    var zeros = new Message(new byte[Transport.HEADER_BYTES], new byte[bytes]);
-    var ones = new Message(new byte[Transport.HEADER_BYTES], new byte[bytes]);
-    Arrays.fill(ones.header, (byte) -1);
+    var zeros = new Message(new long[Transport.HEADER_LONGS], new byte[bytes]);
+    var ones = new Message(new long[Transport.HEADER_LONGS], new byte[bytes]);
+    Arrays.fill(ones.header, -1);
     Arrays.fill(ones.payload, (byte) -1);
     return List.of(message(0, bytes, bytes), zeros, ones);
   }
@@ -549,13 +545,12 @@ public abstract class TransportContract {
   /// A message whose header tells its stream and number, and whose bytes follow from these.
   private Message message(int stream, int number, int bytes) {
     var random = new SplittableRandom(seed + stream * 31L + number);
-    var header = new byte[Transport.HEADER_BYTES];
+    var header = new long[Transport.HEADER_LONGS];
     var payload = new byte[bytes];
-    random.nextBytes(header);
+    Arrays.setAll(header, _ -> random.nextLong());
     random.nextBytes(payload);
-    header[0] = (byte) stream;
-    header[1] = (byte) (number >> 8);
-    header[2] = (byte) number;
+    header[0] = stream;
+    header[1] = number;
     return new Message(header, payload);
   }
 
@@ -565,13 +560,13 @@ public abstract class TransportContract {
 
   /// What one offer carries.
   @SuppressWarnings("ArrayRecordComponent") // compared by content below
-  private record Message(byte[] header, byte[] payload) {
+  private record Message(long[] header, byte[] payload) {
     int peer() {
-      return header[0];
+      return (int) header[0];
     }
 
     int number() {
-      return (header[1] & 255) << 8 | (header[2] & 255);
+      return (int) header[1];
     }
 
     @Override
@@ -598,9 +593,9 @@ public abstract class TransportContract {
     final List<Integer> peers = new ArrayList<>();
 
     @Override
-    public void onPayload(int peer, MemorySegment header, MemorySegment payload) {
-      assertThat(header.byteSize()).isEqualTo(Transport.HEADER_BYTES);
-      messages.add(new Message(bytes(header), bytes(payload)));
+    public void onPayload(int peer, long[] header, MemorySegment payload) {
+      assertThat(header).hasSize(Transport.HEADER_LONGS);
+      messages.add(new Message(header.clone(), bytes(payload)));
       peers.add(peer);
     }
 

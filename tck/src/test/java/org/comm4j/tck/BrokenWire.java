@@ -19,7 +19,11 @@ class BrokenWire implements Transport {
 
   /// Whether it is this payload's turn: one of so many that have content.
   boolean isTurn(MemorySegment payload, int each) {
-    return payload.byteSize() > 0 && ++payloads % each == 0;
+    return payload.byteSize() > 0 && isTurn(each);
+  }
+
+  boolean isTurn(int each) {
+    return ++payloads % each == 0;
   }
 
   static MemorySegment copy(MemorySegment segment) {
@@ -33,7 +37,7 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       return isTurn(payload, 20) || inner.offer(peer, header, payload);
     }
   }
@@ -45,7 +49,7 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (!inner.offer(peer, header, payload)) {
         return false;
       }
@@ -63,7 +67,7 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (!isTurn(payload, 20)) {
         return inner.offer(peer, header, payload);
       }
@@ -81,7 +85,7 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (payload.byteSize() < 1000) {
         return inner.offer(peer, header, payload);
       }
@@ -91,7 +95,8 @@ class BrokenWire implements Transport {
     }
   }
 
-  private record Held(int peer, MemorySegment header, MemorySegment payload) {}
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Held(int peer, long[] header, MemorySegment payload) {}
 
   /// Holds some payloads back, so that the next one of the pair overtakes them.
   static final class Reordering extends BrokenWire {
@@ -102,9 +107,9 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (held.isEmpty() && isTurn(payload, 10)) {
-        held.add(new Held(peer, copy(header), copy(payload)));
+        held.add(new Held(peer, header.clone(), copy(payload)));
         return true;
       }
       if (!inner.offer(peer, header, payload)) {
@@ -121,7 +126,7 @@ class BrokenWire implements Transport {
 
     @Override
     public int poll(PayloadHandler handler, int limit) {
-      if (!held.isEmpty() && isTurn(held.element().header(), 50)) {
+      if (!held.isEmpty() && isTurn(50)) {
         held.removeIf(each -> inner.offer(each.peer(), each.header(), each.payload()));
       }
       return super.poll(handler, limit);
@@ -137,8 +142,8 @@ class BrokenWire implements Transport {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
-      held.add(new Held(peer, copy(header), payload));
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
+      held.add(new Held(peer, header.clone(), payload));
       return true;
     }
 
@@ -169,7 +174,7 @@ class BrokenWire implements Transport {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     return inner.offer(peer, header, payload);
   }
 

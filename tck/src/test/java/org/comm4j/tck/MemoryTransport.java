@@ -23,7 +23,7 @@ final class MemoryTransport implements Transport, PeerMemory {
   private final int rank;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  private record Payload(byte[] header, byte[] bytes) {}
+  private record Payload(long[] header, byte[] bytes) {}
 
   /// What all ranks have in common.
   private static final class Hub {
@@ -87,12 +87,12 @@ final class MemoryTransport implements Transport, PeerMemory {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     boolean taken =
         hub.queues
             .get(peer)
             .get(rank)
-            .offer(new Payload(header.toArray(JAVA_BYTE), payload.toArray(JAVA_BYTE)));
+            .offer(new Payload(header.clone(), payload.toArray(JAVA_BYTE)));
     if (taken) {
       hub.ring(peer);
     }
@@ -105,8 +105,7 @@ final class MemoryTransport implements Transport, PeerMemory {
     for (int from = 0; from < hub.size && count < limit; from++) {
       Payload payload = hub.queues.get(rank).get(from).poll();
       for (; payload != null; payload = hub.queues.get(rank).get(from).poll()) {
-        handler.onPayload(
-            from, MemorySegment.ofArray(payload.header()), MemorySegment.ofArray(payload.bytes()));
+        handler.onPayload(from, payload.header(), MemorySegment.ofArray(payload.bytes()));
         hub.ring(from); // there is room
         if (++count == limit) {
           break;

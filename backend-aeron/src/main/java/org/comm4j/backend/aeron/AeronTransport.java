@@ -81,7 +81,7 @@ final class AeronTransport implements Transport {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     lock.lock();
     try {
       driver.check();

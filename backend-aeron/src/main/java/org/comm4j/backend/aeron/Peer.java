@@ -1,5 +1,7 @@
 package org.comm4j.backend.aeron;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
@@ -60,6 +62,8 @@ final class Peer {
   private final ControlledFragmentHandler onPeek = this::onPeek;
   private final ControlledFragmentHandler onGoodbye = this::onGoodbye;
 
+  private final long[] arrived = new long[Transport.HEADER_LONGS]; // the header delivered now
+
   private long registration = NONE;
   private long silentNs = NONE; // since when the peer has not answered
   private long lostNs = NONE; // when the driver gave up what comes from the peer
@@ -112,7 +116,7 @@ final class Peer {
   /// Sends a payload, which is on its way when the driver has worked.
   ///
   /// @return false if there is no room
-  boolean offer(MemorySegment header, MemorySegment payload) {
+  boolean offer(long[] header, MemorySegment payload) {
     ExclusivePublication to = publication();
     if (to == null) {
       return false;
@@ -123,7 +127,9 @@ final class Peer {
     }
     MemorySegment term = sent.of(claim.buffer());
     long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
-    MemorySegment.copy(header, 0, term, at, Transport.HEADER_BYTES);
+    for (int i = 0; i < Transport.HEADER_LONGS; i++) {
+      term.set(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES, header[i]);
+    }
     MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
     sending.put(term, at, Transport.HEADER_BYTES + bytes);
     claim.commit();
@@ -308,11 +314,12 @@ final class Peer {
       return;
     }
     delivered++;
+    for (int i = 0; i < Transport.HEADER_LONGS; i++) {
+      arrived[i] = term.get(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES);
+    }
     try {
       to.onPayload(
-          rank,
-          term.asSlice(at, Transport.HEADER_BYTES),
-          term.asSlice(at + Transport.HEADER_BYTES, bytes - Transport.HEADER_BYTES));
+          rank, arrived, term.asSlice(at + Transport.HEADER_BYTES, bytes - Transport.HEADER_BYTES));
     } catch (RuntimeException | Error e) {
       thrown = e; // Aeron would keep it for itself
     }

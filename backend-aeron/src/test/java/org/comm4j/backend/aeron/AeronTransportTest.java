@@ -40,7 +40,7 @@ class AeronTransportTest {
   @Test
   void threadIsInterrupted_messagesStillArrive() throws Exception {
     List<AeronTransport> group = open(2, Map.of());
-    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    long[] header = new long[Transport.HEADER_LONGS];
     MemorySegment payload = MemorySegment.ofArray(new byte[100]);
     long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
     int[] arrived = new int[1];
@@ -65,7 +65,7 @@ class AeronTransportTest {
   @Test
   void close_othersDoNotPoll_loseNothing() throws Exception {
     List<AeronTransport> group = open(3, Map.of("COMM_AERON_TERM", "64KiB"));
-    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    long[] header = new long[Transport.HEADER_LONGS];
     MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
     int[] arrived = new int[1];
     int sent = 0;
@@ -104,7 +104,7 @@ class AeronTransportTest {
 
   /// @return how many payloads rank 1 has room for, who polls nothing
   private static int offerUntilFull(AeronTransport rank0) {
-    MemorySegment header = MemorySegment.ofArray(new byte[Transport.HEADER_BYTES]);
+    long[] header = new long[Transport.HEADER_LONGS];
     MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
     long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
     int sent = 0;

@@ -28,7 +28,7 @@ final class RingReader {
   private final int slots;
   private final int dataBytes;
   private final int maxPayloadBytes;
-  private final @Nullable MemorySegment[] headers;
+  private final long[] header = new long[Transport.HEADER_LONGS];
   private final @Nullable MemorySegment[] inlinePayloads;
   private final @Nullable MemorySegment[] dataPayloads = new @Nullable MemorySegment[KEPT];
   private final long[] dataPayloadsAt = new long[KEPT];
@@ -50,7 +50,6 @@ final class RingReader {
     this.maxPayloadBytes = layout.maxPayloadBytes();
     this.slotsAt = layout.ringAt(rank);
     this.dataAt = slotsAt + (long) slots * LINE_BYTES;
-    this.headers = new @Nullable MemorySegment[slots];
     this.inlinePayloads = new @Nullable MemorySegment[slots];
   }
 
@@ -76,13 +75,16 @@ final class RingReader {
       if (!isFilled(word)) {
         break;
       }
+      for (int i = 0; i < Transport.HEADER_LONGS; i++) {
+        header[i] = (long) LONG.get(block, slot + SLOT_HEADER + (long) i * Long.BYTES);
+      }
       MemorySegment payload = payload(index, slot, (int) word & ((1 << LENGTH_BITS) - 1));
       // Taken before the call: a message is delivered once even if the handler throws. Its memory
       // is
       // not given back before the call has ended.
       next++;
       delivered++;
-      handler.onPayload(peer, header(index, slot), payload);
+      handler.onPayload(peer, header, payload);
     }
     return delivered;
   }
@@ -107,15 +109,6 @@ final class RingReader {
 
   private boolean isFilled(long word) {
     return ((word >>> LENGTH_BITS) ^ (next + 1)) << LENGTH_BITS == 0;
-  }
-
-  private MemorySegment header(int index, long slot) {
-    MemorySegment header = headers[index];
-    if (header == null) {
-      header = block.asSlice(slot + SLOT_HEADER, Transport.HEADER_BYTES).asReadOnly();
-      headers[index] = header;
-    }
-    return header;
   }
 
   private MemorySegment payload(int index, long slot, int bytes) {

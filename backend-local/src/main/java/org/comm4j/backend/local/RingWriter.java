@@ -62,7 +62,7 @@ final class RingWriter {
   /// Adds a message. The reader may be asleep.
   ///
   /// @return false when there is no room
-  boolean offer(MemorySegment header, MemorySegment payload) {
+  boolean offer(long[] header, MemorySegment payload) {
     long bytes = payload.byteSize();
     boolean inline = bytes <= INLINE_BYTES;
     long start = inline ? dataTail : dataStart(dataTail, bytes, dataBytes);
@@ -75,7 +75,9 @@ final class RingWriter {
     long slot = slotsAt + (long) index * LINE_BYTES;
     long target = inline ? slot + SLOT_PAYLOAD : dataAt + (start & (dataBytes - 1));
     copy.copy(payload, 0, block, target, bytes);
-    MemorySegment.copy(header, 0, block, slot + SLOT_HEADER, Transport.HEADER_BYTES);
+    for (int i = 0; i < Transport.HEADER_LONGS; i++) {
+      LONG.set(block, slot + SLOT_HEADER + (long) i * Long.BYTES, header[i]);
+    }
     dataEnds[index] = end;
     dataTail = end;
     next++;

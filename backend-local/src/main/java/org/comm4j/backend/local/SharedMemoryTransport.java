@@ -116,7 +116,7 @@ final class SharedMemoryTransport implements HostTransport {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     assert peer != rank && payload.byteSize() <= layout.maxPayloadBytes();
     RingWriter writer = writers[peer];
     if (writer == null) {

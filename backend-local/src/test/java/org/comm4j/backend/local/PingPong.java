@@ -28,7 +28,7 @@ final class PingPong {
 
   private final SharedMemoryTransport transport;
   private final int peer;
-  private final MemorySegment header = MemorySegment.ofArray(new long[5]);
+  private final long[] header = new long[Transport.HEADER_LONGS];
   private int received;
   private final MemorySegment target = MemorySegment.ofArray(new byte[32 << 10]);
   private final PayloadHandler copy =

@@ -4,7 +4,6 @@ import static org.comm4j.backend.local.RingWriter.LONG;
 
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
@@ -79,7 +78,7 @@ final class ShmPeer {
       if (sent[peer] < MESSAGES) {
         byte[] payload = payload(rank, peer, sent[peer]);
         long[] header = {rank, peer, sent[peer], payload.length, seed};
-        if (transport.offer(peer, MemorySegment.ofArray(header), MemorySegment.ofArray(payload))) {
+        if (transport.offer(peer, header, MemorySegment.ofArray(payload))) {
           sent[peer]++;
           moved++;
         }
@@ -90,17 +89,17 @@ final class ShmPeer {
     }
   }
 
-  private void check(int peer, int number, MemorySegment header, MemorySegment payload) {
+  private void check(int peer, int number, long[] header, MemorySegment payload) {
     byte[] expected = payload(peer, rank, number);
     long[] expectedHeader = {peer, rank, number, expected.length, seed};
     if (payload.mismatch(MemorySegment.ofArray(expected)) >= 0
-        || header.mismatch(MemorySegment.ofArray(expectedHeader)) >= 0) {
+        || !Arrays.equals(header, expectedHeader)) {
       throw new AssertionError(
           "rank %d's message %d: %s %s (expected: %s, seed %d)"
               .formatted(
                   peer,
                   number,
-                  Arrays.toString(header.toArray(ValueLayout.JAVA_LONG_UNALIGNED)),
+                  Arrays.toString(header),
                   payload,
                   Arrays.toString(expectedHeader),
                   seed));

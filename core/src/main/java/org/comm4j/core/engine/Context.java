@@ -323,7 +323,7 @@ final class Context {
   /// Takes a frame.
   ///
   /// @return whether its payload was kept for later
-  boolean deliver(int worldPeer, MemorySegment header, MemorySegment payload) {
+  boolean deliver(int worldPeer, long[] header, MemorySegment payload) {
     int peer = rankOf(worldPeer);
     if (failure != null || peer < 0) {
       return false;
@@ -336,7 +336,7 @@ final class Context {
     }
   }
 
-  private boolean dispatch(int worldPeer, int peer, MemorySegment header, MemorySegment payload) {
+  private boolean dispatch(int worldPeer, int peer, long[] header, MemorySegment payload) {
     long word = Frame.word(header);
     int aux = Frame.aux(word);
     long sequence = Frame.sequence(header);
@@ -389,8 +389,7 @@ final class Context {
     };
   }
 
-  private boolean collective(
-      int peer, MemorySegment header, MemorySegment payload, boolean request) {
+  private boolean collective(int peer, long[] header, MemorySegment payload, boolean request) {
     long sequence = Frame.sequence(header);
     int number = Frame.aux(Frame.word(header));
     long what = Frame.what(header);

@@ -74,7 +74,7 @@ final class Engine {
   private final ReentrantLock lock = new ReentrantLock();
   private final AtomicBoolean parked = new AtomicBoolean();
   private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
-  private final MemorySegment header = MemorySegment.ofArray(new long[Transport.HEADER_BYTES / 8]);
+  private final long[] header = new long[Transport.HEADER_LONGS];
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
   private final List<Context> contexts = new ArrayList<>();
@@ -133,7 +133,8 @@ final class Engine {
   }
 
   /// A frame for a communicator that this rank has not made yet.
-  private record Orphan(int peer, MemorySegment header, MemorySegment payload) {}
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Orphan(int peer, long[] header, MemorySegment payload) {}
 
   // --- what calls use ---
 
@@ -169,7 +170,7 @@ final class Engine {
     return transport.size();
   }
 
-  MemorySegment header() {
+  long[] header() {
     return header;
   }
 
@@ -532,7 +533,7 @@ final class Engine {
     }
   }
 
-  private void onPayload(int peer, MemorySegment frame, MemorySegment payload) {
+  private void onPayload(int peer, long[] frame, MemorySegment payload) {
     long word = Frame.word(frame);
     if (Frame.kind(word) == Frame.CREDIT) {
       link(peer).refill(Frame.sequence(frame));
@@ -540,7 +541,7 @@ final class Engine {
     }
     Context context = find(Frame.context(word));
     if (context == null && isExpected(Frame.context(word))) {
-      orphans.add(new Orphan(peer, copy(frame), copy(payload)));
+      orphans.add(new Orphan(peer, frame.clone(), copy(payload)));
       return;
     }
     boolean kept = context != null && context.deliver(peer, frame, payload);

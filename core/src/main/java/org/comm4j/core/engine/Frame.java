@@ -1,8 +1,5 @@
 package org.comm4j.core.engine;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
-
-import java.lang.foreign.MemorySegment;
 import org.comm4j.core.transport.Transport;
 
 /// The header of a payload on the wire: five longs.
@@ -63,7 +60,7 @@ final class Frame {
   }
 
   /// Whether a frame's sequence number is that of a message, and not of a collective.
-  static boolean isOfMessage(MemorySegment header) {
+  static boolean isOfMessage(long[] header) {
     int kind = kind(word(header));
     return kind == MESSAGE || kind == REQUEST_MESSAGE || kind == GRANT_MESSAGE;
   }
@@ -80,33 +77,32 @@ final class Frame {
     return word & LAST_CONTEXT;
   }
 
-  static void write(
-      MemorySegment header, long word, long sequence, long what, long count, long detail) {
-    header.set(JAVA_LONG_UNALIGNED, 0, word);
-    header.set(JAVA_LONG_UNALIGNED, 8, sequence);
-    header.set(JAVA_LONG_UNALIGNED, 16, what);
-    header.set(JAVA_LONG_UNALIGNED, 24, count);
-    header.set(JAVA_LONG_UNALIGNED, 32, detail);
+  static void write(long[] header, long word, long sequence, long what, long count, long detail) {
+    header[0] = word;
+    header[1] = sequence;
+    header[2] = what;
+    header[3] = count;
+    header[4] = detail;
   }
 
-  static long word(MemorySegment header) {
-    return header.get(JAVA_LONG_UNALIGNED, 0);
+  static long word(long[] header) {
+    return header[0];
   }
 
-  static long sequence(MemorySegment header) {
-    return header.get(JAVA_LONG_UNALIGNED, 8);
+  static long sequence(long[] header) {
+    return header[1];
   }
 
-  static long what(MemorySegment header) {
-    return header.get(JAVA_LONG_UNALIGNED, 16);
+  static long what(long[] header) {
+    return header[2];
   }
 
-  static long count(MemorySegment header) {
-    return header.get(JAVA_LONG_UNALIGNED, 24);
+  static long count(long[] header) {
+    return header[3];
   }
 
-  static long detail(MemorySegment header) {
-    return header.get(JAVA_LONG_UNALIGNED, 32);
+  static long detail(long[] header) {
+    return header[4];
   }
 
   /// What a payload costs: empty ones are bounded too.

@@ -49,7 +49,7 @@ final class Link {
 
   /// A payload that cost credit was consumed. Given back in portions, so that a stream of small
   /// payloads has few credit frames.
-  void owe(MemorySegment header, long cost) {
+  void owe(long[] header, long cost) {
     owed += cost;
     if (owed >= fullCredit / 4) {
       control(header, Frame.word(Frame.CREDIT, 0, 0, 0), owed, 0, 0, 0);
@@ -58,7 +58,7 @@ final class Link {
   }
 
   /// Sends a control frame, now or as soon as there is room.
-  void control(MemorySegment header, long word, long sequence, long what, long count, long detail) {
+  void control(long[] header, long word, long sequence, long what, long count, long detail) {
     boolean isFirst = controls.isEmpty();
     controls.add(new long[] {word, sequence, what, count, detail});
     flush(header);
@@ -68,7 +68,7 @@ final class Link {
   }
 
   /// Whether something moved.
-  boolean flush(MemorySegment header) {
+  boolean flush(long[] header) {
     boolean moved = false;
     while (!controls.isEmpty()) {
       long[] frame = controls.peekFirst();
@@ -87,7 +87,7 @@ final class Link {
   }
 
   /// Offers a payload, behind all control frames.
-  boolean offer(MemorySegment header, MemorySegment payload) {
+  boolean offer(long[] header, MemorySegment payload) {
     return controls.isEmpty() && transport.offer(peer, header, payload);
   }
 }

@@ -62,7 +62,7 @@ final class Outgoing {
   /// Sends as much as goes now.
   ///
   /// @return whether something moved
-  boolean advance(MemorySegment header) {
+  boolean advance(long[] header) {
     boolean moved = false;
     while (!isDone()) {
       long payloadBytes = Math.min(link.maxPayloadBytes(), data.byteSize() - sent);
@@ -86,7 +86,7 @@ final class Outgoing {
     return moved;
   }
 
-  private void request(MemorySegment header) {
+  private void request(long[] header) {
     if (!requested) {
       requested = true;
       int request = kind == Frame.COLLECTIVE ? Frame.REQUEST_COLLECTIVE : Frame.REQUEST_MESSAGE;

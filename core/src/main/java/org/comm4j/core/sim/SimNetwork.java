@@ -85,9 +85,12 @@ public final class SimNetwork implements AutoCloseable {
     }
   }
 
+  private static final long[] NO_HEADER = {};
+
   /// What happens at a time: a payload arrives, or, without one, a rank wakes.
+  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Event(
-      long atNs, long number, int from, int to, MemorySegment header, MemorySegment payload)
+      long atNs, long number, int from, int to, long[] header, MemorySegment payload)
       implements Comparable<Event> {
     @Override
     public int compareTo(Event other) {
@@ -230,7 +233,7 @@ public final class SimNetwork implements AutoCloseable {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (closed) {
         throw new TransportFailedException("simulated rank " + rank + " has closed", null);
       }
@@ -246,7 +249,7 @@ public final class SimNetwork implements AutoCloseable {
                 + link.messageNs()
                 + payload.byteSize() * link.picosPerByte() / 1000;
         pair.lastNs = Math.max(pair.lastNs, busyUntilNs + delay());
-        events.add(new Event(pair.lastNs, nextEvent++, rank, peer, copy(header), copy(payload)));
+        events.add(new Event(pair.lastNs, nextEvent++, rank, peer, header.clone(), copy(payload)));
       }
       return true;
     }
@@ -267,7 +270,7 @@ public final class SimNetwork implements AutoCloseable {
 
     @Override
     public void wakeUp() {
-      events.add(new Event(nowNs, nextEvent++, -1, rank, MemorySegment.NULL, MemorySegment.NULL));
+      events.add(new Event(nowNs, nextEvent++, -1, rank, NO_HEADER, MemorySegment.NULL));
     }
 
     @Override
@@ -334,9 +337,7 @@ public final class SimNetwork implements AutoCloseable {
 
     @Override
     public void wake(int peer) {
-      events.add(
-          new Event(
-              nowNs + delay(), nextEvent++, -1, peer, MemorySegment.NULL, MemorySegment.NULL));
+      events.add(new Event(nowNs + delay(), nextEvent++, -1, peer, NO_HEADER, MemorySegment.NULL));
     }
   }
 }

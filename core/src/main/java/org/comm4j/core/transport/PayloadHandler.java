@@ -5,10 +5,11 @@ import java.lang.foreign.MemorySegment;
 /// What [Transport#poll] calls for each payload.
 @FunctionalInterface
 public interface PayloadHandler {
-  /// Takes one payload; both segments are valid during the call only and read-only by convention.
+  /// Takes one payload; it and its header are valid during the call only and read-only by
+  /// convention.
   ///
   /// @param peer who offered it
-  /// @param header [Transport#HEADER_BYTES] bytes as they were offered
+  /// @param header [Transport#HEADER_LONGS] numbers as they were offered
   /// @param payload as it was offered
-  void onPayload(int peer, MemorySegment header, MemorySegment payload);
+  void onPayload(int peer, long[] header, MemorySegment payload);
 }

@@ -6,8 +6,11 @@ import java.lang.foreign.MemorySegment;
 /// ranks in the order in which they were offered. The engine is its only caller, one thread at a
 /// time, not always the same one. It starts no thread that calls the engine; it is polled.
 public interface Transport extends AutoCloseable {
+  /// The numbers of a header.
+  int HEADER_LONGS = 5;
+
   /// The bytes of a header.
-  int HEADER_BYTES = 40;
+  int HEADER_BYTES = HEADER_LONGS * Long.BYTES;
 
   /// This rank.
   int rank();
@@ -19,16 +22,17 @@ public interface Transport extends AutoCloseable {
   /// the same from that peer to this rank.
   int maxPayloadBytes(int peer);
 
-  /// Offers one payload to a peer. Never blocks and keeps neither segment. A payload may be empty.
+  /// Offers one payload to a peer. Never blocks and keeps neither header nor payload, which may be
+  /// empty.
   ///
   /// @param peer the receiving rank, in `0..size()-1`, not this rank
-  /// @param header [#HEADER_BYTES] bytes that are delivered unchanged; the transport gives them no
-  ///   meaning
+  /// @param header [#HEADER_LONGS] numbers that are delivered unchanged; the transport gives them
+  ///   no meaning
   /// @param payload any segment, heap or native; at most `maxPayloadBytes(peer)` bytes
   /// @return false when there is no room, or the way to this peer is not open yet: poll, then offer
   ///   again
   /// @throws org.comm4j.api.TransportFailedException when the transport is broken
-  boolean offer(int peer, MemorySegment header, MemorySegment payload);
+  boolean offer(int peer, long[] header, MemorySegment payload);
 
   /// Delivers what has arrived. Never blocks.
   ///

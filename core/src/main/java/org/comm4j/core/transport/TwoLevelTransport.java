@@ -67,7 +67,7 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     int there = nearRanks[peer];
     return there == FAR ? far.offer(peer, header, payload) : near.offer(there, header, payload);
   }
@@ -88,7 +88,7 @@ public final class TwoLevelTransport implements HostTransport {
     return delivered;
   }
 
-  private void onNear(int nearRank, MemorySegment header, MemorySegment payload) {
+  private void onNear(int nearRank, long[] header, MemorySegment payload) {
     Objects.requireNonNull(to).onPayload(ranks[nearRank], header, payload);
   }
 

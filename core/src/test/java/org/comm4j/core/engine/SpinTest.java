@@ -39,7 +39,7 @@ class SpinTest {
   private static final class Echo implements Transport {
     private int looksBefore;
     private int looksAfterwards;
-    private @Nullable MemorySegment header;
+    private long @Nullable [] header;
     private @Nullable MemorySegment payload;
 
     Echo(int looks) {
@@ -62,8 +62,8 @@ class SpinTest {
     }
 
     @Override
-    public boolean offer(int peer, MemorySegment sentHeader, MemorySegment sentPayload) {
-      header = copy(sentHeader);
+    public boolean offer(int peer, long[] sentHeader, MemorySegment sentPayload) {
+      header = sentHeader.clone();
       payload = copy(sentPayload);
       return true;
     }

@@ -24,7 +24,7 @@ final class QueueTransport implements Transport {
   private final Semaphore news = new Semaphore(0);
   private int turn;
 
-  private record Payload(MemorySegment header, MemorySegment data) {}
+  private record Payload(long[] header, MemorySegment data) {}
 
   private QueueTransport(int rank, int size, List<QueueTransport> group) {
     this.rank = rank;
@@ -59,9 +59,9 @@ final class QueueTransport implements Transport {
   }
 
   @Override
-  public boolean offer(int peer, MemorySegment header, MemorySegment payload) {
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
     QueueTransport receiver = group.get(peer);
-    if (!receiver.inboxes.get(rank).offer(new Payload(copy(header), copy(payload)))) {
+    if (!receiver.inboxes.get(rank).offer(new Payload(header.clone(), copy(payload)))) {
       return false; // the engine polls, then offers again
     }
     receiver.wakeUp();
