@@ -183,6 +183,51 @@ final class MessageChecks {
     }
   }
 
+  @Rule("P2")
+  @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
+  static void receives_someWaitedForSomeStarted_matchInOrder(LiveRank r) {
+    Communicator comm = r.comm();
+    int messages = 400;
+    SplittableRandom random = r.random();
+    int[] lengths = random.ints(messages, 1, 4).map(i -> i == 3 ? 20_000 : i).toArray();
+    if (r.rank() == 0) {
+      List<Request> sends = new ArrayList<>();
+      for (int i = 0; i < messages; i++) {
+        int[] sent = new int[lengths[i]];
+        Arrays.fill(sent, i);
+        if (i % 3 == 0) {
+          comm.send(CommData.of(sent), 1, 6); // also where the ones before have not gone out
+        } else {
+          sends.add(startSend(comm, CommData.of(sent), 1, 6));
+        }
+      }
+      Request.waitAll(sends);
+    } else if (r.rank() == 1) {
+      List<int[]> got = new ArrayList<>();
+      List<Request> started = new ArrayList<>();
+      for (int i = 0; i < messages; i++) {
+        got.add(new int[20_000]);
+        int source = i % 7 == 0 ? Communicator.ANY_SOURCE : 0;
+        if (i % 5 < 2) {
+          started.add(startReceive(comm, CommData.of(got.get(i)), source, 6));
+        } else {
+          Received received = comm.receive(CommData.of(got.get(i)), source, 6);
+          Expect.equal("P2", "length of message " + i, received.count(), (long) lengths[i]);
+        }
+      }
+      Request.waitAll(started);
+      for (int i = 0; i < messages; i++) {
+        int number = i;
+        Expect.that(
+            "P2",
+            Arrays.stream(got.get(i), 0, lengths[i]).allMatch(value -> value == number),
+            "receive %d got message %d",
+            i,
+            got.get(i)[0]);
+      }
+    }
+  }
+
   @Rule("P3")
   @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
   static void receive_tag_takesOnlyItsTag(LiveRank r) {

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// The memory that a plan's slices mean in one call, and the arithmetic on it. Copies and
 /// reductions of a plan happen here and nowhere else.
 final class Buffers {
+  private static final Thread SOME_OTHER_THREAD = new Thread();
   static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
 
   private final @Nullable Kernel kernel;
@@ -112,6 +113,17 @@ final class Buffers {
       return a.address() < b.address() + b.byteSize() && b.address() < a.address() + a.byteSize();
     }
     return a.asOverlappingSlice(b).isPresent();
+  }
+
+  /// The only thread that may touch memory, or null for any.
+  static @Nullable Thread boundTo(MemorySegment memory) {
+    return memory.isAccessibleBy(SOME_OTHER_THREAD) ? null : Thread.currentThread();
+  }
+
+  /// The only thread that may touch the call's memory, or null for any.
+  @Nullable Thread boundTo() {
+    Thread ofInput = boundTo(input);
+    return ofInput == null ? boundTo(output) : ofInput;
   }
 
   DataType type() {

@@ -83,7 +83,7 @@ final class CollectiveCall extends Call {
   /// Runs the same plan again, on the memory of `next`.
   void restart(Collective next, long newSequence, long newFirstStage) {
     buffers.use(next, context.rank());
-    begin(EngineCommunicator.boundTo(buffers));
+    begin(buffers.boundTo());
     sequence = newSequence;
     firstStage = newFirstStage;
     begun = false;

@@ -12,6 +12,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.schedule.Hosts;
@@ -318,6 +319,29 @@ final class Context {
       breakBy(null, thrown);
       throw failure == null ? new IllegalStateException(thrown) : failure;
     }
+  }
+
+  /// Looks for the message of a receive for a few microseconds: most small ones are received
+  /// without becoming a call in flight.
+  ///
+  /// @return null if it has to become one: [Messages#takeBegun], or if that is null too any
+  @Nullable Received receiveAtOnce(PointToPoint.Receive receive) {
+    if (!messages.beginAwaiting(receive)) {
+      return null;
+    }
+    int looks = engine.looksBeforeWaiting();
+    while (looks > 0 && messages.isAwaiting()) {
+      boolean moved = engine.pollOne(); // what comes later is best left where it is
+      if (messages.isAwaiting() && (moved || looks % LOOKS_PER_ADVANCE == 0)) {
+        moved |= advance();
+      }
+      if (moved) {
+        looks = engine.isWanted() ? 0 : looks;
+      } else {
+        looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
+      }
+    }
+    return messages.endAwaiting();
   }
 
   /// Takes a frame.

@@ -525,8 +525,17 @@ final class Engine {
   ///
   /// @return whether there was anything
   boolean poll() {
+    return poll(POLL_LIMIT);
+  }
+
+  /// Takes one payload at most, and otherwise does the same.
+  boolean pollOne() {
+    return poll(1);
+  }
+
+  private boolean poll(int limit) {
     try {
-      return transport.poll(payloads, POLL_LIMIT) > 0;
+      return transport.poll(payloads, limit) > 0;
     } catch (Throwable thrown) {
       breakAll(thrown);
       return true;

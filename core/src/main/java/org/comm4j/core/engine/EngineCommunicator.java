@@ -5,7 +5,6 @@ import static org.comm4j.core.engine.CallSignature.Purpose.LANE;
 import static org.comm4j.core.engine.CallSignature.Purpose.SPLIT;
 import static org.comm4j.core.engine.CallSignature.Purpose.USER;
 
-import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -69,7 +68,6 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private static final int MOST_PLANS = 64;
   private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
-  private static final Thread SOME_OTHER_THREAD = new Thread();
   private static final long CLOSE_NS =
       400_000_000L; // a transport has 0.4 s more, see L1 in docs/contract.md
 
@@ -209,6 +207,9 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (operation instanceof PointToPoint.Send send && sendAtOnce(send)) {
       return null;
     }
+    if (operation instanceof PointToPoint.Receive receive) {
+      return receive(receive);
+    }
     Call call = submit(operation, USER, true);
     call.await(Long.MAX_VALUE);
     return call.received();
@@ -224,6 +225,30 @@ public final class EngineCommunicator implements BackendCommunicator {
     } finally {
       engine.unlock();
     }
+  }
+
+  private @Nullable Received receive(PointToPoint.Receive receive) {
+    Call call;
+    engine.enter();
+    try {
+      engine.takeNews();
+      checkUsable(receive.label());
+      Received received = context.receiveAtOnce(receive);
+      if (received != null) {
+        return received;
+      }
+      checkUsable(receive.label());
+      call = context.messages().takeBegun();
+      call = call == null ? start(receive) : call;
+      context.start(call, true);
+    } catch (MismatchedCallException mismatch) {
+      context.breakWith(mismatch, true);
+      throw mismatch;
+    } finally {
+      engine.unlock();
+    }
+    call.await(Long.MAX_VALUE);
+    return call.received();
   }
 
   private @Nullable Received run(Operation operation, CallSignature.Purpose purpose) {
@@ -305,7 +330,7 @@ public final class EngineCommunicator implements BackendCommunicator {
         plan,
         buffers,
         context.takeStages(plan.stages()),
-        boundTo(buffers));
+        buffers.boundTo());
   }
 
   /// Programs call the same few shapes over and over: their plans are kept.
@@ -351,27 +376,13 @@ public final class EngineCommunicator implements BackendCommunicator {
   }
 
   private SendCall send(Operation operation, PointToPoint.Send send) {
-    return context
-        .messages()
-        .send(operation, send, boundTo(Buffers.segment(send.data()), Buffers.NOTHING));
+    return context.messages().send(operation, send, Buffers.boundTo(Buffers.segment(send.data())));
   }
 
   private ReceiveCall receive(Operation operation, PointToPoint.Receive receive) {
-    ReceiveCall call =
-        new ReceiveCall(
-            context, operation, receive, boundTo(Buffers.segment(receive.data()), Buffers.NOTHING));
+    ReceiveCall call = ReceiveCall.of(context, operation, receive);
     context.messages().post(call);
     return call;
-  }
-
-  static @Nullable Thread boundTo(Buffers buffers) {
-    return boundTo(buffers.input(), buffers.output());
-  }
-
-  private static @Nullable Thread boundTo(MemorySegment input, MemorySegment output) {
-    return input.isAccessibleBy(SOME_OTHER_THREAD) && output.isAccessibleBy(SOME_OTHER_THREAD)
-        ? null
-        : Thread.currentThread();
   }
 
   @Override

@@ -8,7 +8,9 @@ import java.util.Map;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
+import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
 
 /// The messages between two ranks of one communicator: matches those that come with receives, in
@@ -25,6 +27,9 @@ final class Messages {
   private final List<ReceiveCall> posted = new ArrayList<>();
   private final List<Message> unexpected = new ArrayList<>();
   private final Map<Message.Key, Message> arriving = new HashMap<>();
+  private @Nullable Receive awaited; // by the thread that has the lock, after those posted
+  private @Nullable Received received; // by that thread
+  private @Nullable ReceiveCall begun; // whose message has not come as a whole
 
   Messages(Context context) {
     this.context = context;
@@ -32,10 +37,13 @@ final class Messages {
   }
 
   static boolean accepts(int source, int tag, Message message) {
+    return accepts(source, tag, message.source(), message.tag());
+  }
+
+  static boolean accepts(int source, int tag, int sender, int sentTag) {
     // the library's own messages have tags above the user's
-    return (source == Communicator.ANY_SOURCE || source == message.source())
-        && (tag == message.tag()
-            || (tag == Communicator.ANY_TAG && message.tag() <= Communicator.MAX_TAG));
+    return (source == Communicator.ANY_SOURCE || source == sender)
+        && (tag == sentTag || (tag == Communicator.ANY_TAG && sentTag <= Communicator.MAX_TAG));
   }
 
   static String any(int number) {
@@ -60,9 +68,19 @@ final class Messages {
     MemorySegment data = Buffers.segment(send.data());
     Link link = context.link(send.destination());
     long cost = Frame.cost(data.byteSize());
-    if (data.byteSize() > link.maxPayloadBytes() || !link.hasCredit(cost)) {
+    if (data.byteSize() > link.maxPayloadBytes()) {
       return false;
     }
+    return offer(send, link, data, cost)
+        // what has come may have made room
+        || (engine.poll() && context.failure() == null && offer(send, link, data, cost));
+  }
+
+  private boolean offer(Send send, Link link, MemorySegment data, long cost) {
+    if (!link.hasCredit(cost)) {
+      return false;
+    }
+    Engine engine = context.engine();
     long[] next = numbers.get(send.destination());
     Frame.write(
         engine.header(),
@@ -107,6 +125,77 @@ final class Messages {
 
   void forget(ReceiveCall call) {
     posted.remove(call);
+  }
+
+  /// Begins a receive that is no call in flight: its thread keeps the lock and lets the engine poll
+  /// until [#isAwaiting] is false or it has waited enough.
+  ///
+  /// @return false if its message may have come already
+  boolean beginAwaiting(Receive receive) {
+    received = null;
+    begun = null;
+    awaited = find(receive.source(), receive.tag()) == null ? receive : null;
+    return awaited != null;
+  }
+
+  /// Whether nothing has come for the receive that was begun.
+  boolean isAwaiting() {
+    return awaited != null;
+  }
+
+  /// Ends it.
+  ///
+  /// @return what was received; null if it has to become a call: [#takeBegun], or if that is null
+  ///   too any
+  @Nullable Received endAwaiting() {
+    awaited = null;
+    return received;
+  }
+
+  /// The call that the receive became when a part of its message came.
+  @Nullable ReceiveCall takeBegun() {
+    ReceiveCall call = begun;
+    begun = null;
+    return call;
+  }
+
+  /// The receive that a thread awaits, if a message is for that one.
+  private @Nullable Receive awaiting(int source, int tag) {
+    Receive receive = awaited;
+    if (receive == null || !accepts(receive.source(), receive.tag(), source, tag)) {
+      return null;
+    }
+    for (int i = 0; i < posted.size(); i++) {
+      if (posted.get(i).accepts(source, tag)) {
+        return null; // it was started before
+      }
+    }
+    return receive;
+  }
+
+  /// Takes a whole message, of which no object is made.
+  private void takeAwaited(
+      Receive receive,
+      int source,
+      int tag,
+      long number,
+      DataType type,
+      long count,
+      MemorySegment payload) {
+    awaited = null;
+    if (!ReceiveCall.fits(receive, type, count)) {
+      throw ReceiveCall.misfit(context, receive, new Message(source, number, tag, type, count));
+    }
+    MemorySegment.copy(payload, 0, Buffers.segment(receive.data()), 0, payload.byteSize());
+    received = new Received(source, tag, count);
+  }
+
+  /// Makes a call of it.
+  private ReceiveCall begin(Receive receive) {
+    awaited = null;
+    ReceiveCall call = ReceiveCall.of(context, receive, receive);
+    begun = call;
+    return call;
   }
 
   /// The first message that nobody has received and that a probe with these accepts.
@@ -158,10 +247,7 @@ final class Messages {
     DataType type = DataType.ofId(typeId);
     if (number == next[1] && !request && payload.byteSize() == type.bytes(count)) {
       next[1]++; // all of it at once, and in its turn: as most messages
-      Message whole = new Message(source, number, tag, type, count);
-      announce(whole);
-      whole.arrived(payload.byteSize());
-      boolean taken = take(whole, payload, credited);
+      boolean taken = takeWhole(source, tag, number, type, count, payload, credited);
       announceInOrder(source);
       return !taken;
     }
@@ -189,6 +275,25 @@ final class Messages {
       message.receiver().advance();
     }
     return kept;
+  }
+
+  private boolean takeWhole(
+      int source,
+      int tag,
+      long number,
+      DataType type,
+      long count,
+      MemorySegment payload,
+      boolean credited) {
+    Receive receive = awaiting(source, tag);
+    if (receive != null) {
+      takeAwaited(receive, source, tag, number, type, count, payload);
+      return true;
+    }
+    Message whole = new Message(source, number, tag, type, count);
+    announce(whole);
+    whole.arrived(payload.byteSize());
+    return take(whole, payload, credited);
   }
 
   private boolean take(Message message, MemorySegment payload, boolean credited) {
@@ -230,6 +335,13 @@ final class Messages {
         return;
       }
     }
+    Receive receive = awaiting(message.source(), message.tag());
+    if (receive != null) {
+      ReceiveCall call = begin(receive);
+      call.match(message);
+      call.advance();
+      return;
+    }
     unexpected.add(message);
   }
 
@@ -240,6 +352,8 @@ final class Messages {
     unexpected.removeIf(message -> message.tag() <= Communicator.MAX_TAG); // see take()
     arriving.clear();
     posted.clear();
+    awaited = null;
+    begun = null;
   }
 
   private void giveBack(Message message) {

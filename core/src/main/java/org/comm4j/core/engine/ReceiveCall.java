@@ -3,6 +3,7 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Receive;
@@ -16,25 +17,44 @@ final class ReceiveCall extends Call {
   private @Nullable Message message;
   private long got; // bytes
 
-  ReceiveCall(Context context, Operation operation, Receive receive, @Nullable Thread boundTo) {
+  private ReceiveCall(
+      Context context, Operation operation, Receive receive, @Nullable Thread boundTo) {
     super(context, operation, boundTo);
     this.receive = receive;
     this.data = Buffers.segment(receive.data());
   }
 
+  /// @param operation what the user called: the receive or what contains it
+  static ReceiveCall of(Context context, Operation operation, Receive receive) {
+    return new ReceiveCall(
+        context, operation, receive, Buffers.boundTo(Buffers.segment(receive.data())));
+  }
+
   boolean accepts(Message candidate) {
-    return Messages.accepts(receive.source(), receive.tag(), candidate);
+    return accepts(candidate.source(), candidate.tag());
+  }
+
+  boolean accepts(int source, int tag) {
+    return Messages.accepts(receive.source(), receive.tag(), source, tag);
   }
 
   /// Takes a message that it accepts.
   void match(Message matched) {
     message = matched;
     matched.receiver(this);
-    if (matched.type() != receive.data().type() || matched.count() > receive.data().count()) {
-      throw new MismatchedCallException(
-          "%s came to rank %d's receive of %s (expected: the same type and at most as many elements)"
-              .formatted(matched, context.rank(), receive.data()));
+    if (!fits(receive, matched.type(), matched.count())) {
+      throw misfit(context, receive, matched);
     }
+  }
+
+  static boolean fits(Receive receive, DataType type, long count) {
+    return type == receive.data().type() && count <= receive.data().count();
+  }
+
+  static MismatchedCallException misfit(Context context, Receive receive, Message message) {
+    return new MismatchedCallException(
+        "%s came to rank %d's receive of %s (expected: the same type and at most as many elements)"
+            .formatted(message, context.rank(), receive.data()));
   }
 
   /// Takes what has come of its message; may be called on any thread.
