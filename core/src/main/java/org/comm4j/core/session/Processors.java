@@ -9,9 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.Collections;
-import java.util.IdentityHashMap;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.comm4j.api.spi.Session;
@@ -19,6 +19,7 @@ import org.comm4j.api.spi.Session;
 /// The processors of a host that ranks may run on, by the kernel's numbers.
 public final class Processors {
   private static final Path STATUS = Path.of("/proc/thread-self/status");
+  private static final Path ONLINE = Path.of("/sys/devices/system/cpu/online");
   private static final int MOST_RANKS = 1024; // that are looked at; hosts have no more processors
   private static final String LIST = "Cpus_allowed_list:";
 
@@ -26,7 +27,8 @@ public final class Processors {
 
   /// {@return whether more ranks run on this rank's host than it has processors for them, so that
   /// they take turns} Launchers bind ranks, each to a processor of its own; then what one rank sees
-  /// says nothing about the others.
+  /// says nothing about the others. So it is asked of each place to which ranks are bound, and of
+  /// all together.
   ///
   /// @param session whose members know their processors
   public static boolean areFewerThanRanks(Session session) {
@@ -49,25 +51,49 @@ public final class Processors {
     if (available != own.size() || ofRanks.stream().anyMatch(Set::isEmpty)) {
       return ofRanks.size() > available;
     }
-    Set<Set<Integer>> seen = Collections.newSetFromMap(new IdentityHashMap<>()); // threads have one
+    Map<BitSet, Integer> bound = new HashMap<>();
     BitSet all = new BitSet();
     for (Set<Integer> its : ofRanks) {
-      if (seen.add(its)) {
-        its.forEach(all::set);
-      }
+      BitSet place = BitSet.valueOf(bits(its));
+      all.or(place);
+      bound.merge(place, 1, Integer::sum);
     }
-    return ofRanks.size() > all.cardinality();
+    return ofRanks.size() > all.cardinality()
+        || bound.keySet().stream()
+            .anyMatch(place -> ranksWithin(place, bound) > place.cardinality());
   }
 
-  /// {@return what the calling thread may run on; empty where the kernel does not tell}
+  private static int ranksWithin(BitSet place, Map<BitSet, Integer> bound) {
+    int ranks = 0;
+    for (Map.Entry<BitSet, Integer> each : bound.entrySet()) {
+      BitSet outside = (BitSet) each.getKey().clone();
+      outside.andNot(place);
+      ranks += outside.isEmpty() ? each.getValue() : 0;
+    }
+    return ranks;
+  }
+
+  /// {@return the processors that are switched on and that the calling thread may run on; empty
+  /// where the kernel does not tell}
   public static Set<Integer> ofThisThread() {
+    return ofThread(STATUS, ONLINE);
+  }
+
+  /// @param status of the thread, as the kernel writes it
+  /// @param online where the kernel lists the processors that are switched on
+  static Set<Integer> ofThread(Path status, Path online) {
     // a thread's name is in it too, cut somewhere: not always UTF-8
-    try (Stream<String> lines = Files.lines(STATUS, ISO_8859_1)) {
-      return lines
-          .filter(line -> line.startsWith(LIST))
-          .findFirst()
-          .map(line -> parse(line.substring(LIST.length()).strip()))
-          .orElse(Set.of());
+    try (Stream<String> lines = Files.lines(status, ISO_8859_1)) {
+      BitSet allowed =
+          lines
+              .filter(line -> line.startsWith(LIST))
+              .findFirst()
+              .map(line -> bits(line.substring(LIST.length()).strip()))
+              .orElseGet(BitSet::new);
+      if (Files.isReadable(online)) {
+        allowed.and(bits(Files.readString(online).strip()));
+      }
+      return of(allowed);
     } catch (IOException | UncheckedIOException | IllegalArgumentException e) {
       return Set.of();
     }
@@ -78,12 +104,16 @@ public final class Processors {
   /// @param list as the kernel writes it, for example `0-3,8`
   /// @throws IllegalArgumentException if it is none
   public static Set<Integer> parse(String list) {
+    return of(bits(list));
+  }
+
+  private static BitSet bits(String list) {
     BitSet bits = new BitSet();
     for (String range : list.split(",", -1)) {
       String[] ends = range.split("-", 2);
       bits.set(Integer.parseInt(ends[0]), Integer.parseInt(ends[ends.length - 1]) + 1);
     }
-    return of(bits);
+    return bits;
   }
 
   static Set<Integer> of(BitSet bits) {

@@ -2,6 +2,9 @@ package org.comm4j.core.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -9,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
 
 final class ProcessorsTest {
   private static final Set<Integer> BOTH = Set.of(0, 1);
@@ -19,6 +23,16 @@ final class ProcessorsTest {
   @Test
   void parse_rangesAndNumbers_areAllThere() {
     assertThat(Processors.parse("0-2,8,10-11")).containsExactlyInAnyOrder(0, 1, 2, 8, 10, 11);
+  }
+
+  @Test
+  void ofThread_someAreSwitchedOff_areThoseThatAreOn(@TempDir Path folder) throws IOException {
+    Path status = folder.resolve("status");
+    Path online = folder.resolve("online");
+    Files.writeString(status, "Name:\tjava\nCpus_allowed_list:\t0-127\n");
+    assertThat(Processors.ofThread(status, online)).hasSize(128); // nobody says which are on
+    Files.writeString(online, "0-1,4\n");
+    assertThat(Processors.ofThread(status, online)).containsExactlyInAnyOrder(0, 1, 4);
   }
 
   @Test
@@ -53,6 +67,14 @@ final class ProcessorsTest {
   @Test
   void areFewerThanRanks_allBoundToOne_isTrue() {
     assertThat(Processors.areFewerThanRanks(1, FIRST, List.of(FIRST, FIRST))).isTrue();
+  }
+
+  @Test
+  void areFewerThanRanks_twoOfThreeBoundToOne_isTrue() {
+    Set<Integer> four = Set.of(0, 1, 2, 3);
+    assertThat(Processors.areFewerThanRanks(4, four, List.of(four, FIRST, Set.of(0)))).isTrue();
+    assertThat(Processors.areFewerThanRanks(4, four, List.of(four, FIRST, SECOND))).isFalse();
+    assertThat(Processors.areFewerThanRanks(4, four, List.of(BOTH, FIRST, SECOND))).isTrue();
   }
 
   @Test
