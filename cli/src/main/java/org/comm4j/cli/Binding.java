@@ -39,14 +39,24 @@ final class Binding {
       return NONE;
     }
     checkTool(Environment.all().getOrDefault("PATH", ""));
-    return of(ranks, Processors.ofThisThread(), Path.of("/sys/devices/system/cpu"));
+    return of(
+        ranks,
+        Processors.ofThisThread(),
+        Runtime.getRuntime().availableProcessors(),
+        Path.of("/sys/devices/system/cpu"));
   }
 
   /// A rank per core, with those of the core's processors that this process may use.
   ///
   /// @param processors that this process may use
+  /// @param worth how many its quota of processor time is worth
   /// @param system where the kernel says which processors are of one core
-  static Binding of(int ranks, Set<Integer> processors, Path system) {
+  static Binding of(int ranks, Set<Integer> processors, int worth, Path system) {
+    if (processors.isEmpty()) {
+      throw new IllegalArgumentException(
+          "%s: core (expected: none, since the kernel does not say which processors ranks may use)"
+              .formatted(OPTION));
+    }
     Set<SortedSet<Integer>> cores = new LinkedHashSet<>();
     for (int processor : new TreeSet<>(processors)) {
       SortedSet<Integer> core = new TreeSet<>(coreOf(processor, system));
@@ -57,6 +67,11 @@ final class Binding {
       throw new IllegalArgumentException(
           "%s: core, for %d ranks on %d cores (expected: a core for each rank; leave it out where they must share)"
               .formatted(OPTION, ranks, cores.size()));
+    }
+    if (ranks > worth) {
+      throw new IllegalArgumentException(
+          "%s: core, for %d ranks with the time of %d processors (expected: the time of one for each rank; leave it out where they must share)"
+              .formatted(OPTION, ranks, worth));
     }
     return new Binding(
         cores.stream()

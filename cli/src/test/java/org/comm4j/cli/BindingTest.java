@@ -34,9 +34,23 @@ class BindingTest {
   @Test
   void of_moreRanksThanCores_saysSo() throws IOException {
     siblings("0-1", "0-1");
-    assertThatThrownBy(() -> Binding.of(2, Set.of(0, 1), system))
+    assertThatThrownBy(() -> Binding.of(2, Set.of(0, 1), 2, system))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContainingAll("--bind-to: core", "2 ranks on 1 cores", "leave it out");
+  }
+
+  @Test
+  void of_quotaOfFewerProcessors_saysSo() {
+    assertThatThrownBy(() -> Binding.of(3, Set.of(0, 1, 2, 3), 2, system))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll("--bind-to: core", "3 ranks with the time of 2 processors");
+  }
+
+  @Test
+  void of_processorsUnknown_saysSo() {
+    assertThatThrownBy(() -> Binding.of(2, Set.of(), 2, system))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll("--bind-to: core", "the kernel does not say");
   }
 
   @Test
@@ -54,7 +68,7 @@ class BindingTest {
   }
 
   private List<String> places(int ranks, Set<Integer> processors) {
-    Binding binding = Binding.of(ranks, processors, system);
+    Binding binding = Binding.of(ranks, processors, processors.size(), system);
     return java.util.stream.IntStream.range(0, ranks)
         .mapToObj(rank -> binding.command(rank, List.of("program")))
         .peek(command -> assertThat(command).startsWith("taskset", "-c").endsWith("program"))
