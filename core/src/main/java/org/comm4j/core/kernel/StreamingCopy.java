@@ -30,7 +30,7 @@ public final class StreamingCopy {
   /// The virtual machine can't stop a thread in the loop; so many take 50 µs.
   private static final long MOST_BYTES = 1 << 20;
 
-  private static final long SLOW_BYTES_PER_NS = 5;
+  private static final double SLOW_BYTES_PER_NS = 2.5; // some processors copy 3 to 4 at best
   private static final long STREAMING_NS = 100_000_000;
 
   /// `void copy(target, source, bytes, targetOffset, sourceOffset)` in the System V convention:
