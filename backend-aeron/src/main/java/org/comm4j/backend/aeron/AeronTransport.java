@@ -39,6 +39,10 @@ final class AeronTransport implements Transport {
 
   private static final int BURST = 1000;
 
+  /// So many payloads may be delivered before the driver works again: it sends and answers too, and
+  /// has those of other peers.
+  private static final int MOST_UNWORKED = 16;
+
   private final int rank;
   private final int size;
   private final Driver driver;
@@ -46,7 +50,7 @@ final class AeronTransport implements Transport {
   private final Thread keeper;
   private final ReentrantLock lock = new ReentrantLock();
   private int turn;
-  private boolean hasWorked; // the driver, for an offer since the last poll
+  private int unworked; // payloads delivered since the driver has worked; too many if none is left
   private long probedNs = System.nanoTime();
   private volatile long workedNs = System.nanoTime();
   private volatile @Nullable Thread parked;
@@ -87,7 +91,7 @@ final class AeronTransport implements Transport {
       driver.check();
       boolean taken = peer(peer).offer(header, payload);
       work();
-      hasWorked = true;
+      unworked = 0;
       return taken;
     } finally {
       lock.unlock();
@@ -103,11 +107,12 @@ final class AeronTransport implements Transport {
     lock.lock();
     try {
       driver.check();
-      int delivered = hasWorked ? deliver(handler, limit) : 0;
-      hasWorked = false;
+      int delivered = unworked < MOST_UNWORKED ? deliver(handler, limit) : 0;
+      unworked += delivered;
       if (delivered == 0) {
         work();
         delivered = deliver(handler, limit);
+        unworked = delivered == 0 ? MOST_UNWORKED : 0;
       }
       return delivered;
     } finally {
