@@ -187,12 +187,12 @@ final class Driver implements AutoCloseable {
     }
   }
 
-  /// Whether there is no driver any more. Whether it works only where [#work] is called, and ends
-  /// with this rank.
+  /// Whether it works only where [#work] is called, and ends with this rank.
   boolean isInvoked() {
     return driverAgent != null;
   }
 
+  /// Whether there is no driver any more.
   boolean hasFailed() {
     return faults.fatal() != null || aeron.isClosed();
   }

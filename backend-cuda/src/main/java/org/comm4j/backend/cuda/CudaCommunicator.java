@@ -72,6 +72,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
   private volatile boolean waitsForEvents; // the stream, for those of the program
+  private volatile boolean toldOfThrown;
   private volatile boolean closed;
   private volatile @Nullable List<DeviceCall> leaving; // once closed, if its kernels still ran
 
@@ -362,8 +363,13 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  /// Breaks this because of what was thrown where nobody awaits anything.
-  void failWith(RuntimeException thrown) {
+  /// Breaks this because of what was thrown where nobody awaits anything. Says so once: who looks
+  /// comes again.
+  void failWith(Throwable thrown) {
+    if (toldOfThrown) {
+      return;
+    }
+    toldOfThrown = true;
     LOG.log(
         System.Logger.Level.WARNING,
         "looking at the calls of communicator '" + name() + "' failed",
@@ -376,7 +382,7 @@ final class CudaCommunicator implements BackendCommunicator {
                     .formatted(rank(), name(), thrown),
                 thrown));
       }
-    } catch (RuntimeException again) { // who looks must go on looking at others
+    } catch (RuntimeException | Error again) { // who looks must go on looking at others
       LOG.log(System.Logger.Level.WARNING, "breaking it failed too", again);
     }
   }

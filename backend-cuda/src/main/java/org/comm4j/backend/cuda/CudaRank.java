@@ -340,7 +340,7 @@ final class CudaRank {
     try {
       communicator.look();
       communicator.leaveIfEnded();
-    } catch (RuntimeException e) { // the others' calls must still end
+    } catch (RuntimeException | Error e) { // the others' calls must still end
       communicator.failWith(e);
     }
   }
@@ -348,7 +348,7 @@ final class CudaRank {
   private static boolean isBusy(DeviceCall call) {
     try {
       return !call.isDone();
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       call.communicator().failWith(e);
       return false;
     }
