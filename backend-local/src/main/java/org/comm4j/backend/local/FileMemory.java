@@ -166,9 +166,15 @@ final class FileMemory implements RankMemory {
     }
   }
 
+  /// With native access a block is a segment of the class that the users' native memory has: where
+  /// both meet in one loop of the JDK, each turn of the loop costs virtual calls.
   private MemorySegment mapBlock(int peer, FileChannel file) throws IOException {
-    return file.map(READ_WRITE, 0, layout.storageBytes(), arena)
-        .asSlice(BlockLayout.blockAt(peer), layout.blockBytes());
+    MemorySegment block =
+        file.map(READ_WRITE, 0, layout.storageBytes(), arena)
+            .asSlice(BlockLayout.blockAt(peer), layout.blockBytes());
+    return calls == null
+        ? block
+        : MemorySegment.ofAddress(block.address()).reinterpret(layout.blockBytes(), arena, null);
   }
 
   /// The descriptor must not be used after it was closed: it may be another file's.
