@@ -15,7 +15,9 @@ final class RankCommand {
       List.of(
           "--enable-native-access=ALL-UNNAMED",
           "--add-modules=jdk.incubator.vector",
-          "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED"); // Agrona's
+          "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED", // Agrona's
+          // The JDK copies less than 2^6 bytes with a loop whose turns cost virtual calls.
+          "-Djava.lang.foreign.native.threshold.power.copy=4");
 
   private RankCommand() {}
 
