@@ -19,10 +19,6 @@ import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
-import org.junit.jupiter.api.extension.ConditionEvaluationResult;
-import org.junit.jupiter.api.extension.ExecutionCondition;
-import org.junit.jupiter.api.extension.ExtendWith;
-import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -42,7 +38,6 @@ class LossTest {
     AeronGroups.checkNothingIsLeft();
   }
 
-  @ExtendWith(ExceptFairness.class)
   @Nested
   class OfOnePercent extends TransportContract {
     @Override
@@ -51,7 +46,6 @@ class LossTest {
     }
   }
 
-  @ExtendWith(ExceptFairness.class)
   @Nested
   class OfFivePercent extends TransportContract {
     @Override
@@ -106,16 +100,6 @@ class LossTest {
       if (ranks > 1) {
         assertThat(loss.lost()).as("lost datagrams").isPositive();
       }
-    }
-  }
-
-  /// Whoever's first datagram is lost comes late, and a fair transport serves the others meanwhile.
-  static final class ExceptFairness implements ExecutionCondition {
-    @Override
-    public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
-      return context.getDisplayName().startsWith("poll_onePayloadAtATime_servesEveryPeer")
-          ? ConditionEvaluationResult.disabled("messages that are sent again come late")
-          : ConditionEvaluationResult.enabled("must hold with loss too");
     }
   }
 
