@@ -98,6 +98,23 @@ public abstract class PeerMemoryContract {
   }
 
   @Test
+  final void lend_array_isReadByPeersUntilItIsTakenBack() throws Exception {
+    var memories = memories(3);
+    var array = MemorySegment.ofArray(new float[100]);
+    for (int loan : new int[] {0, PeerMemory.LOANS - 1}) {
+      boolean lends = memories.get(1).lend(loan, array);
+      for (PeerMemory memory : memories) {
+        assertThat(memory.lent(1, loan)).isSameAs(lends ? array : null);
+        assertThat(memory.lent(2, loan)).isNull();
+      }
+      memories.get(1).endLoan(loan);
+      for (PeerMemory memory : memories) {
+        assertThat(memory.lent(1, loan)).isNull();
+      }
+    }
+  }
+
+  @Test
   final void reserve_again_keepsWhatIsThere() throws Exception {
     PeerMemory memory = memories(2).getFirst();
     memory.reserve(10_000, 100_000);

@@ -2,6 +2,7 @@ package org.comm4j.backend.local;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /// One rank's sight of all blocks, its own one among them, zeroed at first. The transport is its
 /// only caller. What differs between ranks that are threads and ranks that are processes.
@@ -16,6 +17,19 @@ interface RankMemory extends AutoCloseable {
 
   /// A part of the own block, reserved, that lives as long as `arena` and the block.
   MemorySegment map(long offset, long bytes, Arena arena);
+
+  /// As [PeerMemory#lend].
+  default boolean lend(int loan, MemorySegment memory) {
+    return false;
+  }
+
+  /// As [PeerMemory#endLoan].
+  default void endLoan(int loan) {}
+
+  /// As [PeerMemory#lent].
+  default @Nullable MemorySegment lent(int rank, int loan) {
+    return null;
+  }
 
   /// Takes the blocks out of sight; memory is free when the last rank has closed. Idempotent.
   @Override

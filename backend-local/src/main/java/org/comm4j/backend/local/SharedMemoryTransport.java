@@ -216,6 +216,21 @@ final class SharedMemoryTransport implements HostTransport {
   }
 
   @Override
+  public boolean lend(int loan, MemorySegment own) {
+    return memory.lend(loan, own);
+  }
+
+  @Override
+  public void endLoan(int loan) {
+    memory.endLoan(loan);
+  }
+
+  @Override
+  public @Nullable MemorySegment lent(int peer, int loan) {
+    return memory.lent(peer, loan);
+  }
+
+  @Override
   public Extent map(long offset, long bytes) {
     synchronized (lock) {
       if (closed) {

@@ -6,6 +6,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.comm4j.core.transport.PeerMemory;
+import org.jspecify.annotations.Nullable;
 
 /// Blocks of ranks that are threads of one JVM: address space that the operating system fills when
 /// it is touched, so there is nothing to reserve. Each rank sees it through an arena of its own; it
@@ -29,9 +32,11 @@ final class ThreadMemory implements RankMemory {
     return calls
         .mapAnonymous(layout.ranks() * layout.storageBytes())
         .map(all -> {
-          var shared = new Shared(all, calls, new AtomicInteger(layout.ranks()));
+          int ranks = layout.ranks();
+          var lent = new AtomicReferenceArray<@Nullable MemorySegment>(ranks * PeerMemory.LOANS);
+          var shared = new Shared(all, calls, new AtomicInteger(ranks), lent);
           var group = new ArrayList<RankMemory>();
-          for (int rank = 0; rank < layout.ranks(); rank++) {
+          for (int rank = 0; rank < ranks; rank++) {
             group.add(new ThreadMemory(rank, layout, shared));
           }
           return group;
@@ -59,6 +64,23 @@ final class ThreadMemory implements RankMemory {
     return part(rank, offset, bytes, owner);
   }
 
+  /// Peers are threads of this JVM: they read what any thread may.
+  @Override
+  public boolean lend(int loan, MemorySegment memory) {
+    shared.lent().setRelease(rank * PeerMemory.LOANS + loan, memory);
+    return true;
+  }
+
+  @Override
+  public void endLoan(int loan) {
+    shared.lent().setRelease(rank * PeerMemory.LOANS + loan, null);
+  }
+
+  @Override
+  public @Nullable MemorySegment lent(int peer, int loan) {
+    return shared.lent().getAcquire(peer * PeerMemory.LOANS + loan);
+  }
+
   @Override
   public void close() {
     if (arena.scope().isAlive()) {
@@ -77,7 +99,13 @@ final class ThreadMemory implements RankMemory {
   }
 
   /// What the ranks have in common.
-  private record Shared(MemorySegment all, NativeCalls calls, AtomicInteger users) {
+  ///
+  /// @param lent of each rank
+  private record Shared(
+      MemorySegment all,
+      NativeCalls calls,
+      AtomicInteger users,
+      AtomicReferenceArray<@Nullable MemorySegment> lent) {
     void release() {
       if (users.decrementAndGet() == 0) {
         calls.unmap(all);

@@ -1,5 +1,6 @@
 package org.comm4j.core.engine;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
@@ -118,6 +119,14 @@ final class Buffers {
   /// The only thread that may touch memory, or null for any.
   static @Nullable Thread boundTo(MemorySegment memory) {
     return memory.isAccessibleBy(SOME_OTHER_THREAD) ? null : Thread.currentThread();
+  }
+
+  /// Whether any thread may touch memory, and nobody who does can find that it is another's by
+  /// then: it is not freed while a thread reads it. Of the global scope that is not known; memory
+  /// that is freed by hand has it too.
+  static boolean isSafeToLend(MemorySegment memory) {
+    return memory.isAccessibleBy(SOME_OTHER_THREAD)
+        && !(memory.isNative() && memory.scope().equals(Arena.global().scope()));
   }
 
   /// The only thread that may touch the call's memory, or null for any.

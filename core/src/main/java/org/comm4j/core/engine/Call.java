@@ -83,6 +83,12 @@ abstract class Call implements Pending {
   /// @return whether something moved
   abstract boolean advance();
 
+  /// Whether what [#advance] threw may come of a break that this rank will hear of; it is called
+  /// again then.
+  boolean waitsInsteadOf(Throwable thrown) {
+    return false;
+  }
+
   /// Who this call waits for now, in the communicator.
   abstract void missing(BitSet ranks);
 

@@ -21,6 +21,10 @@ import org.jspecify.annotations.Nullable;
 /// The messages of one pair of ranks are numbered within the collective, by both sides in the order
 /// of the plan, so a payload finds its step by sender and number.
 final class CollectiveCall extends Call {
+  /// Who borrows memory reads a line more, where it finds which: that takes as long as copying some
+  /// kilobytes twice.
+  private static final long LEAST_LOAN_BYTES = 4096;
+
   private final @Nullable ReduceOp op;
   private final Shape shape;
   private long sequence;
@@ -163,8 +167,11 @@ final class CollectiveCall extends Call {
     while (!hasEnded()) {
       if (round == null) {
         if (roundIndex == plan.rounds()) {
-          if (lastDirect >= 0 && !context.lane().areDone(lastDirect)) {
-            return moved;
+          if (lastDirect >= 0) {
+            if (!context.lane().areDone(lastDirect)) {
+              return moved;
+            }
+            context.lane().endLoans();
           }
           complete(null);
           return true;
@@ -200,6 +207,21 @@ final class CollectiveCall extends Call {
     return moved;
   }
 
+  /// A peer whose communicator is broken may have closed the memory that a step reads: it is tried
+  /// again until why is known.
+  @Override
+  boolean waitsInsteadOf(Throwable thrown) {
+    if (round == null
+        || stepIndex == round.stepsInOrder()
+        || !(thrown instanceof IllegalStateException)
+        || !usesPeerMemory()
+        || !context.lane().isRevoked()) {
+      return false;
+    }
+    blockedAt = round.stepInOrder(stepIndex);
+    return true;
+  }
+
   /// Runs a local or peer-memory step. Those of short calls come first: the cases are tried in this
   /// order.
   ///
@@ -215,13 +237,13 @@ final class CollectiveCall extends Call {
       case Step.FoldPeer s -> {
         long index = firstStage + s.stage();
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.fold(context.lane().window(s.peer()), from, s.own(), s.to(), s.ownFirst());
+        buffers.fold(context.lane().memory(s.peer(), index), from, s.own(), s.to(), s.ownFirst());
       }
       case Step.FinishPeer s -> {
         long index = firstStage + s.stage();
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.type().bytes();
-        MemorySegment window = context.lane().window(s.peer());
-        buffers.finish(window, from, s.own(), s.to(), s.ownFirst(), s.divisor());
+        MemorySegment theirs = context.lane().memory(s.peer(), index);
+        buffers.finish(theirs, from, s.own(), s.to(), s.ownFirst(), s.divisor());
       }
       case Step.Done s -> {
         if (context.lane().isRevoked()) {
@@ -232,12 +254,12 @@ final class CollectiveCall extends Call {
       case Step.ReadPeer s -> {
         long index = firstStage + s.stage();
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.copy(context.lane().window(s.peer()), from, s.wire(), s.to());
+        buffers.copy(context.lane().memory(s.peer(), index), from, s.wire(), s.to());
       }
       case Step.ReducePeer s -> {
         long index = firstStage + s.stage();
         long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.reduce(context.lane().window(s.peer()), from, s.wire(), s.to());
+        buffers.reduce(context.lane().memory(s.peer(), index), from, s.wire(), s.to());
       }
       case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
       case Step.Copy s -> {
@@ -259,19 +281,30 @@ final class CollectiveCall extends Call {
     long bytes = buffers.bytes(slice);
     MemorySegment data = buffers.whole(slice);
     long from = buffers.offset(slice);
-    boolean isLarge = bytes > WindowLayout.INLINE_BYTES;
-    WindowBuffer buffer = isLarge && buffers.isConstant(slice) ? engine.bufferOf(data) : null;
     long where;
-    if (!isLarge) {
+    if (bytes <= WindowLayout.INLINE_BYTES) {
       where = lane.putInline(index, data, from, bytes);
-    } else if (buffer != null) {
-      where = buffer.windowOffset(data) + from;
-      lastDirect = index;
     } else {
-      where = lane.putStaged(index, data, from, bytes);
+      where = buffers.isConstant(slice) ? direct(index, data, from, bytes) : 0;
+      if (where == 0) {
+        where = lane.putStaged(index, data, from, bytes);
+      } else {
+        lastDirect = index;
+      }
     }
     lane.publish(index, sequence, signature, where);
     return true;
+  }
+
+  /// Where peers read the caller's memory itself; 0 if they can't.
+  private long direct(long index, MemorySegment data, long from, long bytes) {
+    WindowBuffer buffer = engine.bufferOf(data);
+    if (buffer != null) {
+      return buffer.windowOffset(data) + from;
+    }
+    return bytes >= LEAST_LOAN_BYTES && Buffers.isSafeToLend(data)
+        ? context.lane().lend(index, data, from)
+        : 0;
   }
 
   private boolean arrived(int peer, long index) {
@@ -496,8 +529,8 @@ final class CollectiveCall extends Call {
     switch (blockedAt) {
       case Step.AwaitPeer s -> ranks.set(s.peer());
       case Step.Publish s -> notDone(ranks, firstStage + s.stage() - 2);
-      case Step.Done _ -> revoked(ranks);
-      case null, default -> {}
+      case null -> {}
+      default -> revoked(ranks);
     }
     if (round == null && roundIndex == plan.rounds() && lastDirect >= 0) {
       notDone(ranks, lastDirect);

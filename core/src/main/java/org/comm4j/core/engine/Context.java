@@ -306,6 +306,9 @@ final class Context {
     try {
       return call.advance();
     } catch (Throwable thrown) {
+      if (call.waitsInsteadOf(thrown)) {
+        return false;
+      }
       breakBy(call, thrown);
       return true;
     }

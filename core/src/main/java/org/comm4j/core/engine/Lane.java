@@ -22,6 +22,9 @@ import org.jspecify.annotations.Nullable;
 ///     published: flag (release) │ digest │ where │ data, if it is little … │ owner │ sequence │ what │ count │ detail
 ///     done:      flag (release) … │ revoked │ over
 ///
+/// Where the data is: at a place in the window, or, if that is negative, behind `~where` bytes of
+/// the segment that the rank has lent its peers for this index ([PeerMemory#lend]).
+///
 /// A digest is of all calls that went by the lane so far: ranks that call different things, now or
 /// before, have different ones. Two ranks that each take the other one for the root of a gather do
 /// not wait for each other; their next call finds that out.
@@ -150,7 +153,20 @@ final class Lane {
     return where;
   }
 
-  /// @param where in this rank's window the data is
+  /// Lets peers read the caller's memory where it is, if they can.
+  ///
+  /// @return where it is, for [#publish]; 0, which is a flag's place, if they can't
+  long lend(long index, MemorySegment data, long from) {
+    return memory.lend(loan(index), data) ? ~from : 0;
+  }
+
+  /// Takes back what was lent, so that nobody keeps it alive.
+  void endLoans() {
+    memory.endLoan(loan(0));
+    memory.endLoan(loan(1));
+  }
+
+  /// @param where the data is: in this rank's window, or in what it has lent
   void publish(long index, long sequence, CallSignature call, long where) {
     long slot = published(index);
     // Nobody needs the old content any more, but contradiction() may be looking at it: it must not
@@ -173,13 +189,32 @@ final class Lane {
     return flag(peer, published(index)) >= base + index + 1;
   }
 
-  /// What a peer has published, after [#isPublished].
-  MemorySegment window(int peer) {
-    return windows[peer];
+  /// The memory in which a peer has published something, after [#isPublished].
+  MemorySegment memory(int peer, long index) {
+    return word(peer, index) >= 0 ? windows[peer] : lent(peer, index);
   }
 
+  /// From where on in that memory it is, in bytes.
   long where(int peer, long index) {
+    long where = word(peer, index);
+    return where >= 0 ? where : ~where;
+  }
+
+  private long word(int peer, long index) {
     return windows[peer].get(JAVA_LONG, published(index) + WHERE);
+  }
+
+  private MemorySegment lent(int peer, long index) {
+    MemorySegment lent = memory.lent(members[peer], loan(index));
+    if (lent == null || !lent.scope().isAlive()) {
+      throw new IllegalStateException(
+          "rank %d has closed the memory of a call before the call had ended".formatted(peer));
+    }
+    return lent;
+  }
+
+  private int loan(long index) {
+    return 2 * number + (int) (index & 1);
   }
 
   /// Whether a peer has called the same as this rank, up to what it has published here.
@@ -236,6 +271,7 @@ final class Lane {
   void revoke() {
     FLAG.setRelease(own, doneAt + REVOKED, base + 1);
     VarHandle.fullFence(); // before anything that the user writes there
+    endLoans();
   }
 
   /// Whether any peer may have changed what this rank has just read.

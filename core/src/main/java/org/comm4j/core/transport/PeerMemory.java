@@ -1,6 +1,7 @@
 package org.comm4j.core.transport;
 
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /// One window of memory per rank, which its owner writes and all ranks of the session, or of its
 /// host, can read. The engine lays it out: flags, staging areas, allocated buffers. All windows
@@ -42,6 +43,28 @@ public interface PeerMemory {
   default void copyIn(
       MemorySegment source, long sourceOffset, MemorySegment own, long offset, long bytes) {
     MemorySegment.copy(source, sourceOffset, own, offset, bytes);
+  }
+
+  /// How many segments a rank can lend at a time, numbered from 0.
+  int LOANS = 128;
+
+  /// Lets the ranks that share this one's memory read a segment of the caller's where it is, if
+  /// they can: ranks of one JVM can, if any thread may touch it. What is lent is seen by who sees a
+  /// flag in the window that was stored afterwards. It has to stay as it is until the peers are
+  /// done with it; the transport keeps it alive until it is taken back ([#endLoan]).
+  ///
+  /// @param loan its number; what was lent under it before is taken back
+  /// @return false if they can't: nothing is lent then
+  default boolean lend(int loan, MemorySegment memory) {
+    return false;
+  }
+
+  /// Takes back what this rank has lent under a number, if anything.
+  default void endLoan(int loan) {}
+
+  /// What a peer has lent under a number; null if it has taken that back.
+  default @Nullable MemorySegment lent(int rank, int loan) {
+    return null;
   }
 
   /// Wakes a rank that shares this one's memory and may be in [Transport#park], after a flag that

@@ -147,6 +147,21 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
+  public boolean lend(int loan, MemorySegment memory) {
+    return near.lend(loan, memory);
+  }
+
+  @Override
+  public void endLoan(int loan) {
+    near.endLoan(loan);
+  }
+
+  @Override
+  public @Nullable MemorySegment lent(int rank, int loan) {
+    return near.lent(nearRanks[rank], loan);
+  }
+
+  @Override
   public void wake(int rank) {
     near.wake(nearRanks[rank]);
   }
