@@ -10,21 +10,17 @@ public final class Allocations {
 
   private Allocations() {}
 
-  /// Calls something until the compiler has removed what it can.
+  /// Calls something many times. What the compiler can remove it has removed only when that was
+  /// done often enough.
   ///
-  /// @param calls of one round
-  /// @param rounds of which the least counts
+  /// @param calls how many times
   /// @param call what is measured, on this thread
-  /// @return bytes that one call allocates on the heap
-  public static double perCall(int calls, int rounds, Runnable call) {
-    long least = Long.MAX_VALUE;
-    for (int round = 0; round < rounds; round++) {
-      long before = THREADS.getCurrentThreadAllocatedBytes();
-      for (int i = 0; i < calls; i++) {
-        call.run();
-      }
-      least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+  /// @return bytes that one call allocates on the heap, on average
+  public static double perCall(int calls, Runnable call) {
+    long before = THREADS.getCurrentThreadAllocatedBytes();
+    for (int i = 0; i < calls; i++) {
+      call.run();
     }
-    return (double) least / calls;
+    return (double) (THREADS.getCurrentThreadAllocatedBytes() - before) / calls;
   }
 }

