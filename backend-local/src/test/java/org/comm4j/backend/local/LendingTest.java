@@ -7,6 +7,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
@@ -133,6 +135,24 @@ class LendingTest {
       other.submit(() -> there.broadcast(received, 0)).get(WAIT_SECONDS, TimeUnit.SECONDS);
 
       assertThat(received).containsOnly(1);
+    }
+  }
+
+  /// So it is with direct buffers: libraries free theirs by hand.
+  @Test
+  void broadcast_directBuffer_isCopied() throws Exception {
+    try (LocalGroup group = group(2)) {
+      var data = ByteBuffer.allocateDirect(Float.BYTES * COUNT).order(ByteOrder.nativeOrder());
+      group
+          .communicators()
+          .getFirst()
+          .run(new Collective.Broadcast(CommData.of(data.asFloatBuffer()), 0));
+
+      float[] received = ones();
+      Communicator there = group.communicators().get(1);
+      other.submit(() -> there.broadcast(received, 0)).get(WAIT_SECONDS, TimeUnit.SECONDS);
+
+      assertThat(received).containsOnly(0);
     }
   }
 

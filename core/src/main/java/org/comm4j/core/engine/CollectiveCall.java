@@ -46,6 +46,7 @@ final class CollectiveCall extends Call {
   private final List<Incoming> incoming = new ArrayList<>(2);
   private long lastDirect = -1; // the last index at which peers read memory of the caller
   private @Nullable Step blockedAt;
+  private boolean doomed; // by a peer whose communicator is broken
   private final Map<Integer, BitSet> present =
       new HashMap<>(0); // whom those that have come wait for
 
@@ -158,6 +159,9 @@ final class CollectiveCall extends Call {
   @Override
   boolean advance() {
     boolean moved = false;
+    if (doomed) {
+      return false;
+    }
     if (!begun) {
       begun = true;
       if (usesPeerMemory()) {
@@ -207,18 +211,19 @@ final class CollectiveCall extends Call {
     return moved;
   }
 
-  /// A peer whose communicator is broken may have closed the memory that a step reads: it is tried
-  /// again until why is known.
+  /// A peer whose communicator is broken may have closed or changed the memory that a step reads:
+  /// nothing that comes of it counts, and nothing is done any more until why is known.
   @Override
   boolean waitsInsteadOf(Throwable thrown) {
     if (round == null
         || stepIndex == round.stepsInOrder()
-        || !(thrown instanceof IllegalStateException)
+        || !(thrown instanceof RuntimeException)
         || !usesPeerMemory()
         || !context.lane().isRevoked()) {
       return false;
     }
     blockedAt = round.stepInOrder(stepIndex);
+    doomed = true;
     return true;
   }
 

@@ -40,6 +40,11 @@ class LaneTest {
     }
   }
 
+  @Test
+  void lend_everyLane_hasALoanForBothOfItsSlots() {
+    assertThat(PeerMemory.LOANS).isGreaterThanOrEqualTo(2 * WindowLayout.LANES);
+  }
+
   /// Small differences must not make up for each other, neither in one call nor over two.
   @Test
   void agrees_callsThatDifferTwice_isFalse() {
