@@ -18,15 +18,15 @@ interface RankMemory extends AutoCloseable {
   /// A part of the own block, reserved, that lives as long as `arena` and the block.
   MemorySegment map(long offset, long bytes, Arena arena);
 
-  /// As [PeerMemory#lend].
+  /// As [org.comm4j.core.transport.PeerMemory#lend].
   default boolean lend(int loan, MemorySegment memory) {
     return false;
   }
 
-  /// As [PeerMemory#endLoan].
+  /// As [org.comm4j.core.transport.PeerMemory#endLoan].
   default void endLoan(int loan) {}
 
-  /// As [PeerMemory#lent].
+  /// As [org.comm4j.core.transport.PeerMemory#lent].
   default @Nullable MemorySegment lent(int rank, int loan) {
     return null;
   }

@@ -49,11 +49,12 @@ public interface PeerMemory {
   int LOANS = 128;
 
   /// Lets the ranks that share this one's memory read a segment of the caller's where it is, if
-  /// they can: ranks of one JVM can, if any thread may touch it. What is lent is seen by who sees a
-  /// flag in the window that was stored afterwards. It has to stay as it is until the peers are
-  /// done with it; the transport keeps it alive until it is taken back ([#endLoan]).
+  /// they can: ranks of one JVM can. What is lent is seen by who sees a flag in the window that was
+  /// stored afterwards. It has to stay as it is until the peers are done with it; the transport
+  /// keeps it alive until it is taken back ([#endLoan]).
   ///
   /// @param loan its number; what was lent under it before is taken back
+  /// @param memory that any thread may read at any time: after its end that is an exception
   /// @return false if they can't: nothing is lent then
   default boolean lend(int loan, MemorySegment memory) {
     return false;
