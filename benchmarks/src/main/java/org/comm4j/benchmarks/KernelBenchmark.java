@@ -79,6 +79,15 @@ public class KernelBenchmark {
     for (MemorySegment segment : all) {
       segment.fill((byte) 0);
     }
+    awaitWarmUp();
+  }
+
+  /// Uses what is measured until its vector loops, if it has any, are fast.
+  private void awaitWarmUp() {
+    for (long bytes = 0; bytes < 16 << 20 || Kernel.areWarmingUp(); bytes += size) {
+      operation.combine(source, 0, target, 0, count);
+      operation.combineRaw(raw, 0, target, 0, count);
+    }
   }
 
   private MemorySegment allocate(DataType type, boolean heap) {
