@@ -130,7 +130,7 @@ final class SmallFloatLoops {
 
     private static FloatVector combine(FloatVector x, FloatVector y) {
       FloatVector z = x.lanewise(OP, y);
-      return z.blend(Float.NaN, z.test(VectorOperators.IS_NAN));
+      return z.blend(Float.NaN, z.compare(VectorOperators.NE, z));
     }
 
     private static FloatVector widen(MemorySegment from, long offset) {

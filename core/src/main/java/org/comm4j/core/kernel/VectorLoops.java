@@ -42,13 +42,7 @@ final class VectorLoops {
           case FLOAT -> FloatVector.SPECIES_PREFERRED;
           case DOUBLE -> DoubleVector.SPECIES_PREFERRED;
         };
-    @Nullable Vector<?> nan =
-        switch (carrier) {
-          case FLOAT -> FloatVector.broadcast(FloatVector.SPECIES_PREFERRED, Float.NaN);
-          case DOUBLE -> DoubleVector.broadcast(DoubleVector.SPECIES_PREFERRED, Double.NaN);
-          default -> null;
-        };
-    Lanes lanes = new Lanes(carrier, species, operator, nan);
+    Lanes lanes = new Lanes(carrier, species, operator);
     return new VectorFold(
         Template.class, lanes, carrier, carrier, carrier, species.vectorByteSize());
   }
@@ -72,9 +66,7 @@ final class VectorLoops {
   ///
   /// @param carrier the primitive
   /// @param species how many lanes of it
-  /// @param nan the canonical NaN in each lane, null for integers
-  record Lanes(
-      Carrier carrier, VectorSpecies<?> species, Associative operator, @Nullable Vector<?> nan) {}
+  record Lanes(Carrier carrier, VectorSpecies<?> species, Associative operator) {}
 
   /// The loop for all primitives: in a copy the species is a constant too.
   static final class Template implements VectorLoop {
@@ -84,9 +76,6 @@ final class VectorLoops {
 
     @SuppressWarnings("unchecked") // any one primitive will do for the compiler
     private static final VectorSpecies<Float> SPECIES = (VectorSpecies<Float>) LANES.species();
-
-    @SuppressWarnings("unchecked")
-    private static final @Nullable Vector<Float> NAN = (Vector<Float>) LANES.nan();
 
     @Override
     public boolean apply(
@@ -141,9 +130,17 @@ final class VectorLoops {
       };
     }
 
+    /// The canonical NaN is made here: a vector kept in a field is in an array, which the compiler
+    /// reads again after each result that goes to an array of the same primitive.
+    @SuppressWarnings({"unchecked", "rawtypes"})
     private static Vector<Float> combine(Vector<Float> x, Vector<Float> y) {
-      Vector<Float> z = x.lanewise(OP, y);
-      return NAN == null ? z : z.blend(NAN, z.test(VectorOperators.IS_NAN));
+      Vector z = x.lanewise(OP, y);
+      return switch (LANES.carrier()) {
+        case FLOAT -> ((FloatVector) z).blend(Float.NaN, z.compare(VectorOperators.NE, z));
+        case DOUBLE ->
+            (Vector) ((DoubleVector) z).blend(Double.NaN, z.compare(VectorOperators.NE, z));
+        case BYTE, SHORT, INT, LONG -> z;
+      };
     }
   }
 }
