@@ -2,6 +2,7 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
+import org.jspecify.annotations.Nullable;
 
 /// The Java primitive that carries elements through a tile.
 enum Carrier {
@@ -33,6 +34,18 @@ enum Carrier {
 
   int bytes() {
     return bytes;
+  }
+
+  /// {@return whether this is an array of the primitive}
+  boolean isArray(@Nullable Object object) {
+    return switch (this) {
+      case BYTE -> object instanceof byte[];
+      case SHORT -> object instanceof short[];
+      case INT -> object instanceof int[];
+      case LONG -> object instanceof long[];
+      case FLOAT -> object instanceof float[];
+      case DOUBLE -> object instanceof double[];
+    };
   }
 
   Tile tile(int tileBytes) {

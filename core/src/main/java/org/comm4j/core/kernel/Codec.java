@@ -1,6 +1,8 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
 import org.comm4j.core.kernel.Carrier.Tile;
@@ -9,18 +11,16 @@ import org.comm4j.core.kernel.Carrier.Tile;
 ///
 /// The compiler turns loops into vectors where what they read and write are arrays of integers and
 /// their operations keep or halve or double its width, but not where floats become integers. So
-/// BFLOAT16 changes in pairs, of which arrays of larger integers are the same bytes.
+/// BFLOAT16 changes in pairs, whose bytes are read and written as those of larger integers.
 final class Codec {
   private static final long UPPER = 0xffff_0000L; // of 32 bits
 
   private Codec() {}
 
   /// Raw elements to FLOAT32 (floats), INT64 or UINT64 (integers).
-  ///
-  /// @param tiles of this thread; those of integers are overwritten where floats are widened
-  static void widen(Tiles tiles, DataType type, Tile raw, Tile wide, int count) {
+  static void widen(DataType type, Tile raw, Tile wide, int count) {
     if (type == DataType.BFLOAT16) {
-      widenBrain(tiles, raw, wide, count);
+      widenBrain(raw.segment(), wide.segment(), (count + 1) / 2);
     } else if (type.kind() == Kind.FLOAT) {
       widenFloats(type, raw.array(), (float[]) wide.array(), count);
     } else {
@@ -28,18 +28,12 @@ final class Codec {
     }
   }
 
-  private static void widenBrain(Tiles tiles, Tile raw, Tile wide, int count) {
-    Tile from = tiles.x(Carrier.INT);
-    Tile to = tiles.x(Carrier.LONG);
-    MemorySegment.copy(raw.segment(), 0, from.segment(), 0, 2L * count);
-    widenBrain((int[]) from.array(), (long[]) to.array(), (count + 1) / 2);
-    MemorySegment.copy(to.segment(), 0, wide.segment(), 0, 4L * count);
-  }
-
-  private static void widenBrain(int[] raw, long[] wide, int pairs) {
+  private static void widenBrain(MemorySegment raw, MemorySegment wide, int pairs) {
+    var _ = raw.address() ^ wide.address(); // tells the compiler their classes
     for (int i = 0; i < pairs; i++) {
-      long pair = raw[i];
-      wide[i] = ((pair & UPPER) << 32) | ((pair << 16) & UPPER);
+      long pair = raw.get(ValueLayout.JAVA_INT_UNALIGNED, 4L * i);
+      wide.set(
+          ValueLayout.JAVA_LONG_UNALIGNED, 8L * i, ((pair & UPPER) << 32) | ((pair << 16) & UPPER));
     }
   }
 
@@ -93,57 +87,51 @@ final class Codec {
   }
 
   /// The way back: floats are rounded, integers lose their upper bits.
-  ///
-  /// @param tiles of this thread; those of integers are overwritten where floats are narrowed
-  static void narrow(Tiles tiles, DataType type, Tile wide, Tile raw, int count) {
+  static void narrow(DataType type, Tile wide, Tile raw, int count) {
     if (type == DataType.BFLOAT16) {
-      narrowBrain(tiles, wide, raw, count);
+      narrowBrain(wide, raw, count);
     } else if (type.kind() == Kind.FLOAT) {
-      narrowFloats(tiles, type, (float[]) wide.array(), raw, count);
+      narrowFloats(type, (float[]) wide.array(), raw, count);
     } else {
       narrowIntegers((long[]) wide.array(), raw.array(), count);
     }
   }
 
-  private static void narrowBrain(Tiles tiles, Tile wide, Tile raw, int count) {
-    Tile from = tiles.x(Carrier.LONG);
-    Tile to = tiles.x(Carrier.INT);
-    long[] pairs = (long[]) from.array();
-    pairs[(count - 1) / 2] = 0; // of which one element may be none
-    MemorySegment.copy(wide.segment(), 0, from.segment(), 0, 4L * count);
-    if (Nans.hasFloatNan(pairs, (count + 1) / 2)) {
-      short[] halves = (short[]) raw.array();
-      float[] floats = (float[]) wide.array();
-      for (int i = 0; i < count; i++) {
-        halves[i] = Conversions.toBfloat16(floats[i]);
-      }
+  private static void narrowBrain(Tile wide, Tile raw, int count) {
+    if (!Nans.hasFloatNan(wide.segment(), 0, count)) {
+      narrowBrain(wide.segment(), raw.segment(), (count + 1) / 2);
       return;
     }
-    narrowBrain(pairs, (int[]) to.array(), (count + 1) / 2);
-    MemorySegment.copy(to.segment(), 0, raw.segment(), 0, 2L * count);
+    short[] halves = (short[]) raw.array();
+    float[] floats = (float[]) wide.array();
+    for (int i = 0; i < count; i++) {
+      halves[i] = Conversions.toBfloat16(floats[i]);
+    }
   }
 
   /// To nearest, ties to even; a float that is no NaN does not overflow.
-  private static void narrowBrain(long[] wide, int[] raw, int pairs) {
+  private static void narrowBrain(MemorySegment wide, MemorySegment raw, int pairs) {
+    var _ = wide.address() ^ raw.address(); // as above
     for (int i = 0; i < pairs; i++) {
-      long pair = wide[i];
+      long pair = wide.get(ValueLayout.JAVA_LONG_UNALIGNED, 8L * i);
       long rounded = pair + 0x0000_7fff_0000_7fffL + ((pair >>> 16) & 0x0000_0001_0000_0001L);
-      raw[i] = (int) (((rounded >>> 32) & UPPER) | ((rounded >>> 16) & 0xffff));
+      raw.set(
+          ValueLayout.JAVA_INT_UNALIGNED,
+          4L * i,
+          (int) (((rounded >>> 32) & UPPER) | ((rounded >>> 16) & 0xffff)));
     }
   }
 
-  private static void narrowFloats(Tiles tiles, DataType type, float[] wide, Tile raw, int count) {
+  private static void narrowFloats(DataType type, float[] wide, Tile raw, int count) {
     switch (type) {
       case FLOAT16 -> {
         short[] to = (short[]) raw.array();
         for (int i = 0; i < count; i++) {
           to[i] = Float.floatToFloat16(wide[i]);
         }
-        Tile quads = tiles.x(Carrier.LONG);
-        int whole = (count + 3) / 4;
-        ((long[]) quads.array())[whole - 1] = 0;
-        MemorySegment.copy(raw.segment(), 0, quads.segment(), 0, 2L * count);
-        if (Nans.hasHalfNan((long[]) quads.array(), whole)) {
+        int quads = (count + 3) / 4;
+        Arrays.fill(to, count, 4 * quads, (short) 0);
+        if (Nans.hasHalfNan(raw.segment(), quads)) {
           for (int i = 0; i < count; i++) {
             to[i] = (to[i] & 0x7fff) > 0x7c00 ? Conversions.FLOAT16_NAN : to[i];
           }

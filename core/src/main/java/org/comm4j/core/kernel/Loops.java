@@ -129,11 +129,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       byte[] a = (byte[]) x;
       byte[] b = (byte[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = (byte) OP.applyAsInt(a[i], b[i]);
+      byte[] c = (byte[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = (byte) OP.applyAsInt(a[i], b[i]);
       }
     }
   }
@@ -144,11 +145,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       short[] a = (short[]) x;
       short[] b = (short[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = (short) OP.applyAsInt(a[i], b[i]);
+      short[] c = (short[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = (short) OP.applyAsInt(a[i], b[i]);
       }
     }
   }
@@ -159,11 +161,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), IntBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       int[] a = (int[]) x;
       int[] b = (int[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = OP.applyAsInt(a[i], b[i]);
+      int[] c = (int[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = OP.applyAsInt(a[i], b[i]);
       }
     }
   }
@@ -174,11 +177,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), LongBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       long[] a = (long[]) x;
       long[] b = (long[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = OP.applyAsLong(a[i], b[i]);
+      long[] c = (long[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = OP.applyAsLong(a[i], b[i]);
       }
     }
   }
@@ -189,11 +193,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), FloatBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       float[] a = (float[]) x;
       float[] b = (float[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = OP.applyAsFloat(a[i], b[i]);
+      float[] c = (float[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = OP.applyAsFloat(a[i], b[i]);
       }
     }
   }
@@ -204,11 +209,12 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), DoubleBinaryOperator.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       double[] a = (double[]) x;
       double[] b = (double[]) y;
-      for (int i = 0; i < count; i++) {
-        a[i] = OP.applyAsDouble(a[i], b[i]);
+      double[] c = (double[]) z;
+      for (int i = from; i < to; i++) {
+        c[i] = OP.applyAsDouble(a[i], b[i]);
       }
     }
   }
@@ -219,17 +225,18 @@ final class Loops {
         Specialized.operator(MethodHandles.lookup(), PairOrder.class);
 
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       long[] a = (long[]) x;
       long[] b = (long[]) y;
-      for (int i = 0; i < count; i += 2) {
+      long[] c = (long[]) z;
+      for (int i = from; i < to; i += 2) {
         long key = ORDER.key(a[i]);
         long other = ORDER.key(b[i]);
-        a[i + 1] =
+        c[i + 1] =
             key == other
                 ? Math.min(a[i + 1], b[i + 1])
                 : ORDER.isFirst(key, other) ? a[i + 1] : b[i + 1];
-        a[i] = ORDER.word(ORDER.isFirst(key, other) ? key : other);
+        c[i] = ORDER.word(ORDER.isFirst(key, other) ? key : other);
       }
     }
   }
@@ -237,13 +244,14 @@ final class Loops {
   /// The textbook product, of FLOAT32 parts.
   static final class ComplexFloats implements Loop {
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       float[] a = (float[]) x;
       float[] b = (float[]) y;
-      for (int i = 0; i < count; i += 2) {
+      float[] c = (float[]) z;
+      for (int i = from; i < to; i += 2) {
         float real = a[i] * b[i] - a[i + 1] * b[i + 1];
-        a[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
-        a[i] = real;
+        c[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
+        c[i] = real;
       }
     }
   }
@@ -251,13 +259,14 @@ final class Loops {
   /// The textbook product, of FLOAT64 parts.
   static final class ComplexDoubles implements Loop {
     @Override
-    public void apply(Object x, Object y, int count) {
+    public void apply(Object x, Object y, Object z, int from, int to) {
       double[] a = (double[]) x;
       double[] b = (double[]) y;
-      for (int i = 0; i < count; i += 2) {
+      double[] c = (double[]) z;
+      for (int i = from; i < to; i += 2) {
         double real = a[i] * b[i] - a[i + 1] * b[i + 1];
-        a[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
-        a[i] = real;
+        c[i + 1] = a[i] * b[i + 1] + a[i + 1] * b[i];
+        c[i] = real;
       }
     }
   }

@@ -1,6 +1,7 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /// Makes NaNs canonical: which bits a NaN gets depends on the processor and on what the compiler
 /// does.
@@ -11,68 +12,70 @@ import java.lang.foreign.MemorySegment;
 final class Nans {
   private Nans() {}
 
-  /// Looks at the first elements of the `x` tile; only floats and doubles have NaNs.
-  static void makeCanonical(Tiles tiles, Carrier carrier, int count) {
+  /// Looks at some elements of an array; only floats and doubles have NaNs.
+  ///
+  /// @param array of the carrier's primitive
+  /// @param segment the array, perhaps from another index on
+  /// @param offset where in the segment the first element is, in bytes
+  /// @param from where in the array the first element is
+  /// @param to behind the last one
+  static void makeCanonical(
+      Carrier carrier, Object array, MemorySegment segment, long offset, int from, int to) {
     if (carrier == Carrier.FLOAT) {
-      Carrier.Tile bits = tiles.y(Carrier.INT);
-      MemorySegment.copy(tiles.x(carrier).segment(), 0, bits.segment(), 0, 4L * count);
-      if (hasNan((int[]) bits.array(), count)) {
-        makeCanonical((float[]) tiles.x(carrier).array(), count);
+      if (hasFloatNan(segment, offset, to - from)) {
+        makeCanonical((float[]) array, from, to);
       }
     } else if (carrier == Carrier.DOUBLE) {
-      Carrier.Tile bits = tiles.y(Carrier.LONG);
-      MemorySegment.copy(tiles.x(carrier).segment(), 0, bits.segment(), 0, 8L * count);
-      if (hasNan((long[]) bits.array(), count)) {
-        makeCanonical((double[]) tiles.x(carrier).array(), count);
+      if (hasDoubleNan(segment, offset, to - from)) {
+        makeCanonical((double[]) array, from, to);
       }
     }
   }
 
-  private static boolean hasNan(int[] bits, int count) {
+  /// {@return whether there is a NaN in some part of a `float[]`} Its bits are read where they are:
+  /// floats that are turned into integers one by one keep the loop from being vectorised too.
+  static boolean hasFloatNan(MemorySegment floats, long offset, int count) {
+    var _ = floats.address(); // tells the compiler its class
     int joined = 0;
     for (int i = 0; i < count; i++) {
-      joined |= 0x7f800000 - (bits[i] & 0x7fffffff);
+      int bits = floats.get(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i);
+      joined |= 0x7f800000 - (bits & 0x7fffffff);
     }
     return joined < 0;
   }
 
-  private static boolean hasNan(long[] bits, int count) {
+  private static boolean hasDoubleNan(MemorySegment doubles, long offset, int count) {
+    var _ = doubles.address(); // as above
     long joined = 0;
     for (int i = 0; i < count; i++) {
-      joined |= 0x7ff0000000000000L - (bits[i] & 0x7fffffffffffffffL);
+      long bits = doubles.get(ValueLayout.JAVA_LONG_UNALIGNED, offset + 8L * i);
+      joined |= 0x7ff0000000000000L - (bits & 0x7fffffffffffffffL);
     }
     return joined < 0;
   }
 
-  /// {@return whether there is a NaN among floats, two in each of these} Bit by bit as above, but
+  /// {@return whether there is a NaN among FLOAT16s} Bit by bit as above, but four at a time and
   /// with a sum, from which nothing is carried from one to the other.
-  static boolean hasFloatNan(long[] pairs, int count) {
+  static boolean hasHalfNan(MemorySegment halves, int quads) {
+    var _ = halves.address(); // as above
     long joined = 0;
-    for (int i = 0; i < count; i++) {
-      joined |= (pairs[i] & 0x7fff_ffff_7fff_ffffL) + 0x007f_ffff_007f_ffffL;
-    }
-    return (joined & 0x8000_0000_8000_0000L) != 0;
-  }
-
-  /// {@return whether there is a NaN among FLOAT16s, four in each of these}
-  static boolean hasHalfNan(long[] quads, int count) {
-    long joined = 0;
-    for (int i = 0; i < count; i++) {
-      joined |= (quads[i] & 0x7fff_7fff_7fff_7fffL) + 0x03ff_03ff_03ff_03ffL;
+    for (int i = 0; i < quads; i++) {
+      long bits = halves.get(ValueLayout.JAVA_LONG_UNALIGNED, 8L * i);
+      joined |= (bits & 0x7fff_7fff_7fff_7fffL) + 0x03ff_03ff_03ff_03ffL;
     }
     return (joined & 0x8000_8000_8000_8000L) != 0;
   }
 
-  private static void makeCanonical(float[] values, int count) {
-    for (int i = 0; i < count; i++) {
+  private static void makeCanonical(float[] values, int from, int to) {
+    for (int i = from; i < to; i++) {
       if (Float.isNaN(values[i])) {
         values[i] = Float.NaN;
       }
     }
   }
 
-  private static void makeCanonical(double[] values, int count) {
-    for (int i = 0; i < count; i++) {
+  private static void makeCanonical(double[] values, int from, int to) {
+    for (int i = from; i < to; i++) {
       if (Double.isNaN(values[i])) {
         values[i] = Double.NaN;
       }

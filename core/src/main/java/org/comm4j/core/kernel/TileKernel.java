@@ -1,14 +1,16 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.core.kernel.Carrier.Tile;
 import org.jspecify.annotations.Nullable;
 
 /// A predefined operator in plain Java: what is in memory is copied, tile by tile, into arrays, and
-/// combined there ([Tiles] says why). Where there are vectors they take what they can, without
-/// copies; the rest, a tail at least, is left to the tiles, which give the same bits.
+/// combined there ([Tiles] says why), unless it is in such arrays, side by side, already. Where
+/// there are vectors they take what they can, without copies; the rest, a tail at least, is left to
+/// the tiles, which give the same bits.
 final class TileKernel implements Kernel {
   /// The most that is combined in one go, in bytes of the accumulation type.
   private static final int PIECE = 64 << 10;
@@ -141,10 +143,54 @@ final class TileKernel implements Kernel {
         int bytes = piece << accumulatorShift;
         done = fold.fold(a, aAt, b, bAt, out, outAt, bytes) >> accumulatorShift;
       }
+      if (done == 0 && bType == accumulator && combineArrays(a, aAt, b, bAt, out, outAt, piece)) {
+        continue;
+      }
       if (done < piece) {
         combineTiles(aType, a, aAt, bType, b, bAt, out, outAt, done, piece);
       }
     }
+  }
+
+  /// Without copies, where everything is in arrays of the carrier, from the same index on.
+  ///
+  /// @return whether it is, else nothing was done
+  private boolean combineArrays(
+      MemorySegment a,
+      long aOffset,
+      MemorySegment b,
+      long bOffset,
+      MemorySegment out,
+      long outOffset,
+      int count) {
+    long start = out.address() + outOffset;
+    if (a.isNative()
+        || b.isNative()
+        || out.isNative()
+        || a.address() + aOffset != start
+        || b.address() + bOffset != start
+        || start % wide.bytes() != 0) {
+      return false;
+    }
+    Object x = a.heapBase().orElse(null); // a read-only segment does not tell its array
+    Object y = b.heapBase().orElse(null);
+    Object z = out.heapBase().orElse(null);
+    if (!wide.isArray(x) || !wide.isArray(y) || !wide.isArray(z)) {
+      return false;
+    }
+    long bytes = (long) count * accumulator.bytes();
+    Objects.checkFromIndexSize(aOffset, bytes, a.byteSize());
+    Objects.checkFromIndexSize(bOffset, bytes, b.byteSize());
+    Objects.checkFromIndexSize(outOffset, bytes, out.byteSize());
+    int first = (int) (start / wide.bytes());
+    int step = carriers(step());
+    for (int at = 0, end = carriers(count); at < end; at += step) {
+      int from = first + at;
+      int to = first + Math.min(at + step, end);
+      loop.apply(x, y, z, from, to);
+      Nans.makeCanonical(wide, z, out, outOffset + (long) at * wide.bytes(), from, to);
+    }
+    return true;
   }
 
   private @Nullable VectorFold fold(DataType aType, DataType bType) {
@@ -173,8 +219,8 @@ final class TileKernel implements Kernel {
       int part = Math.min(step, to - at);
       load(tiles, aType, a, aOffset + (long) at * aType.bytes(), x, part);
       load(tiles, bType, b, bOffset + (long) at * bType.bytes(), y, part);
-      loop.apply(x.array(), y.array(), carriers(part));
-      Nans.makeCanonical(tiles, wide, carriers(part));
+      loop.apply(x.array(), y.array(), x.array(), 0, carriers(part));
+      Nans.makeCanonical(wide, x.array(), x.segment(), 0, 0, carriers(part));
       store(x, out, outOffset + (long) at * accumulator.bytes(), part);
     }
   }
@@ -261,7 +307,7 @@ final class TileKernel implements Kernel {
       long offset = type.bytes((long) at);
       load(tiles, type, a, aOffset + offset, x, part);
       load(tiles, type, b, bOffset + offset, y, part);
-      loop.apply(x.array(), y.array(), carriers(part));
+      loop.apply(x.array(), y.array(), x.array(), 0, carriers(part));
       finishTile(tiles, x, out, outOffset + offset, part, divisor);
     }
   }
@@ -321,10 +367,10 @@ final class TileKernel implements Kernel {
     }
     Tile result = x;
     if (type == accumulator) {
-      Nans.makeCanonical(tiles, wide, carriers(count));
+      Nans.makeCanonical(wide, x.array(), x.segment(), 0, 0, carriers(count));
     } else {
       result = tiles.x(raw);
-      Codec.narrow(tiles, type, x, result, count); // which does so too
+      Codec.narrow(type, x, result, count); // which does so too
     }
     MemorySegment.copy(result.segment(), 0, target, offset, (long) count * type.bytes());
   }
@@ -364,7 +410,7 @@ final class TileKernel implements Kernel {
     } else {
       Tile narrow = tiles.x(raw);
       MemorySegment.copy(from, offset, narrow.segment(), 0, (long) count * form.bytes());
-      Codec.widen(tiles, form, narrow, tile, count);
+      Codec.widen(form, narrow, tile, count);
     }
   }
 

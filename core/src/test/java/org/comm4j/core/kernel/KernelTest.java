@@ -59,19 +59,24 @@ class KernelTest {
     try (Arena arena = Arena.ofConfined()) {
       for (Kernel kernel : Kernels.variants(op, type)) {
         for (int count : COUNTS) {
+          String description = "seed " + seed + ", count " + count;
           for (int round = 0; round < (count < MANY ? 6 : 1); round++) {
-            new Trial(op, kernel, count, random, arena, "seed " + seed + ", count " + count).all();
+            new Trial(op, kernel, count, false, random, arena, description).all();
           }
+          new Trial(op, kernel, count, true, random, arena, description + ", alike").all();
         }
       }
     }
   }
 
   /// One kernel on one set of random elements in random places.
+  ///
+  /// @param alike whether all are in arrays of the primitive, from the same index on
   private record Trial(
       Predefined op,
       Kernel kernel,
       int count,
+      boolean alike,
       RandomGenerator random,
       Arena arena,
       String description) {
@@ -203,6 +208,19 @@ class KernelTest {
     }
 
     private Place place(DataType type) {
+      return alike ? arrayPlace(type) : anyPlace(type);
+    }
+
+    private Place arrayPlace(DataType type) {
+      int start = 16;
+      int sliced = 8 * random.nextInt(3);
+      int bytes = start + count * type.bytes() + 16;
+      MemorySegment segment = Carrier.of(type).tile(bytes).segment().asSlice(sliced);
+      segment.fill((byte) 0x55);
+      return new Place(segment, start - sliced);
+    }
+
+    private Place anyPlace(DataType type) {
       int offset = random.nextInt(20);
       int bytes = count * type.bytes() + offset + random.nextInt(20);
       int slack = (bytes + 15) & -16;
@@ -452,6 +470,26 @@ class KernelTest {
         .isInstanceOf(IndexOutOfBoundsException.class);
     assertThatThrownBy(() -> kernel.combine(large, 0, small, 0, 100))
         .isInstanceOf(IndexOutOfBoundsException.class);
+  }
+
+  @Test
+  void combine_readOnlyArrayAsResult_isRefused() {
+    Kernel sum = Kernel.of(ReduceOp.SUM, FLOAT32);
+    float[] array = {1, 2};
+    MemorySegment target = MemorySegment.ofArray(array).asReadOnly();
+    MemorySegment source = MemorySegment.ofArray(new float[] {1, 1});
+    assertThatThrownBy(() -> sum.combine(source, 0, target, 0, 2))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThat(array).containsExactly(1, 2);
+  }
+
+  @Test
+  void combine_ofReadOnlyArray_isTheSum() {
+    Kernel sum = Kernel.of(ReduceOp.SUM, FLOAT32);
+    float[] array = {1, 2};
+    MemorySegment source = MemorySegment.ofArray(new float[] {3, 4}).asReadOnly();
+    sum.combine(source, 0, MemorySegment.ofArray(array), 0, 2);
+    assertThat(array).containsExactly(4, 6);
   }
 
   @Test
