@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
@@ -28,6 +29,7 @@ class LeakTest {
   private static final long CALLS = 1_000_000;
   private static final int COMMUNICATORS = 10_000;
   private static final int GROUPS = 200;
+  private static final int RANKS = 4;
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
@@ -36,11 +38,8 @@ class LeakTest {
   /// What a process holds, and its user in /dev/shm.
   private record Holdings(long heapBytes, int threads, long descriptors, long files) {
     static Holdings now() throws IOException {
-      // twice: the first collection finds what was unreachable, the second what cleaners let go
-      System.gc();
-      System.gc();
       return new Holdings(
-          Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory(),
+          heapBytesNow(),
           Thread.getAllStackTraces().size(),
           entries(Path.of("/proc/self/fd")),
           sessions());
@@ -64,6 +63,13 @@ class LeakTest {
       assertThat(descriptors).as("descriptors").isLessThanOrEqualTo(before.descriptors);
       assertThat(files).as("sessions in /dev/shm").isLessThanOrEqualTo(before.files);
     }
+  }
+
+  private static long heapBytesNow() {
+    // twice: the first collection finds what was unreachable, the second what cleaners let go
+    System.gc();
+    System.gc();
+    return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
   }
 
   @ParameterizedTest
@@ -122,6 +128,47 @@ class LeakTest {
     open(provider, GROUPS);
 
     Holdings.now().assertNotAbove(before);
+  }
+
+  /// What docs/tuning.md says a rank keeps on the heap, without what it was called with.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void rank_afterManyKindsOfCalls_keepsLittleHeap(BackendProvider provider) throws Exception {
+    open(provider, 20);
+    Holdings before = Holdings.now();
+    AtomicLong heldBytes = new AtomicLong();
+
+    run(
+        provider,
+        RANKS,
+        communicator -> {
+          for (int count = 1; count < 400; count++) {
+            callEach(communicator, 97 * count);
+          }
+          communicator.barrier();
+          if (communicator.rank() == 0) {
+            heldBytes.set(heapBytesNow() - before.heapBytes);
+          }
+          communicator.barrier();
+        });
+
+    assertThat(heldBytes.get() / RANKS).as("bytes of heap a rank").isLessThan(1 << 20);
+  }
+
+  private static void callEach(Communicator communicator, int count) {
+    int next = (communicator.rank() + 1) % communicator.size();
+    HostData data = CommData.of(new float[count]);
+    HostData all = CommData.of(new float[count * communicator.size()]);
+    communicator.allReduce(data, ReduceOp.SUM);
+    communicator.broadcast(data, count % communicator.size());
+    communicator.allGather(data, all);
+    communicator.reduceScatter(all, data, ReduceOp.SUM);
+    communicator.scan(data, data, ReduceOp.SUM);
+    HostData message =
+        data.slice(0, Math.min(count, 1000)); // a send of more may wait for its receive
+    communicator.send(message, next, 1);
+    communicator.barrier();
+    communicator.receive(message, Communicator.ANY_SOURCE, 1);
   }
 
   private static void open(BackendProvider provider, int times) throws Exception {
