@@ -70,7 +70,8 @@ public final class Backends {
     return Choice.provider(Choice.ready(found, config.backend())).launcher(ranks, config);
   }
 
-  /// Says which way a collective goes on a backend that does not run core's plans.
+  /// Says which way a collective goes on a backend that does not run core's plans. The backend need
+  /// not be ready here.
   ///
   /// @param operation its label, for example `allReduce`
   /// @param type of the elements
@@ -80,7 +81,7 @@ public final class Backends {
   /// @param config names the backend
   /// @return a sentence without a full stop; empty where core's plans are what happens, or where no
   ///   backend is asked for by name
-  /// @throws BackendUnavailableException if the backend can't be used here
+  /// @throws BackendUnavailableException if there is no such backend, or it is broken
   public static Optional<String> explain(
       String operation,
       DataType type,
@@ -91,7 +92,7 @@ public final class Backends {
     if (!Choice.isExplicit(config)) {
       return Optional.empty();
     }
-    Discovery.Found backend = Choice.ready(Discovery.find(config), config.backend());
+    Discovery.Found backend = Choice.working(Discovery.find(config), config.backend());
     return Choice.provider(backend).explain(operation, type, op, bytes, ranks, config);
   }
 

@@ -61,16 +61,32 @@ final class Choice {
 
   /// The backend with this name, if it is ready.
   static Found ready(List<Found> found, String name) {
-    Found backend =
-        found.stream()
-            .filter(each -> each.name().equals(name))
-            .findFirst()
-            .orElseThrow(() -> unknown(found, name));
+    Found backend = named(found, name);
     if (!backend.isReady()) {
-      throw new BackendUnavailableException(
-          name, backend.info().reason().orElse(""), backend.info().remedy().orElse(""));
+      throw unavailable(backend);
     }
     return backend;
+  }
+
+  /// The backend with this name, ready or not, if it is not broken.
+  static Found working(List<Found> found, String name) {
+    Found backend = named(found, name);
+    if (backend.provider() == null) {
+      throw unavailable(backend);
+    }
+    return backend;
+  }
+
+  private static Found named(List<Found> found, String name) {
+    return found.stream()
+        .filter(each -> each.name().equals(name))
+        .findFirst()
+        .orElseThrow(() -> unknown(found, name));
+  }
+
+  private static BackendUnavailableException unavailable(Found backend) {
+    return new BackendUnavailableException(
+        backend.name(), backend.info().reason().orElse(""), backend.info().remedy().orElse(""));
   }
 
   private static BackendUnavailableException unknown(List<Found> found, String name) {

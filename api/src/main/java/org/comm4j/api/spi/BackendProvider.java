@@ -104,7 +104,8 @@ public interface BackendProvider {
     return Optional.empty();
   }
 
-  /// Says which way a collective goes, where that is not one of core's plans.
+  /// Says which way a collective goes, where that is not one of core's plans. Also asked where the
+  /// backend is not available; loads nothing native.
   ///
   /// @param operation its label, for example `allReduce`
   /// @param type of the elements

@@ -58,6 +58,14 @@ record Facts(Shape shape, long bytes) {
     return shape.size();
   }
 
+  long of(Tuning.Fact fact) {
+    return switch (fact) {
+      case SIZE -> size();
+      case BYTES -> bytes;
+      case ARCH -> throw new AssertionError("no line of core's is about devices");
+    };
+  }
+
   /// The bytes of all ranks together.
   long total() {
     return bytes * size();

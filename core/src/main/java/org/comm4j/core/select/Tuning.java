@@ -4,10 +4,16 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
+import java.util.function.ToLongFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
@@ -28,34 +34,37 @@ import org.comm4j.core.schedule.CollectiveKind;
 /// power of two; it reads windows and there are none) is passed over, and the choice's reason says so.
 /// An error it is not: lines are about speed, and a file that serves one call must not break another.
 /// A name that does not exist is an error at once.
+///
+/// A line that begins with a backend's name and a colon is about algorithms of that backend's own. It
+/// is nothing here: the backend reads it ([#linesOf]).
 public final class Tuning {
   private static final Pattern CONDITION =
-      Pattern.compile("(size|bytes)(<=|>=|=)(\\d{1,12})(KiB|MiB)?");
+      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,12})(KiB|MiB)?");
+
+  private static final Pattern OF_BACKEND = Pattern.compile("([a-z][a-z0-9-]*):\\s*(.*)");
+
+  private static final Set<Fact> FACTS = EnumSet.of(Fact.SIZE, Fact.BYTES);
 
   private final List<Rule> rules;
+  private final List<BackendLine> ofBackends;
 
-  private Tuning(List<Rule> rules) {
+  private Tuning(List<Rule> rules, List<BackendLine> ofBackends) {
     this.rules = List.copyOf(rules);
+    this.ofBackends = List.copyOf(ofBackends);
   }
 
-  /// One line.
-  ///
-  /// @param place for messages: where it stands
-  record Rule(
-      String place,
-      String text,
-      CollectiveKind kind,
-      List<Condition> conditions,
-      Algorithm algorithm) {
-    boolean fits(Facts facts) {
-      return facts.shape().kind() == kind
-          && conditions.stream().allMatch(condition -> condition.holds(facts));
-    }
-  }
-
-  private enum Field {
+  /// What a condition can be on.
+  public enum Fact {
+    /// How many ranks the group has.
     SIZE,
-    BYTES
+    /// Of one rank's buffer or part.
+    BYTES,
+    /// The lowest compute capability of the ranks' devices, 10 × major + minor: of some backends.
+    ARCH;
+
+    String word() {
+      return name().toLowerCase(Locale.ROOT);
+    }
   }
 
   private enum Comparison {
@@ -64,25 +73,101 @@ public final class Tuning {
     EQUAL
   }
 
-  /// One condition of a line.
-  record Condition(Field field, Comparison comparison, long number) {
-    boolean holds(Facts facts) {
-      long value =
-          switch (field) {
-            case SIZE -> facts.size();
-            case BYTES -> facts.bytes();
-          };
+  /// A condition of a line.
+  private record Condition(Fact fact, Comparison comparison, long number) {
+    boolean holds(long value) {
       return switch (comparison) {
         case AT_MOST -> value <= number;
         case AT_LEAST -> value >= number;
         case EQUAL -> value == number;
       };
     }
+
+    /// From which values on it may hold where it did not, or not where it did.
+    LongStream changes() {
+      return switch (comparison) {
+        case AT_MOST -> LongStream.of(number + 1);
+        case AT_LEAST -> LongStream.of(number);
+        case EQUAL -> LongStream.of(number, number + 1);
+      };
+    }
   }
+
+  /// A line, read.
+  public static final class Line {
+    private final String place;
+    private final String text;
+    private final CollectiveKind kind;
+    private final List<Condition> conditions;
+    private final List<String> choice;
+
+    private Line(
+        String place,
+        String text,
+        CollectiveKind kind,
+        List<Condition> conditions,
+        List<String> choice) {
+      this.place = place;
+      this.text = text;
+      this.kind = kind;
+      this.conditions = List.copyOf(conditions);
+      this.choice = List.copyOf(choice);
+    }
+
+    /// {@return where it stands, for messages}
+    public String place() {
+      return place;
+    }
+
+    /// {@return the collective that it is about}
+    public CollectiveKind kind() {
+      return kind;
+    }
+
+    /// {@return the words behind the conditions}
+    public List<String> choice() {
+      return choice;
+    }
+
+    /// {@return whether all conditions hold}
+    ///
+    /// @param facts of a call of this line's collective; only of those that the line may be about
+    public boolean holds(ToLongFunction<Fact> facts) {
+      for (Condition condition : conditions) {
+        if (!condition.holds(facts.applyAsLong(condition.fact))) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    /// {@return from which values of a fact on the conditions may hold where they did not, or the
+    /// reverse}
+    public LongStream changes(Fact fact) {
+      return conditions.stream()
+          .filter(condition -> condition.fact == fact)
+          .flatMapToLong(Condition::changes);
+    }
+
+    /// Where it stands and what it says.
+    @Override
+    public String toString() {
+      return place + ": " + text;
+    }
+  }
+
+  private record Rule(Line line, Algorithm algorithm) {
+    boolean fits(Facts facts) {
+      return facts.shape().kind() == line.kind && line.holds(facts::of);
+    }
+  }
+
+  /// A line that is not read yet.
+  private record BackendLine(String backend, String place, String text) {}
 
   /// No choices: the built-in table alone.
   public static Tuning none() {
-    return new Tuning(List.of());
+    return new Tuning(List.of(), List.of());
   }
 
   /// Lines as they would stand in a file.
@@ -108,13 +193,30 @@ public final class Tuning {
 
   private static Tuning parse(String source, List<String> lines) {
     List<Rule> rules = new ArrayList<>();
+    List<BackendLine> ofBackends = new ArrayList<>();
     for (int index = 0; index < lines.size(); index++) {
       String text = lines.get(index).replaceFirst("#.*", "").strip();
-      if (!text.isEmpty()) {
-        rules.add(rule(source + ", line " + (index + 1), text));
+      String place = source + ", line " + (index + 1);
+      Matcher ofBackend = OF_BACKEND.matcher(text);
+      if (ofBackend.matches()) {
+        ofBackends.add(new BackendLine(ofBackend.group(1), place, ofBackend.group(2)));
+      } else if (!text.isEmpty()) {
+        rules.add(rule(line(place, text, FACTS)));
       }
     }
-    return new Tuning(rules);
+    return new Tuning(rules, ofBackends);
+  }
+
+  /// {@return the lines about a backend's own algorithms, in their order}
+  ///
+  /// @param backend its name
+  /// @param facts what their conditions may be on
+  /// @throws IllegalArgumentException naming line, value and expectation
+  public List<Line> linesOf(String backend, Set<Fact> facts) {
+    return ofBackends.stream()
+        .filter(each -> each.backend.equals(backend))
+        .map(each -> line(each.place, each.text, facts))
+        .toList();
   }
 
   /// The first line that fits and whose algorithm supports the shape, and what was passed over.
@@ -122,27 +224,36 @@ public final class Tuning {
     for (Rule rule : rules) {
       if (rule.fits(facts)) {
         if (rule.algorithm.supports(facts.shape())) {
-          return Optional.of(new Choice(rule.algorithm, "%s: %s".formatted(rule.place, rule.text)));
+          return Optional.of(new Choice(rule.algorithm, rule.line.toString()));
         }
         passedOver.add(
-            "%s wants %s, which can't do this call".formatted(rule.place, rule.algorithm.name()));
+            "%s wants %s, which can't do this call"
+                .formatted(rule.line.place, rule.algorithm.name()));
       }
     }
     return Optional.empty();
   }
 
-  private static Rule rule(String place, String text) {
+  private static Rule rule(Line line) {
+    if (line.choice.size() != 1) {
+      throw new IllegalArgumentException(
+          "%s: '%s' (expected: collective, conditions, algorithm)"
+              .formatted(line.place, line.text));
+    }
+    return new Rule(line, algorithm(line.place, line.kind, line.choice.getFirst()));
+  }
+
+  /// Conditions are the words in front that compare something.
+  private static Line line(String place, String text, Set<Fact> facts) {
     List<String> words = List.of(text.split("\\s+", -1));
     CollectiveKind kind = kind(place, words.getFirst());
-    if (words.size() < 2) {
-      throw new IllegalArgumentException(
-          "%s: '%s' (expected: collective, conditions, algorithm)".formatted(place, text));
-    }
     List<Condition> conditions = new ArrayList<>();
-    for (String word : words.subList(1, words.size() - 1)) {
-      conditions.add(condition(place, kind, word));
+    int next = 1;
+    while (next < words.size() && words.get(next).matches(".*[<>=].*")) {
+      conditions.add(condition(place, kind, words.get(next), facts));
+      next++;
     }
-    return new Rule(place, text, kind, conditions, algorithm(place, kind, words.getLast()));
+    return new Line(place, text, kind, conditions, words.subList(next, words.size()));
   }
 
   private static CollectiveKind kind(String place, String word) {
@@ -158,15 +269,24 @@ public final class Tuning {
             .formatted(place, word, String.join(", ", labels)));
   }
 
-  private static Condition condition(String place, CollectiveKind kind, String word) {
+  private static Condition condition(
+      String place, CollectiveKind kind, String word, Set<Fact> facts) {
     Matcher matcher = CONDITION.matcher(word);
-    if (!matcher.matches()) {
-      throw new IllegalArgumentException(
-          "%s: '%s' is no condition (expected: size or bytes, then <=, >= or =, then a number, for example bytes<=64KiB)"
-              .formatted(place, word));
-    }
-    Field field = matcher.group(1).equals("size") ? Field.SIZE : Field.BYTES;
-    if (field == Field.BYTES && !Facts.knowsBytes(kind)) {
+    Fact fact =
+        facts.stream()
+            .filter(each -> matcher.matches() && each.word().equals(matcher.group(1)))
+            .findFirst()
+            .orElseThrow(() ->
+                new IllegalArgumentException(
+                    "%s: '%s' is no condition (expected: %s, then <=, >= or =, then a number, for example bytes<=64KiB)"
+                        .formatted(
+                            place,
+                            word,
+                            facts.stream()
+                                .sorted()
+                                .map(Fact::word)
+                                .collect(Collectors.joining(" or ")))));
+    if (fact == Fact.BYTES && !Facts.knowsBytes(kind)) {
       throw new IllegalArgumentException(
           "%s: '%s': ranks know the bytes of %s differently, so the choice can't depend on them (expected: conditions on size only)"
               .formatted(place, word, kind.label()));
@@ -179,7 +299,7 @@ public final class Tuning {
         };
     String unit = matcher.group(4);
     long factor = unit == null ? 1 : unit.equals("KiB") ? 1 << 10 : 1 << 20;
-    return new Condition(field, comparison, Long.parseLong(matcher.group(3)) * factor);
+    return new Condition(fact, comparison, Long.parseLong(matcher.group(3)) * factor);
   }
 
   private static Algorithm algorithm(String place, CollectiveKind kind, String name) {

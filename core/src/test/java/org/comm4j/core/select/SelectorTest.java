@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.IntStream;
@@ -128,6 +129,33 @@ class SelectorTest {
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageStartingWith("tuning, line 2: ")
         .hasMessageContaining(parts[1]);
+  }
+
+  @Test
+  void linesOf_backend_areItsAloneAndNothingToOthers() {
+    Tuning tuning =
+        Tuning.of(
+            "cuda: allReduce arch>=90 size<=4 fast blocks=7",
+            "allReduce ring",
+            "other: whatever it likes");
+
+    assertThat(name(new Selector(tuning), shape(CollectiveKind.ALL_REDUCE, 4, 64, false, 0)))
+        .isEqualTo("ring");
+    assertThat(tuning.linesOf("cuda", EnumSet.allOf(Tuning.Fact.class)))
+        .singleElement()
+        .satisfies(line -> {
+          assertThat(line).hasToString("tuning, line 1: allReduce arch>=90 size<=4 fast blocks=7");
+          assertThat(line.kind()).isEqualTo(CollectiveKind.ALL_REDUCE);
+          assertThat(line.choice()).containsExactly("fast", "blocks=7");
+          assertThat(line.changes(Tuning.Fact.ARCH)).containsExactly(90L);
+          assertThat(line.changes(Tuning.Fact.SIZE)).containsExactly(5L);
+          assertThat(line.holds(fact -> fact == Tuning.Fact.ARCH ? 90 : 4)).isTrue();
+          assertThat(line.holds(fact -> fact == Tuning.Fact.ARCH ? 89 : 4)).isFalse();
+        });
+    assertThatThrownBy(() -> tuning.linesOf("other", EnumSet.allOf(Tuning.Fact.class)))
+        .hasMessageStartingWith("tuning, line 3: 'whatever' is no collective");
+    assertThatThrownBy(() -> tuning.linesOf("cuda", EnumSet.of(Tuning.Fact.SIZE)))
+        .hasMessageStartingWith("tuning, line 1: 'arch>=90' is no condition (expected: size, then");
   }
 
   @Test
