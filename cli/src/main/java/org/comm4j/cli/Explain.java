@@ -50,8 +50,9 @@ import picocli.CommandLine.Spec;
     description = {
       "Say which algorithm does a collective, why, what it costs, and what each rank does.",
       "",
-      "It needs no ranks. A backend that brings its own communicator (--backend mpi) says in a sentence",
-      "what it does; the plans are those of the others."
+      "It needs no ranks, and the backend need not be ready here. One that has algorithms of its own",
+      "(--backend mpi, and cuda for data on devices) says in a sentence what it does; the plans are",
+      "those of the others."
     })
 final class Explain implements Callable<Integer> {
   private static final Gson JSON =

@@ -31,6 +31,14 @@ class ExplainTest {
     assertThat(done.out()).contains("algorithm: ", "rank 4");
   }
 
+  /// Ready or not: no machine that tests this needs a GPU.
+  @Test
+  void explain_backendWithItsOwnAlgorithms_saysWhichAndWhy() {
+    var done = Commands.run(new Explain(), "allReduce", "-n", "4", "--backend", "cuda");
+    assertThat(done.err()).isEmpty();
+    assertThat(done.out()).contains("two-stage on at most 108 blocks", "from sm_100 on one-stage");
+  }
+
   @Test
   void explain_manyRanks_isBoundedAndSaysWhatIsLeftOut() {
     var done =

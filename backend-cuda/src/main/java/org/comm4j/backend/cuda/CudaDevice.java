@@ -32,7 +32,7 @@ import org.comm4j.api.BackendUnavailableException;
 /// has the driver's code and its text.
 final class CudaDevice implements AutoCloseable {
   /// The oldest generation of GPUs that the kernels run on: Turing.
-  private static final int OLDEST_CAPABILITY = 75;
+  static final int OLDEST_CAPABILITY = 75;
 
   private static final int NAME_BYTES = 256;
 

@@ -17,6 +17,8 @@ import java.util.stream.Stream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
@@ -27,6 +29,7 @@ import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.session.Versions;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.HostTransports;
+import org.jspecify.annotations.Nullable;
 
 /// `cuda`: ranks that own GPUs.
 public final class CudaProvider implements BackendProvider {
@@ -109,6 +112,17 @@ public final class CudaProvider implements BackendProvider {
   @Override
   public void checkOptions(CommConfig config) {
     var _ = CudaOptions.of(config);
+  }
+
+  @Override
+  public Optional<String> explain(
+      String operation,
+      DataType type,
+      @Nullable ReduceOp op,
+      long bytes,
+      int ranks,
+      CommConfig config) {
+    return Optional.of(Ways.of(operation, type, op, bytes, ranks, config));
   }
 
   @Override

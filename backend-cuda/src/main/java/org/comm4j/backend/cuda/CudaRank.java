@@ -29,6 +29,7 @@ final class CudaRank {
   private final Session session;
   private final CommConfig config;
   private final CudaOptions options;
+  private final CudaTable table;
   private final CudaDriver driver;
   private final Gpu gpu;
   private final UUID process;
@@ -46,6 +47,7 @@ final class CudaRank {
   /// @param threads of a block of a kernel, at least 16
   static CudaRank open(
       Session session, CommConfig config, CudaOptions options, UUID process, int threads) {
+    CudaTable table = CudaTable.of(config);
     CudaDriver driver = CudaDriver.load();
     int ordinal =
         options
@@ -57,13 +59,14 @@ final class CudaRank {
           "COMM_CUDA_DEVICE: '%d' (expected: 0..%d, this process sees %d devices)"
               .formatted(ordinal, driver.devices() - 1, driver.devices()));
     }
-    return new CudaRank(session, config, options, driver, ordinal, process, threads);
+    return new CudaRank(session, config, options, table, driver, ordinal, process, threads);
   }
 
   private CudaRank(
       Session session,
       CommConfig config,
       CudaOptions options,
+      CudaTable table,
       CudaDriver driver,
       int ordinal,
       UUID process,
@@ -71,6 +74,7 @@ final class CudaRank {
     this.session = session;
     this.config = config;
     this.options = options;
+    this.table = table;
     this.driver = driver;
     this.process = process;
     this.threads = threads;
@@ -96,6 +100,10 @@ final class CudaRank {
 
   CudaOptions options() {
     return options;
+  }
+
+  CudaTable table() {
+    return table;
   }
 
   CudaDriver driver() {

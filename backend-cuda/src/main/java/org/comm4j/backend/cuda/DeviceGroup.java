@@ -21,6 +21,7 @@ final class DeviceGroup implements AutoCloseable {
   private final CudaRank rank;
   private final boolean isOneProcess;
   private final int maxBlocks;
+  private final int arch;
   private final CUstream stream;
   private final @Nullable Peers peers;
   private final Object words = new Object(); // never held while the driver is called
@@ -35,6 +36,7 @@ final class DeviceGroup implements AutoCloseable {
     this.rank = rank;
     this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
     this.maxBlocks = maxBlocks(offers);
+    this.arch = offers.stream().mapToInt(Offer::arch).min().orElseThrow();
     this.peers = peers;
     this.stream = stream;
   }
@@ -100,9 +102,10 @@ final class DeviceGroup implements AutoCloseable {
   /// What a rank tells the others of itself.
   ///
   /// @param gpu its device's, the same in all processes
+  /// @param arch its device's compute capability
   /// @param blocks how many it can have at once
-  private record Offer(UUID process, UUID gpu, int blocks, long chunkBytes, int path) {
-    private static final int BYTES = 16 + 16 + 4 + 8 + 4;
+  private record Offer(UUID process, UUID gpu, int arch, int blocks, long chunkBytes, int path) {
+    private static final int BYTES = 16 + 16 + 4 + 4 + 8 + 4;
 
     static Offer of(CudaRank rank) {
       int wanted = rank.options().maxBlocks();
@@ -110,6 +113,7 @@ final class DeviceGroup implements AutoCloseable {
       return new Offer(
           rank.process(),
           rank.device().uuid(),
+          rank.device().capability(),
           wanted == 0 ? most : Math.min(wanted, most),
           rank.options().chunkBytes(),
           rank.options().path().ordinal());
@@ -121,6 +125,7 @@ final class DeviceGroup implements AutoCloseable {
           new UUID(in.getLong(), in.getLong()),
           new UUID(in.getLong(), in.getLong()),
           in.getInt(),
+          in.getInt(),
           in.getLong(),
           in.getInt());
     }
@@ -131,6 +136,7 @@ final class DeviceGroup implements AutoCloseable {
           .putLong(process.getLeastSignificantBits())
           .putLong(gpu.getMostSignificantBits())
           .putLong(gpu.getLeastSignificantBits())
+          .putInt(arch)
           .putInt(blocks)
           .putLong(chunkBytes)
           .putInt(path)
@@ -182,6 +188,11 @@ final class DeviceGroup implements AutoCloseable {
   /// {@return how many blocks a kernel may have; the same on all ranks}
   int maxBlocks() {
     return maxBlocks;
+  }
+
+  /// {@return the lowest compute capability of the ranks' devices}
+  int arch() {
+    return arch;
   }
 
   CUstream stream() {

@@ -10,6 +10,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.schedule.CollectiveKind;
 import org.jspecify.annotations.Nullable;
 
 /// Collectives as kernels: which ones, on what data, in how many pieces. All ranks of the group
@@ -32,7 +33,8 @@ final class KernelCollectives {
   private final Parameters parameters;
   private final long chunkBytes;
   private final long stagedAt; // in a bank of scratch
-  private long digest;
+  private long digest; // of the call that is launched
+  private int maxBlocks; // of its kernels
 
   KernelCollectives(CudaRank rank, DeviceGroup group) {
     this.rank = rank;
@@ -48,22 +50,25 @@ final class KernelCollectives {
   /// {@return whether there are kernels for a call; the same on all ranks} There are none for
   /// scans, and none where a rank does not know how much the others have.
   static boolean has(Collective call) {
-    return switch (call) {
-      case Collective.Scan _,
-          Collective.ExclusiveScan _,
-          Collective.GatherV _,
-          Collective.ScatterV _,
-          Collective.AllToAllV _,
-          Collective.Barrier _ ->
-          false;
-      case Collective.Reducing reducing ->
-          KernelName.reduce(reducing.op(), reducing.input().type()).isPresent();
-      case Collective.Broadcast _,
-          Collective.AllGather _,
-          Collective.AllGatherV _,
-          Collective.Gather _,
-          Collective.Scatter _,
-          Collective.AllToAll _ ->
+    return has(CollectiveKind.of(call))
+        && (!(call instanceof Collective.Reducing it)
+            || KernelName.reduce(it.op(), it.input().type()).isPresent());
+  }
+
+  /// {@return whether there are kernels for such calls, where one combines with their operator}
+  static boolean has(CollectiveKind kind) {
+    return switch (kind) {
+      case SCAN, EXCLUSIVE_SCAN, GATHER_V, SCATTER_V, ALL_TO_ALL_V, BARRIER -> false;
+      case ALL_REDUCE,
+          REDUCE,
+          REDUCE_SCATTER,
+          REDUCE_SCATTER_V,
+          BROADCAST,
+          ALL_GATHER,
+          ALL_GATHER_V,
+          GATHER,
+          SCATTER,
+          ALL_TO_ALL ->
           true;
     };
   }
@@ -73,7 +78,7 @@ final class KernelCollectives {
   /// @param call one that there are kernels for
   /// @param signature a number for what the ranks must agree on
   void launch(Collective call, long signature) {
-    digest = signature;
+    begin(signature);
     switch (call) {
       case Collective.AllReduce c -> allReduce(c);
       case Collective.Reduce c -> reduce(c);
@@ -137,9 +142,14 @@ final class KernelCollectives {
   ///
   /// @param signature a number for what the ranks must agree on
   void meet(long signature) {
-    digest = signature;
+    begin(signature);
     publish(next(8), List.of(), window(), false);
     run(KernelName.MEET, 1);
+  }
+
+  private void begin(long signature) {
+    digest = signature;
+    maxBlocks = group.maxBlocks();
   }
 
   /// {@return the number of the last kernel that was put into the stream}
@@ -152,33 +162,37 @@ final class KernelCollectives {
   private void allReduce(Collective.AllReduce call) {
     DeviceData input = (DeviceData) call.input();
     DeviceData output = (DeviceData) call.output();
-    long bytes = input.bytes();
-    int divisor = divisor(call.op());
     Optional<KernelName> little = KernelName.lowLatency(call.op(), input.type());
-    if (bytes > 0
-        && little.isPresent()
-        && bytes <= CudaTable.LOW_LATENCY_BYTES
-        && canUseLines(group.memory().epoch() + 1)) {
-      next(1);
-      parameters.data(input.address(), output.address(), false).twoStage(input.count(), divisor);
-      run(little.get(), bytes / WORD_BYTES);
-      return;
-    }
-    KernelName kernel = kernel(call.op(), input);
-    if (bytes <= Math.min(CudaTable.oneStageBytes(size), chunkBytes)) {
-      boolean inPlace = input.address() == output.address();
-      publish(next(2), List.of(input), output.address(), group.isOneProcess() && !inPlace);
-      parameters.oneStage(0, input.count(), divisor);
-      run(kernel, bytes / UNIT_BYTES);
-      return;
-    }
-    long piece = elements(group.isOneProcess() ? mostBytesInPlace() : chunkBytes, input);
-    for (long from = 0; from < input.count(); from += piece) {
-      DeviceData part = input.slice(from, Math.min(piece, input.count() - from));
-      long to = output.address() + input.type().bytes(from);
-      publish(next(3), List.of(part), to, group.isOneProcess());
-      parameters.twoStage(part.count(), divisor);
-      run(kernel, part.bytes() / UNIT_BYTES / size);
+    boolean hasLines = little.isPresent() && canUseLines(group.memory().epoch() + 1);
+    CudaTable.Rule rule =
+        rank.table()
+            .choose(new CudaTable.Call(group.arch(), size, input.bytes(), hasLines, chunkBytes));
+    maxBlocks = Math.min(rule.maxBlocks(), group.maxBlocks());
+    digest = digest * 31 + rule.maxBlocks(); // ranks with other tables must not wait for blocks
+    int divisor = divisor(call.op());
+    switch (rule.form()) {
+      case LOW_LATENCY -> {
+        next(1);
+        parameters.data(input.address(), output.address(), false);
+        parameters.twoStage(input.count(), divisor);
+        run(little.orElseThrow(), input.bytes() / WORD_BYTES);
+      }
+      case ONE_STAGE -> {
+        boolean inPlace = input.address() == output.address();
+        publish(next(2), List.of(input), output.address(), group.isOneProcess() && !inPlace);
+        parameters.oneStage(0, input.count(), divisor);
+        run(kernel(call.op(), input), input.bytes() / UNIT_BYTES);
+      }
+      case TWO_STAGE -> {
+        long piece = elements(group.isOneProcess() ? mostBytesInPlace() : chunkBytes, input);
+        for (long from = 0; from < input.count(); from += piece) {
+          DeviceData part = input.slice(from, Math.min(piece, input.count() - from));
+          long to = output.address() + input.type().bytes(from);
+          publish(next(3), List.of(part), to, group.isOneProcess());
+          parameters.twoStage(part.count(), divisor);
+          run(kernel(call.op(), input), part.bytes() / UNIT_BYTES / size);
+        }
+      }
     }
   }
 
@@ -364,7 +378,7 @@ final class KernelCollectives {
   /// @param units how many threads have something to do
   private void run(KernelName kernel, long units) {
     int threads = rank.threads();
-    int blocks = Math.clamp(Math.ceilDiv(units, threads), 1, group.maxBlocks());
+    int blocks = Math.clamp(Math.ceilDiv(units, threads), 1, maxBlocks);
     rank.device().launch(rank.gpu().kernel(kernel), blocks, threads, group.stream(), parameters);
   }
 

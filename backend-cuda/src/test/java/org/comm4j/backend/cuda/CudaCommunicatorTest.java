@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -435,6 +436,35 @@ class CudaCommunicatorTest {
                 .hasMessageContainingAll(
                     "rank 1 started collective #%d, %s".formatted(callsBefore + 1, text),
                     "allReduce(SUM, FLOAT32 × 4)"));
+  }
+
+  /// By other algorithms, or by the same on other numbers of blocks.
+  @ParameterizedTest
+  @ValueSource(strings = {"two-stage", "one-stage blocks=1"})
+  void tuning_differsBetweenRanks_allHearOfIt(String line) throws IOException {
+    Path ofOne = Files.writeString(root.resolve("one"), "cuda: allReduce one-stage blocks=2");
+    Path ofOther = Files.writeString(root.resolve("other"), "cuda: allReduce " + line);
+    try (LocalGroup group =
+        ThreadGroups.open(
+            2,
+            session ->
+                provider(true)
+                    .open(
+                        session,
+                        CONFIG.toBuilder()
+                            .tuning(session.rank() == 0 ? ofOne : ofOther)
+                            .build()))) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 16_384)) {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              });
+      assertThat(failures)
+          .allSatisfy(failure -> assertThat(failure).isInstanceOf(MismatchedCallException.class));
+    }
   }
 
   @Test
