@@ -82,9 +82,9 @@ final class CudaCommunicator implements BackendCommunicator {
     this.path = path;
     this.key = "cuda/%x".formatted(host.scope());
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
-    this.hostPath = new HostPath(rank, path);
     this.messages = new DeviceMessages(this, rank, host);
     this.stream = rank.device().createStream();
+    this.hostPath = new HostPath(rank, path, stream);
   }
 
   /// Makes this rank's end; a collective.
@@ -270,7 +270,7 @@ final class CudaCommunicator implements BackendCommunicator {
         launch(call, signature, (to, digest) -> to.launch(collective, digest));
       } else {
         awaitRanks(call, signature);
-        hostPath.run(collective);
+        hostPath.run(collective, agree(call, collective, signature));
         call.end(null);
       }
     } catch (CommException e) {
@@ -294,6 +294,22 @@ final class CudaCommunicator implements BackendCommunicator {
     var meeting = new DeviceCall(this, call.label(), call.text(), List.of());
     launch(meeting, signature, KernelCollectives::meet);
     meeting.await(Long.MAX_VALUE);
+  }
+
+  /// Returns when all ranks have come with the same call, in words of this one.
+  ///
+  /// @return how many elements the largest part of any rank has
+  private long agree(DeviceCall call, Collective collective, CallSignature signature) {
+    HostPath.Agreement agreed;
+    try {
+      agreed = hostPath.agree(collective, signature.digest());
+    } catch (CollectiveTimeoutException e) {
+      throw late(call, e.missing());
+    }
+    if (agreed.other().isPresent()) {
+      throw mismatch(call, agreed.other().getAsInt());
+    }
+    return agreed.most();
   }
 
   /// Returns when all has ended that is in the stream.
@@ -447,20 +463,8 @@ final class CudaCommunicator implements BackendCommunicator {
             ? failure
             : breakWith(new AbortedException(rank(), call.text() + " was aborted", null));
       }
-      case LATE ->
-          breakWith(
-              new CollectiveTimeoutException(
-                  concerned,
-                  "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
-                      .formatted(rank(), timeoutNs() / 1e9, call.text(), name(), concerned)));
-      case MISMATCH -> {
-        tell(call);
-        int peer = concerned.getFirst();
-        yield breakWith(
-            new MismatchedCallException(
-                "rank %d started %s but rank %d started %s"
-                    .formatted(peer, told(peer), rank(), call.text())));
-      }
+      case LATE -> breakWith(late(call, concerned));
+      case MISMATCH -> breakWith(mismatch(call, concerned.getFirst()));
       case LEFT -> {
         int peer = concerned.getFirst();
         yield breakWith(
@@ -485,6 +489,20 @@ final class CudaCommunicator implements BackendCommunicator {
       told = failure();
     }
     return told != null ? told : unknown;
+  }
+
+  private CollectiveTimeoutException late(DeviceCall call, List<Integer> missing) {
+    return new CollectiveTimeoutException(
+        missing,
+        "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+            .formatted(rank(), timeoutNs() / 1e9, call.text(), name(), missing));
+  }
+
+  private MismatchedCallException mismatch(DeviceCall call, int peer) {
+    tell(call);
+    return new MismatchedCallException(
+        "rank %d started %s but rank %d started %s"
+            .formatted(peer, told(peer), rank(), call.text()));
   }
 
   /// Lets peers that find out that this rank does something else say what.

@@ -11,14 +11,14 @@ import org.comm4j.api.CommConfig;
 /// |---|---|---|
 /// | `COMM_CUDA_DEVICE` | the rank's number on its host, modulo the devices | the number of the device that the rank owns |
 /// | `COMM_CUDA_BLOCKS` | as many as the device has multiprocessors, shared out among the group's ranks on it | how many blocks a kernel has at most, 1 to 512 |
-/// | `COMM_CUDA_CHUNK` | 16777216 | bytes of data that a rank shows its peers at once, where they can't read it in place: a multiple of 4096 from 65536 to 1 GiB |
+/// | `COMM_CUDA_CHUNK` | 16777216 | bytes of data that a rank shows its peers, or takes through the host, at once, where they can't read it in place: a multiple of 4096 from 65536 to 1 GiB |
 /// | `COMM_CUDA_PATH` | auto | how data goes, see [Path] |
 ///
 /// All but the device are the same on all ranks.
 ///
 /// @param device empty unless given
 /// @param maxBlocks 0 unless given
-/// @param chunkBytes what a rank shows at once
+/// @param chunkBytes what a rank shows, or takes through the host, at once
 record CudaOptions(OptionalInt device, int maxBlocks, long chunkBytes, Path path) {
   static final Set<String> NAMES = Set.of("DEVICE", "BLOCKS", "CHUNK", "PATH");
 

@@ -78,7 +78,7 @@ final class DeviceMessages {
   }
 
   private HostCopy copy(CommData data, List<HostCopy> copies) {
-    HostCopy copy = new HostCopy(rank, (DeviceData) data, "send it in parts");
+    HostCopy copy = new HostCopy(rank, (DeviceData) data);
     copies.add(copy);
     return copy;
   }

@@ -1,6 +1,5 @@
 package org.comm4j.backend.cuda;
 
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
@@ -8,51 +7,31 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.Operation;
-import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
 import org.jspecify.annotations.Nullable;
 
 /// What this rank reads and writes.
-///
-/// @param written of the output, what the call gives this rank
-record Ends(@Nullable CommData input, @Nullable CommData output, List<CommData> written) {
+record Ends(@Nullable CommData input, @Nullable CommData output) {
   static Ends of(Collective call, int me) {
     return switch (call) {
-      case Collective.AllReduce c -> both(c.input(), c.output());
-      case Collective.Reduce c -> both(c.input(), c.root() == me ? c.output() : null);
-      case Collective.Broadcast c -> c.root() == me ? both(c.data(), null) : both(null, c.data());
-      case Collective.AllGather c -> both(c.input(), c.output());
-      case Collective.AllGatherV c -> parts(c.input(), c.output(), c.parts());
-      case Collective.Gather c -> both(c.input(), c.root() == me ? c.output() : null);
-      case Collective.GatherV c ->
-          c.root() == me ? parts(c.input(), c.output(), c.parts()) : both(c.input(), null);
-      case Collective.Scatter c -> both(c.root() == me ? c.input() : null, c.output());
-      case Collective.ScatterV c -> both(c.root() == me ? c.input() : null, c.output());
-      case Collective.ReduceScatter c -> both(c.input(), c.output());
-      case Collective.ReduceScatterV c -> both(c.input(), c.output());
-      case Collective.AllToAll c -> both(c.input(), c.output());
-      case Collective.AllToAllV c -> parts(c.input(), c.output(), c.receiveParts());
-      case Collective.Scan c -> both(c.input(), c.output());
-      case Collective.ExclusiveScan c when me == 0 -> // nothing is written
-          new Ends(c.input(), c.output(), List.of());
-      case Collective.ExclusiveScan c -> both(c.input(), c.output());
-      case Collective.Barrier _ -> both(null, null);
+      case Collective.AllReduce c -> new Ends(c.input(), c.output());
+      case Collective.Reduce c -> new Ends(c.input(), c.root() == me ? c.output() : null);
+      case Collective.Broadcast c ->
+          c.root() == me ? new Ends(c.data(), null) : new Ends(null, c.data());
+      case Collective.AllGather c -> new Ends(c.input(), c.output());
+      case Collective.AllGatherV c -> new Ends(c.input(), c.output());
+      case Collective.Gather c -> new Ends(c.input(), c.root() == me ? c.output() : null);
+      case Collective.GatherV c -> new Ends(c.input(), c.root() == me ? c.output() : null);
+      case Collective.Scatter c -> new Ends(c.root() == me ? c.input() : null, c.output());
+      case Collective.ScatterV c -> new Ends(c.root() == me ? c.input() : null, c.output());
+      case Collective.ReduceScatter c -> new Ends(c.input(), c.output());
+      case Collective.ReduceScatterV c -> new Ends(c.input(), c.output());
+      case Collective.AllToAll c -> new Ends(c.input(), c.output());
+      case Collective.AllToAllV c -> new Ends(c.input(), c.output());
+      case Collective.Scan c -> new Ends(c.input(), c.output());
+      case Collective.ExclusiveScan c -> new Ends(c.input(), c.output());
+      case Collective.Barrier _ -> new Ends(null, null);
     };
-  }
-
-  private static Ends both(@Nullable CommData input, @Nullable CommData output) {
-    return new Ends(input, output, output == null ? List.of() : List.of(output));
-  }
-
-  private static Ends parts(CommData input, @Nullable CommData output, @Nullable Partition parts) {
-    CommData to = Objects.requireNonNull(output);
-    List<CommData> written = new ArrayList<>();
-    for (int each = 0; each < Objects.requireNonNull(parts).ranks(); each++) {
-      if (parts.count(each) > 0) { // others may be anywhere
-        written.add(to.slice(parts.displacement(each), parts.count(each)));
-      }
-    }
-    return new Ends(input, to, written);
   }
 
   /// {@return what of a device's memory this rank uses in an operation} Empty where it is all the
@@ -63,14 +42,14 @@ record Ends(@Nullable CommData input, @Nullable CommData output, List<CommData> 
     Ends ends =
         switch (operation) {
           case Collective call -> of(call, me);
-          case PointToPoint.Send send -> both(send.data(), null);
-          case PointToPoint.Receive receive -> both(null, receive.data());
+          case PointToPoint.Send send -> new Ends(send.data(), null);
+          case PointToPoint.Receive receive -> new Ends(null, receive.data());
           case PointToPoint.SendReceive exchange -> {
             CommData sent = exchange.output();
             CommData got = exchange.input();
-            yield both(sent, got);
+            yield new Ends(sent, got);
           }
-          case PointToPoint.Probe _ -> both(null, null);
+          case PointToPoint.Probe _ -> new Ends(null, null);
         };
     List<CommData> all = Stream.of(ends.input, ends.output).filter(Objects::nonNull).toList();
     List<DeviceData> devices =

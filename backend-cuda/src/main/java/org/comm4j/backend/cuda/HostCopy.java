@@ -6,8 +6,8 @@ import org.comm4j.api.DeviceData;
 import org.comm4j.api.UnsupportedException;
 import org.jspecify.annotations.Nullable;
 
-/// Pinned memory of the host for a device's data, which the host's communicators can move. Parts of
-/// the data are where they are in it.
+/// Pinned memory of the host for a device's data, which the host's messages can move. Parts of the
+/// data are where they are in it.
 final class HostCopy implements AutoCloseable {
   private static final long MOST_BYTES = 1 << 30; // of a block of the host's memory
 
@@ -15,13 +15,12 @@ final class HostCopy implements AutoCloseable {
   private final DeviceData of;
   private final CudaDevice.@Nullable HostMemory memory; // null for no data
 
-  /// @param remedy what to do where that is too much
   /// @throws UnsupportedException if it is more than 1 GiB
-  HostCopy(CudaRank rank, DeviceData of, String remedy) {
+  HostCopy(CudaRank rank, DeviceData of) {
     if (of.bytes() > MOST_BYTES) {
       throw new UnsupportedException(
-          "%s through the host's memory (expected: at most %d bytes; %s)"
-              .formatted(of, MOST_BYTES, remedy));
+          "%s through the host's memory (expected: at most %d bytes; send it in parts)"
+              .formatted(of, MOST_BYTES));
     }
     this.rank = rank;
     this.of = of;
@@ -31,11 +30,6 @@ final class HostCopy implements AutoCloseable {
   /// {@return the data that this is for}
   DeviceData of() {
     return of;
-  }
-
-  boolean has(DeviceData part) {
-    return part.address() >= of.address()
-        && part.address() + part.bytes() <= of.address() + of.bytes();
   }
 
   /// {@return a part of the data, here}

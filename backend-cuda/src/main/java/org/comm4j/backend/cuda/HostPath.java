@@ -1,186 +1,343 @@
 package org.comm4j.backend.cuda;
 
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
+import java.util.OptionalInt;
+import java.util.stream.IntStream;
+import jcuda.driver.CUstream;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
-import org.comm4j.api.UnsupportedException;
+import org.comm4j.api.Partition;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.jspecify.annotations.Nullable;
 
 /// The naive path: a collective of data in devices' memory is copied to the host, done there, and
 /// copied back. Used by one thread at a time.
+///
+/// What a rank reads and writes are parts, often one, often one for each rank, that all ranks cut
+/// alike: a round takes so many elements of each that they are at most a chunk. Rounds take turns in
+/// two slots of pinned memory, so the device copies while the host is busy, and a call needs at most
+/// four chunks whatever its size:
+///
+///     device   fetch 0 | fetch 1         | store 0, fetch 2 | store 1, fetch 3 | …
+///     host     -       | collective 0    | collective 1     | collective 2     | …
+///
+/// A round writes where it has read or where no round reads, in place too, so it does not matter that
+/// the next one has been read before.
 final class HostPath {
   private final CudaRank rank;
   private final BackendCommunicator host;
+  private final CUstream stream;
   private final int me;
+  private final int size;
 
   /// @param host of the same ranks; nobody else uses it
-  HostPath(CudaRank rank, BackendCommunicator host) {
+  /// @param stream which has nothing in it during a call; not closed with this
+  HostPath(CudaRank rank, BackendCommunicator host, CUstream stream) {
     this.rank = rank;
     this.host = host;
+    this.stream = stream;
     this.me = host.rank();
+    this.size = host.size();
+  }
+
+  /// What ranks have told each other before a call.
+  ///
+  /// @param other a rank that calls something else; empty if none does
+  /// @param most how many elements the largest part of any rank has
+  record Agreement(OptionalInt other, long most) {}
+
+  /// Meets the others: ranks that disagree might do so about the number of rounds alone, and of
+  /// some calls no rank knows all parts.
+  ///
+  /// @param digest of what ranks must agree on
+  Agreement agree(Collective call, long digest) {
+    Ends ends = Ends.of(call, me);
+    long[] mine = {digest, Math.max(input(call, ends).most(), output(call, ends).most())};
+    long[] all = new long[2 * size];
+    host.run(new Collective.AllGather(CommData.of(mine), CommData.of(all)));
+    return new Agreement(
+        IntStream.range(0, size).filter(each -> all[2 * each] != digest).findFirst(),
+        IntStream.range(0, size).mapToLong(each -> all[2 * each + 1]).max().orElse(0));
   }
 
   /// Runs a call to its end.
   ///
-  /// @throws UnsupportedException if a rank has more than 1 GiB in a call that can't be cut
-  void run(Collective call) {
-    long piece = rank.options().chunkBytes();
-    switch (call) {
-      case Collective.AllReduce c when c.input().bytes() > piece -> {
-        for (Range part : pieces(c.input(), piece)) {
-          whole(new Collective.AllReduce(part.of(c.input()), part.of(c.output()), c.op()));
-        }
-      }
-      case Collective.Reduce c when c.input().bytes() > piece -> {
-        for (Range part : pieces(c.input(), piece)) {
-          CommData output = c.output() == null ? null : part.of(c.output());
-          whole(new Collective.Reduce(part.of(c.input()), output, c.op(), c.root()));
-        }
-      }
-      case Collective.Broadcast c when c.data().bytes() > piece -> {
-        for (Range part : pieces(c.data(), piece)) {
-          whole(new Collective.Broadcast(part.of(c.data()), c.root()));
-        }
-      }
-      default -> whole(call);
-    }
-  }
-
-  private record Range(long from, long count) {
-    CommData of(CommData data) {
-      return data.slice(from, count);
-    }
-  }
-
-  private static List<Range> pieces(CommData data, long bytes) {
-    long most = Math.max(1, bytes / data.type().bytes());
-    List<Range> pieces = new ArrayList<>();
-    for (long from = 0; from < data.count(); from += most) {
-      pieces.add(new Range(from, Math.min(most, data.count() - from)));
-    }
-    return pieces;
-  }
-
-  private void whole(Collective call) {
+  /// @param most as agreed
+  void run(Collective call, long most) {
     Ends ends = Ends.of(call, me);
-    try (Copy copy = new Copy(ends)) {
-      if (ends.input() instanceof DeviceData input) {
-        copy.fetch(input);
+    Side input = input(call, ends);
+    Side output = output(call, ends);
+    long cut = cut(call, Math.max(input.elementBytes(), output.elementBytes()));
+    long rounds = Math.max(1, Math.ceilDiv(most, cut));
+    List<Slot> inputs = new ArrayList<>();
+    List<Slot> outputs = new ArrayList<>();
+    try {
+      for (int slot = 0; slot < Math.min(2, rounds); slot++) {
+        inputs.add(new Slot(input, cut));
+        outputs.add(new Slot(output, cut));
       }
-      host.run(onHost(call, copy));
-      for (CommData written : ends.written()) {
-        copy.store((DeviceData) written);
-      }
+      run(call, rounds, inputs, outputs);
+    } finally {
+      awaitCopies();
+      inputs.forEach(Slot::close);
+      outputs.forEach(Slot::close);
     }
   }
 
-  /// The call on the host's copy.
-  private Collective onHost(Collective call, Copy copy) {
-    return switch (call) {
-      case Collective.AllReduce c ->
-          new Collective.AllReduce(copy.of(c.input()), copy.of(c.output()), c.op());
-      case Collective.Reduce c ->
-          new Collective.Reduce(copy.of(c.input()), copy.orNull(c.output()), c.op(), c.root());
-      case Collective.Broadcast c -> new Collective.Broadcast(copy.of(c.data()), c.root());
-      case Collective.AllGather c ->
-          new Collective.AllGather(copy.of(c.input()), copy.of(c.output()));
-      case Collective.AllGatherV c ->
-          new Collective.AllGatherV(copy.of(c.input()), copy.of(c.output()), c.parts());
-      case Collective.Gather c ->
-          new Collective.Gather(copy.of(c.input()), copy.orNull(c.output()), c.root());
-      case Collective.GatherV c ->
-          c.root() == me
-              ? new Collective.GatherV(
-                  copy.of(c.input()), copy.orNull(c.output()), c.parts(), c.root())
-              : new Collective.GatherV(copy.of(c.input()), null, null, c.root());
-      case Collective.Scatter c ->
-          new Collective.Scatter(copy.orNull(c.input()), copy.of(c.output()), c.root());
-      case Collective.ScatterV c ->
-          c.root() == me
-              ? new Collective.ScatterV(
-                  copy.orNull(c.input()), c.parts(), copy.of(c.output()), c.root())
-              : new Collective.ScatterV(null, null, copy.of(c.output()), c.root());
-      case Collective.ReduceScatter c ->
-          new Collective.ReduceScatter(copy.of(c.input()), copy.of(c.output()), c.op());
-      case Collective.ReduceScatterV c ->
-          new Collective.ReduceScatterV(copy.of(c.input()), c.parts(), copy.of(c.output()), c.op());
-      case Collective.AllToAll c ->
-          new Collective.AllToAll(copy.of(c.input()), copy.of(c.output()));
-      case Collective.AllToAllV c ->
-          new Collective.AllToAllV(
-              copy.of(c.input()), c.sendParts(), copy.of(c.output()), c.receiveParts());
-      case Collective.Scan c ->
-          new Collective.Scan(copy.of(c.input()), copy.of(c.output()), c.op());
-      case Collective.ExclusiveScan c ->
-          new Collective.ExclusiveScan(copy.of(c.input()), copy.of(c.output()), c.op());
-      case Collective.Barrier c -> c;
-    };
+  private void run(Collective call, long rounds, List<Slot> inputs, List<Slot> outputs) {
+    boolean isStored =
+        !(call instanceof Collective.ExclusiveScan) || me > 0; // rank 0 has no result
+    at(inputs, 0).fetch(0);
+    for (long round = 0; round < rounds; round++) {
+      rank.device().await(stream); // this input has come, and this slot's last result has gone
+      if (round > 0 && isStored) {
+        at(outputs, round - 1).store(round - 1);
+      }
+      if (round + 1 < rounds) {
+        at(inputs, round + 1).fetch(round + 1);
+      }
+      host.run(onHost(call, at(inputs, round), at(outputs, round), round));
+    }
+    if (isStored) {
+      at(outputs, rounds - 1).store(rounds - 1);
+    }
+    rank.device().await(stream);
   }
 
-  /// What a rank's data becomes on the host. Where one end lies in the other it does so here.
-  private final class Copy implements AutoCloseable {
-    private final List<HostCopy> blocks = new ArrayList<>();
+  private static Slot at(List<Slot> slots, long round) {
+    return slots.get((int) (round % slots.size()));
+  }
 
-    Copy(Ends ends) {
-      DeviceData input = (DeviceData) ends.input();
-      DeviceData output = (DeviceData) ends.output();
-      try {
-        if (input != null && (output == null || input.bytes() >= output.bytes())) {
-          add(input);
-        }
-        if (output != null) {
-          add(output);
-        }
-        if (input != null) {
-          add(input);
-        }
-      } catch (RuntimeException e) {
-        close();
-        throw e;
+  /// Also where the call has failed: then memory goes back that they use.
+  private void awaitCopies() {
+    try {
+      rank.device().await(stream);
+    } catch (BackendException _) {
+      // the device has failed, which the call says
+    }
+  }
+
+  /// How many elements of each part a round takes; the same on all ranks.
+  private long cut(Collective call, int elementBytes) {
+    long parts =
+        switch (call) {
+          case Collective.AllReduce _,
+              Collective.Reduce _,
+              Collective.Broadcast _,
+              Collective.Scan _,
+              Collective.ExclusiveScan _,
+              Collective.Barrier _ ->
+              1;
+          case Collective.AllGather _,
+              Collective.AllGatherV _,
+              Collective.Gather _,
+              Collective.GatherV _,
+              Collective.Scatter _,
+              Collective.ScatterV _,
+              Collective.ReduceScatter _,
+              Collective.ReduceScatterV _,
+              Collective.AllToAll _,
+              Collective.AllToAllV _ ->
+              size;
+        };
+    return Math.max(1, rank.options().chunkBytes() / elementBytes / parts);
+  }
+
+  // --- parts ---
+
+  /// What a rank reads, or what it writes.
+  ///
+  /// @param parts of the data
+  private record Side(DeviceData data, Partition parts) {
+    static Side of(@Nullable CommData data, @Nullable Partition parts) {
+      if (!(data instanceof DeviceData device)) { // this rank has none
+        return new Side(new DeviceData(DataType.UINT8, 0, 0, 0), Partition.of(0));
       }
+      return new Side(device, parts == null ? Partition.of(device.count()) : parts);
     }
 
-    private void add(DeviceData data) {
-      if (block(data) == null) {
-        blocks.add(new HostCopy(rank, data, "make several calls"));
+    int elementBytes() {
+      return data.type().bytes();
+    }
+
+    /// How many elements the largest part has.
+    long most() {
+      return IntStream.range(0, parts.ranks()).mapToLong(parts::count).max().orElse(0);
+    }
+
+    /// How many elements of a part a round takes.
+    long count(int part, long round, long cut) {
+      return Math.clamp(parts.count(part) - round * cut, 0, cut);
+    }
+
+    DeviceData piece(int part, long round, long cut) {
+      long count = count(part, round, cut);
+      return data.slice(count == 0 ? 0 : parts.displacement(part) + round * cut, count);
+    }
+  }
+
+  private Side input(Collective call, Ends ends) {
+    return Side.of(
+        ends.input(),
+        switch (call) {
+          case Collective.Scatter c -> even(c.output());
+          case Collective.ReduceScatter c -> even(c.output());
+          case Collective.AllToAll c -> Partition.even(size, c.input().count() / size);
+          case Collective.ScatterV c -> c.parts();
+          case Collective.ReduceScatterV c -> c.parts();
+          case Collective.AllToAllV c -> c.sendParts();
+          case Collective.AllReduce _,
+              Collective.Reduce _,
+              Collective.Broadcast _,
+              Collective.AllGather _,
+              Collective.AllGatherV _,
+              Collective.Gather _,
+              Collective.GatherV _,
+              Collective.Scan _,
+              Collective.ExclusiveScan _,
+              Collective.Barrier _ ->
+              null;
+        });
+  }
+
+  private Side output(Collective call, Ends ends) {
+    return Side.of(
+        ends.output(),
+        switch (call) {
+          case Collective.AllGather c -> even(c.input());
+          case Collective.Gather c -> even(c.input());
+          case Collective.AllToAll c -> Partition.even(size, c.input().count() / size);
+          case Collective.AllGatherV c -> c.parts();
+          case Collective.GatherV c -> c.parts();
+          case Collective.AllToAllV c -> c.receiveParts();
+          case Collective.AllReduce _,
+              Collective.Reduce _,
+              Collective.Broadcast _,
+              Collective.Scatter _,
+              Collective.ScatterV _,
+              Collective.ReduceScatter _,
+              Collective.ReduceScatterV _,
+              Collective.Scan _,
+              Collective.ExclusiveScan _,
+              Collective.Barrier _ ->
+              null;
+        });
+  }
+
+  /// As many parts as this one as there are ranks.
+  private Partition even(CommData part) {
+    return Partition.even(size, part.count());
+  }
+
+  // --- rounds ---
+
+  /// Pinned memory for what a round reads, or for what it writes.
+  private final class Slot implements AutoCloseable {
+    private final Side side;
+    private final long cut;
+    private final long bytes;
+    private final CudaDevice.HostMemory memory;
+
+    Slot(Side side, long cut) {
+      this.side = side;
+      this.cut = cut;
+      this.bytes = bytes(0); // no round has more than the first
+      assert bytes <= rank.options().chunkBytes() || cut == 1 : bytes + " bytes are no chunk";
+      this.memory = rank.gpu().hostMemory().take(bytes);
+    }
+
+    private long bytes(long round) {
+      return side.data.type().bytes(parts(round).extent());
+    }
+
+    /// The parts as a round has them here, one behind the other.
+    Partition parts(long round) {
+      return Partition.of(
+          IntStream.range(0, side.parts.ranks())
+              .mapToLong(part -> side.count(part, round, cut))
+              .toArray());
+    }
+
+    /// A round's data.
+    CommData data(long round) {
+      return CommData.of(side.data.type(), memory.segment().asSlice(0, bytes(round)));
+    }
+
+    void fetch(long round) {
+      copy(round, (device, here, length) -> rank.device().copy(device, here, length, stream));
+    }
+
+    void store(long round) {
+      copy(round, (device, here, length) -> rank.device().copy(here, device, length, stream));
+    }
+
+    /// Several pieces at once where they lie one behind the other.
+    private void copy(long round, Copy copy) {
+      long here = memory.segment().address();
+      long device = 0;
+      long length = 0;
+      for (int part = 0; part < side.parts.ranks(); part++) {
+        DeviceData piece = side.piece(part, round, cut);
+        if (piece.bytes() > 0 && length > 0 && piece.address() != device + length) {
+          copy.put(device, here, length);
+          here += length;
+          length = 0;
+        }
+        device = length == 0 ? piece.address() : device;
+        length += piece.bytes();
       }
-    }
-
-    private @Nullable HostCopy block(DeviceData data) {
-      return blocks.stream().filter(block -> block.has(data)).findFirst().orElse(null);
-    }
-
-    /// Data that this rank does not use is nothing here.
-    CommData of(CommData data) {
-      CommData used = orNull(data);
-      return used != null ? used : CommData.of(data.type(), MemorySegment.ofArray(new byte[0]));
-    }
-
-    /// The same; null where this rank has none, or one that it does not use.
-    @Nullable CommData orNull(@Nullable CommData data) {
-      if (!(data instanceof DeviceData device)) {
-        return null;
+      if (length > 0) {
+        copy.put(device, here, length);
       }
-      HostCopy block = block(device);
-      return block == null ? null : block.data(device);
-    }
-
-    void fetch(DeviceData input) {
-      Objects.requireNonNull(block(input)).fetch(input);
-    }
-
-    void store(DeviceData output) {
-      Objects.requireNonNull(block(output)).store(output);
     }
 
     @Override
     public void close() {
-      blocks.forEach(HostCopy::close);
+      rank.gpu().hostMemory().giveBack(bytes, memory);
     }
+  }
+
+  @FunctionalInterface
+  private interface Copy {
+    /// Puts a copy into the stream.
+    void put(long device, long here, long length);
+  }
+
+  /// A round's call of the host.
+  private Collective onHost(Collective call, Slot input, Slot output, long round) {
+    CommData in = input.data(round);
+    CommData out = output.data(round);
+    return switch (call) {
+      case Collective.AllReduce c -> new Collective.AllReduce(in, out, c.op());
+      case Collective.Reduce c ->
+          new Collective.Reduce(in, c.root() == me ? out : null, c.op(), c.root());
+      case Collective.Broadcast c -> new Collective.Broadcast(c.root() == me ? in : out, c.root());
+      case Collective.AllGather _ -> new Collective.AllGather(in, out);
+      case Collective.AllGatherV _ -> new Collective.AllGatherV(in, out, output.parts(round));
+      case Collective.Gather c -> new Collective.Gather(in, c.root() == me ? out : null, c.root());
+      case Collective.GatherV c ->
+          c.root() == me
+              ? new Collective.GatherV(in, out, output.parts(round), me)
+              : new Collective.GatherV(in, null, null, c.root());
+      case Collective.Scatter c ->
+          new Collective.Scatter(c.root() == me ? in : null, out, c.root());
+      case Collective.ScatterV c ->
+          c.root() == me
+              ? new Collective.ScatterV(in, input.parts(round), out, me)
+              : new Collective.ScatterV(null, null, out, c.root());
+      case Collective.ReduceScatter c -> new Collective.ReduceScatter(in, out, c.op());
+      case Collective.ReduceScatterV c ->
+          new Collective.ReduceScatterV(in, input.parts(round), out, c.op());
+      case Collective.AllToAll _ -> new Collective.AllToAll(in, out);
+      case Collective.AllToAllV _ ->
+          new Collective.AllToAllV(in, input.parts(round), out, output.parts(round));
+      case Collective.Scan c -> new Collective.Scan(in, out, c.op());
+      case Collective.ExclusiveScan c -> new Collective.ExclusiveScan(in, out, c.op());
+      case Collective.Barrier c -> c;
+    };
   }
 }

@@ -23,6 +23,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -277,6 +278,122 @@ class CudaCommunicatorTest {
         });
   }
 
+  /// A collective and how many elements this rank has of each.
+  private record Staged(
+      long inputs, long outputs, BiFunction<CommData, CommData, Collective> call) {}
+
+  /// Of many rounds through the host, against the same on the host. V-forms have parts without
+  /// elements and gaps, which stay as they are.
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3, 5})
+  void naive_everyCollective_isWhatTheHostHas(int size) {
+    long count = 20_011;
+    int root = size / 2;
+    Partition parts = parts(size, (rank, _) -> rank == 1 ? 0 : count - 1000L * rank, 0);
+    onRanks(
+        size,
+        options(Map.of("COMM_CUDA_CHUNK", "65536", "COMM_CUDA_PATH", "naive")),
+        comm -> {
+          int me = comm.rank();
+          long all = size * count;
+          long mine = parts.count(me);
+          Partition sent = parts(size, (from, to) -> 9_000L * from + 11_000L * to, me);
+          Partition got = parts(size, (to, from) -> 9_000L * from + 11_000L * to, me);
+          List<Staged> calls =
+              List.of(
+                  new Staged(count, count, (i, o) -> new Collective.AllReduce(i, o, ReduceOp.SUM)),
+                  new Staged(count, 0, (i, _) -> new Collective.AllReduce(i, i, ReduceOp.SUM)),
+                  new Staged(
+                      count, count, (i, o) -> new Collective.Reduce(i, o, ReduceOp.MAX, root)),
+                  new Staged(0, count, (_, o) -> new Collective.Broadcast(o, root)),
+                  new Staged(count, all, Collective.AllGather::new),
+                  new Staged(
+                      0, all, (_, o) -> new Collective.AllGather(o.slice(me * count, count), o)),
+                  new Staged(
+                      mine, parts.extent() + 3, (i, o) -> new Collective.AllGatherV(i, o, parts)),
+                  new Staged(count, all, (i, o) -> new Collective.Gather(i, o, root)),
+                  new Staged(
+                      mine,
+                      parts.extent(),
+                      (i, o) ->
+                          new Collective.GatherV(
+                              i, me == root ? o : null, me == root ? parts : null, root)),
+                  new Staged(all, count, (i, o) -> new Collective.Scatter(i, o, root)),
+                  new Staged(
+                      parts.extent(),
+                      mine,
+                      (i, o) ->
+                          new Collective.ScatterV(
+                              me == root ? i : null, me == root ? parts : null, o, root)),
+                  new Staged(
+                      all, count, (i, o) -> new Collective.ReduceScatter(i, o, ReduceOp.SUM)),
+                  new Staged(
+                      all,
+                      0,
+                      (i, _) ->
+                          new Collective.ReduceScatter(
+                              i, i.slice(me * count, count), ReduceOp.SUM)),
+                  new Staged(
+                      parts.extent(),
+                      mine,
+                      (i, o) -> new Collective.ReduceScatterV(i, parts, o, ReduceOp.SUM)),
+                  new Staged(all, all, Collective.AllToAll::new),
+                  new Staged(
+                      sent.extent(),
+                      got.extent(),
+                      (i, o) -> new Collective.AllToAllV(i, sent, o, got)),
+                  new Staged(count, count, (i, o) -> new Collective.Scan(i, o, ReduceOp.SUM)),
+                  new Staged(
+                      count, count, (i, o) -> new Collective.ExclusiveScan(i, o, ReduceOp.SUM)),
+                  new Staged(count, 0, (i, _) -> new Collective.Scan(i, i, ReduceOp.SUM)));
+          for (Staged each : calls) {
+            assertSameAsOnTheHost(comm, each);
+          }
+        });
+  }
+
+  @FunctionalInterface
+  private interface Count {
+    long of(int rank, int peer);
+  }
+
+  /// Parts from the last to the first, with a gap of seven elements behind each.
+  private static Partition parts(int size, Count count, int me) {
+    long[] counts = new long[size];
+    long[] displacements = new long[size];
+    long next = 0;
+    for (int rank = size - 1; rank >= 0; rank--) {
+      counts[rank] = count.of(rank, me);
+      displacements[rank] = next;
+      next += counts[rank] + 7;
+    }
+    return Partition.of(counts, displacements);
+  }
+
+  private static void assertSameAsOnTheHost(Communicator comm, Staged staged) {
+    int[] in = new int[(int) staged.inputs()];
+    int[] out = new int[(int) staged.outputs()];
+    Arrays.setAll(in, i -> 31 * i + comm.rank());
+    Arrays.setAll(out, i -> -i - comm.rank());
+    try (CommBuffer input = comm.allocate(DataType.INT32, in.length);
+        CommBuffer output = comm.allocate(DataType.INT32, out.length)) {
+      input.write(0, CommData.of(in));
+      output.write(0, CommData.of(out));
+      Collective onDevice = staged.call().apply(input.data(), output.data());
+      comm.run(onDevice);
+      comm.run(staged.call().apply(CommData.of(in), CommData.of(out)));
+      int[] inAfter = new int[in.length];
+      int[] outAfter = new int[out.length];
+      input.read(0, CommData.of(inAfter));
+      output.read(0, CommData.of(outAfter));
+      boolean isInputKept = onDevice instanceof Collective.ReduceScatter; // partly, in place
+      assertThat(outAfter).as(onDevice.label()).isEqualTo(out);
+      if (!isInputKept) {
+        assertThat(inAfter).as(onDevice.label()).isEqualTo(in);
+      }
+    }
+  }
+
   @FunctionalInterface
   private interface Element {
     int at(int index);
@@ -436,6 +553,59 @@ class CudaCommunicatorTest {
                 .hasMessageContainingAll(
                     "rank 1 started collective #%d, %s".formatted(callsBefore + 1, text),
                     "allReduce(SUM, FLOAT32 × 4)"));
+  }
+
+  /// Where no kernels meet either: also if one would be done when the other is not.
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 16_384})
+  void naive_rankCallsSomethingElse_allHearWho(int count) {
+    List<Throwable> failures =
+        failures(
+            3,
+            options(Map.of("COMM_CUDA_CHUNK", "65536", "COMM_CUDA_PATH", "naive")),
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 32_768)) {
+                CommData data = comm.rank() == 1 ? buffer.data() : buffer.data().slice(0, count);
+                comm.broadcast(data, 0);
+              }
+            });
+
+    assertThat(failures)
+        .hasSize(3)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll(
+                    "rank 1 started collective #1, broadcast(FLOAT32 × 32768, root 0)",
+                    "broadcast(FLOAT32 × %d, root 0)".formatted(count)));
+  }
+
+  @Test
+  void naive_rankDoesNotCome_isNamedAtTheDeadline() {
+    var over = new CountDownLatch(1);
+    CommConfig config =
+        options(Map.of("COMM_CUDA_PATH", "naive")).toBuilder()
+            .timeout(Duration.ofSeconds(1))
+            .build();
+    List<Throwable> failures =
+        failures(
+            2,
+            config,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 1) {
+                  assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
+                }
+                comm.allReduce(buffer.data(), ReduceOp.SUM);
+              } finally {
+                over.countDown();
+              }
+            });
+
+    assertThat(failures.getFirst())
+        .isInstanceOf(CollectiveTimeoutException.class)
+        .hasMessageContainingAll("allReduce(SUM, FLOAT32 × 4)", "[1]", "COMM_TIMEOUT");
   }
 
   /// By other algorithms, or by the same on other numbers of blocks.
