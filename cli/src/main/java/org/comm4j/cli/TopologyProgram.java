@@ -2,7 +2,9 @@ package org.comm4j.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
@@ -52,7 +54,10 @@ final class TopologyProgram {
     new TreeMap<>(topology.libraries())
         .forEach((library, version) -> out.println(library + " " + version));
     for (int rank = 0; rank < topology.peerAccess().size(); rank++) {
-      out.println("rank %d's device reaches %s".formatted(rank, topology.peerAccess().get(rank)));
+      List<Boolean> reached = topology.peerAccess().get(rank);
+      List<Integer> ranks =
+          IntStream.range(0, reached.size()).filter(reached::get).boxed().toList();
+      out.println("rank %d's device reaches those of ranks %s".formatted(rank, ranks));
     }
   }
 

@@ -144,7 +144,9 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public Topology topology() {
-    return host.topology();
+    Topology ofHost = host.topology();
+    return new Topology(
+        ofHost.hosts(), ofHost.scheduler(), ofHost.libraries(), rank.peerAccess(members));
   }
 
   @Override

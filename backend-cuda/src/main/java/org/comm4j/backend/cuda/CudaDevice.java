@@ -3,6 +3,8 @@ package org.comm4j.backend.cuda;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import jcuda.Pointer;
@@ -110,8 +112,12 @@ final class CudaDevice implements AutoCloseable {
 
   /// {@return what it is called in all processes, however these number their devices}
   UUID uuid() {
+    return uuid(device);
+  }
+
+  private UUID uuid(CUdevice of) {
     var found = new CUuuid();
-    driver.check(JCudaDriver.cuDeviceGetUuid(found, device), "cuDeviceGetUuid");
+    driver.check(JCudaDriver.cuDeviceGetUuid(found, of), "cuDeviceGetUuid");
     ByteBuffer bytes = ByteBuffer.wrap(found.bytes);
     return new UUID(bytes.getLong(), bytes.getLong());
   }
@@ -138,14 +144,23 @@ final class CudaDevice implements AutoCloseable {
 
   // --- other devices and processes ---
 
-  /// {@return whether its kernels can reach that device's memory}
-  boolean canReach(CudaDevice peer) {
-    if (peer.ordinal == ordinal) {
-      return true;
+  /// {@return the devices whose memory its kernels can reach, itself first} Of those that this
+  /// process sees; it uses none of them.
+  List<UUID> reachable() {
+    List<UUID> all = new ArrayList<>(List.of(uuid()));
+    for (int number = 0; number < driver.devices(); number++) {
+      var peer = new CUdevice();
+      driver.check(JCudaDriver.cuDeviceGet(peer, number), "cuDeviceGet");
+      if (number != ordinal && canReach(peer)) {
+        all.add(uuid(peer));
+      }
     }
+    return all;
+  }
+
+  private boolean canReach(CUdevice peer) {
     int[] can = new int[1];
-    driver.check(
-        JCudaDriver.cuDeviceCanAccessPeer(can, device, peer.device), "cuDeviceCanAccessPeer");
+    driver.check(JCudaDriver.cuDeviceCanAccessPeer(can, device, peer), "cuDeviceCanAccessPeer");
     return can[0] != 0;
   }
 

@@ -1,11 +1,13 @@
 package org.comm4j.backend.cuda;
 
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommConfig;
@@ -22,6 +24,7 @@ final class CudaRank {
   /// A process of the operating system, also across containers.
   static final UUID PROCESS = UUID.randomUUID();
 
+  private static final int UUID_BYTES = 16;
   private static final int BOUNCE_BYTES = 1 << 20;
   private static final long LOOK_NS = 100_000;
   private static final long REST_NS = 100_000_000;
@@ -35,13 +38,14 @@ final class CudaRank {
   private final UUID process;
   private final int threads;
   private final CUstream copies;
+  private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
   private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
   private final List<InFlight> calls = new ArrayList<>(); // in flight; guarded by itself
   private @Nullable Thread watcher; // guarded by this
   private volatile boolean closed;
 
-  /// Opens the rank's device.
+  /// Opens the rank's device; a collective of the session.
   ///
   /// @param process the same for ranks of one process, and no others
   /// @param threads of a block of a kernel, at least 16
@@ -81,6 +85,12 @@ final class CudaRank {
     this.gpu = Gpu.open(driver, ordinal, process);
     gpu.addRank();
     try {
+      this.reachable =
+          session
+              .exchange("cuda/reachable", bytes(gpu.device().reachable()), config.timeout())
+              .stream()
+              .map(CudaRank::uuids)
+              .toList();
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
       gpu.removeRank();
@@ -88,6 +98,33 @@ final class CudaRank {
       throw e;
     }
     session.onNews(this::wakeWatcher);
+  }
+
+  private static byte[] bytes(List<UUID> all) {
+    ByteBuffer bytes = ByteBuffer.allocate(all.size() * UUID_BYTES);
+    for (UUID each : all) {
+      bytes.putLong(each.getMostSignificantBits()).putLong(each.getLeastSignificantBits());
+    }
+    return bytes.array();
+  }
+
+  private static List<UUID> uuids(byte[] bytes) {
+    ByteBuffer in = ByteBuffer.wrap(bytes);
+    return Stream.generate(() -> new UUID(in.getLong(), in.getLong()))
+        .limit(bytes.length / UUID_BYTES)
+        .toList();
+  }
+
+  /// {@return for each of some ranks whether its device reaches those of the others}
+  ///
+  /// @param members ranks of the session
+  List<List<Boolean>> peerAccess(List<Integer> members) {
+    return members.stream()
+        .map(rank ->
+            members.stream()
+                .map(peer -> reachable.get(rank).contains(reachable.get(peer).getFirst()))
+                .toList())
+        .toList();
   }
 
   Session session() {

@@ -866,6 +866,32 @@ class CudaCommunicatorTest {
     }
   }
 
+  // --- devices ---
+
+  /// There are two, which ranks have in turn.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void topology_peerAccess_isWhatTheDriverSays(boolean reachEachOther) {
+    model.reset(2, 8, 0, 12_000, reachEachOther);
+    onRanks(
+        3,
+        CONFIG,
+        comm -> {
+          assertThat(comm.topology().peerAccess())
+              .containsExactly(
+                  List.of(true, reachEachOther, true),
+                  List.of(reachEachOther, true, reachEachOther),
+                  List.of(true, reachEachOther, true));
+          try (Communicator rest = comm.split(comm.rank() == 0 ? 1 : 0, 0).orElseThrow()) {
+            assertThat(rest.topology().peerAccess())
+                .containsExactlyElementsOf(
+                    comm.rank() == 0
+                        ? List.of(List.of(true))
+                        : List.of(List.of(true, reachEachOther), List.of(reachEachOther, true)));
+          }
+        });
+  }
+
   // --- ranks ---
 
   @FunctionalInterface
