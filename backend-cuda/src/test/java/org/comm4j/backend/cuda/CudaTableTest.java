@@ -12,6 +12,7 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.backend.cuda.CudaTable.Call;
 import org.comm4j.backend.cuda.CudaTable.Form;
 import org.comm4j.core.select.Tuning;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -135,7 +136,7 @@ class CudaTableTest {
   }
 
   private static String explain(
-      String operation, ReduceOp op, long bytes, int ranks, CommConfig config) {
+      String operation, @Nullable ReduceOp op, long bytes, int ranks, CommConfig config) {
     return Backends.explain(operation, DataType.FLOAT32, op, bytes, ranks, config).orElseThrow();
   }
 }
