@@ -33,7 +33,8 @@ record Control(MemorySegment segment) {
     LEFT
   }
 
-  /// Makes the kernels leave that wait for a peer, now and later.
+  /// Makes the kernels leave that wait for a peer, now and later. One that waits for none does not
+  /// look.
   void abort() {
     WORD.setVolatile(segment, ABORT, 1L);
   }

@@ -416,6 +416,14 @@ final class CudaCommunicator implements BackendCommunicator {
     dropped.forEach(Runnable::run);
   }
 
+  /// Gives up calls whose kernels have not ended.
+  void leave() {
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.leave();
+    }
+  }
+
   boolean isReached(CUevent event) {
     return rank.device().isReached(event);
   }
@@ -654,6 +662,9 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   private void end(List<DeviceCall> pending) {
+    if (!pending.stream().allMatch(DeviceCall::hasEnded)) {
+      leave();
+    }
     var over = new ClosedException("communicator '" + name() + "' was closed");
     pending.forEach(call -> call.end(over));
     synchronized (this) {

@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
@@ -33,6 +35,7 @@ import org.comm4j.api.spi.Session;
 ///
 /// Used by one thread at a time.
 final class CudaIpcMemory implements AutoCloseable {
+  private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final String WINDOW = "/window";
   private static final String REACHED = "/reached";
@@ -297,6 +300,38 @@ final class CudaIpcMemory implements AutoCloseable {
   /// {@return this worker's device; closed with this}
   CudaDevice device() {
     return device;
+  }
+
+  /// Gives up calls whose kernels have not ended: those that have not begun will not come, and the
+  /// others' leave if they have read this worker's memory, which may change afterwards. So does a
+  /// kernel that leaves on its own. Waits for a moment only, as the device may be stuck.
+  ///
+  /// @param control the address of this worker's [Control], in which it has aborted
+  void leave(long control) {
+    tried(
+        "leaving calls",
+        () -> {
+          CUstream stream = device.createStream();
+          try {
+            tell(control, barrierIn(workerId()) + Window.BROKEN, stream);
+            for (int worker = 0; worker < workers(); worker++) {
+              if (worker != workerId()) {
+                tell(control, barrierIn(worker) + Window.left(workerId()), stream);
+              }
+            }
+            long beginNs = System.nanoTime();
+            while (!device.isDone(stream) && System.nanoTime() - beginNs < LEAVE_NS) {
+              LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+            }
+          } finally {
+            device.destroy(stream);
+          }
+        });
+  }
+
+  /// The first word there is not 0 any more, which is all that matters.
+  private void tell(long control, long to, CUstream stream) {
+    device.copy(control, to, Long.BYTES, stream);
   }
 
   /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody;

@@ -124,6 +124,7 @@ final class DeviceCall implements InFlight, Pending {
   /// Sees whether its kernels have ended, or should have long ago.
   private void look() {
     RuntimeException reason;
+    boolean isGivenUp = false;
     synchronized (this) {
       CUevent behind = event;
       if (behind == null) {
@@ -142,6 +143,7 @@ final class DeviceCall implements InFlight, Pending {
         if (reason == null && !isReached) {
           return;
         }
+        isGivenUp = !isReached;
       } catch (BackendException e) { // the device itself has failed: nothing runs on it any more
         event = null;
         reason = communicator.breakWith(e);
@@ -152,6 +154,9 @@ final class DeviceCall implements InFlight, Pending {
             communicator.breakWith(
                 new AbortedException(communicator.rank(), text + " failed: " + e, e));
       }
+    }
+    if (isGivenUp) {
+      communicator.leave();
     }
     end(reason);
   }

@@ -246,6 +246,18 @@ final class DeviceGroup implements AutoCloseable {
     }
   }
 
+  /// Gives up calls whose kernels have not ended, before the program hears that they are over and
+  /// uses their memory.
+  void leave() {
+    synchronized (words) {
+      if (peers == null || closed) {
+        return;
+      }
+      peers.control().abort();
+    }
+    peers.memory().leave(peers.control().segment().address());
+  }
+
   /// Gives everything back; none of this rank's kernels may run any more.
   @Override
   public void close() {

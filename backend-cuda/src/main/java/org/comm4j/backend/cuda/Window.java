@@ -24,6 +24,12 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
   /// tell that they have come.
   static final long PASSES = (long) BANKS * ENTRY_BYTES * MAX_RANKS * MAX_BLOCKS;
 
+  /// Where a rank's kernels leave why they have given up; one that finds something there does not
+  /// come.
+  static final long BROKEN = PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS;
+
+  private static final int LEFT = 16; // behind it
+
   Window {
     check("ranks", ranks, 1, ranks >= 1 && ranks <= MAX_RANKS, "1.." + MAX_RANKS);
     check("lineBytes", lineBytes, 0, lineBytes % WORD_BYTES == 0, "a multiple of 8");
@@ -38,7 +44,12 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
 
   /// Where the lines begin.
   long lines() {
-    return PASSES + (long) PASS_BYTES * MAX_RANKS * MAX_BLOCKS + GIVEN_UP_BYTES;
+    return BROKEN + GIVEN_UP_BYTES;
+  }
+
+  /// Where another rank leaves that it has given up: what was read of its memory may be wrong.
+  static long left(int rank) {
+    return BROKEN + LEFT + (long) Long.BYTES * rank;
   }
 
   /// How many bytes the lines have: of each rank a word for its call and its data, each four bytes

@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -92,6 +93,41 @@ class CudaIpcMemoryTest {
       assertThat(mine.nextEpoch()).isEqualTo(2);
       group.onAll(worker -> close(memories.get(worker)));
     }
+  }
+
+  /// Else peers would read what is there by then.
+  @Test
+  void leave_kernelThatBeginsLater_doesNotCome() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      group.on(0, () -> group.leave(memories.get(0)));
+
+      assertThat(group.on(0, () -> group.outcomeOfMeeting(memories.get(0), false)))
+          .isEqualTo(Control.Outcome.DONE); // at once, as its call is over
+      assertThat(entry(memories.get(1), 0).get(ValueLayout.JAVA_LONG, 0)).isZero();
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  @Test
+  void leave_peerThatHasReadItsMemory_leavesToo() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      MemorySegment entry = entry(memories.get(1), 0); // as if it had come before
+      entry.set(ValueLayout.JAVA_LONG, 8, memories.get(0).remoteData(0));
+      entry.set(ValueLayout.JAVA_LONG, 0, 1);
+      group.on(0, () -> group.leave(memories.get(0)));
+
+      assertThat(group.on(1, () -> group.outcomeOfMeeting(memories.get(1), true)))
+          .isEqualTo(Control.Outcome.LEFT);
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  /// Where a worker finds that another one has come to the first call.
+  private static MemorySegment entry(CudaIpcMemory memory, int other) {
+    long at = memory.barrierIn(memory.workerId()) + 512 * 16 * 32 + 32L * other;
+    return MemorySegment.ofAddress(at).reinterpret(32);
   }
 
   @Test
@@ -298,6 +334,34 @@ class CudaIpcMemoryTest {
       } catch (BackendUnavailableException e) {
         return e;
       }
+    }
+
+    boolean leave(CudaIpcMemory memory) {
+      CudaDevice.HostMemory control = memory.device().allocateHost(Control.BYTES);
+      new Control(control.segment()).abort();
+      memory.leave(control.segment().address());
+      memory.device().freeHost(control);
+      return true;
+    }
+
+    /// Meets the others in the first call, and perhaps reads their memory.
+    Control.Outcome outcomeOfMeeting(CudaIpcMemory memory, boolean isReading) {
+      CudaDevice device = memory.device();
+      CUstream stream = device.createStream();
+      CudaDevice.HostMemory control = device.allocateHost(Control.BYTES);
+      long scratch = memory.remoteData(memory.workerId());
+      Parameters parameters =
+          memory
+              .parameters(control.segment().address(), TIMEOUT.toNanos())
+              .call(1, 0)
+              .data(scratch, scratch + 64, false)
+              .oneStage(0, isReading ? 5 : 0, memory.workers());
+      device.launch(TestDevice.get().function(KERNEL), 1, 2, stream, parameters);
+      device.await(stream);
+      Control.Outcome outcome = new Control(control.segment()).outcome();
+      device.destroy(stream);
+      device.freeHost(control);
+      return outcome;
     }
 
     /// Sums up what each worker has put into its window: its id plus one, five times.
