@@ -18,6 +18,7 @@ class MessageCall extends MpiCall {
   private final PointToPoint operation;
   private final int destination; // -1 where nothing is sent
   private final @Nullable Expected expected;
+  private @Nullable MismatchedCallException contradiction; // for which the receive is taken back
 
   /// What is to be received: the first request of the call.
   ///
@@ -130,12 +131,23 @@ class MessageCall extends MpiCall {
         Probe found =
             Probe.of(
                 group.messages(), Tags.source(expected.source()), Tags.of(expected.tag(), type));
-        if (found != null && cancelFirst()) {
-          return expected.mismatch(group, label(), found.source(), type, found.bytes());
+        if (found != null) {
+          contradiction =
+              expected.mismatch(group, label(), found.source(), type, found.bytes());
+          return cancelFirst() ? contradiction : null;
         }
       }
     }
     return null;
+  }
+
+  @Override
+  void endTakenBackLate() {
+    MismatchedCallException why = contradiction;
+    if (why != null) {
+      throw why;
+    }
+    super.endTakenBackLate();
   }
 
   @Override

@@ -162,8 +162,18 @@ class MpiCall implements Pending {
 
   private void endStage() {
     running = false;
+    if (requests().wasTakenBack()) {
+      endTakenBackLate();
+      return;
+    }
     stages.get(current).end(requests());
     current++;
+  }
+
+  /// Its receive has turned out to be taken back, after those who wanted that had stopped waiting
+  /// for the answer.
+  void endTakenBackLate() {
+    end(new CancellationException(label + " was taken back"));
   }
 
   /// Gets what [#runBlocking] needs; the caller holds the lock.

@@ -18,6 +18,8 @@ final class Requests {
 
   private static final long LOOK_NS = 1_000_000;
 
+  private final int leastLooks;
+  private final long lookNs;
   private final MemorySegment flag;
   private final MemorySegment[] handles;
   private final MemorySegment[] statuses;
@@ -25,10 +27,18 @@ final class Requests {
   private int used;
   private int open;
   private @Nullable RuntimeException late; // what was found too early to be thrown
-  private boolean isCancelled; // the first one, and nobody knows yet whether that was possible
+  private boolean isCancelled; // the first one, be that possible or not
 
   /// @param most how many there may be at once
   Requests(int most) {
+    this(most, LEAST_LOOKS, LOOK_NS);
+  }
+
+  /// @param leastLooks how often at least it is asked for one that is taken back
+  /// @param lookNs and how long at least
+  Requests(int most, int leastLooks, long lookNs) {
+    this.leastLooks = leastLooks;
+    this.lookNs = lookNs;
     Constants constants = Functions.constants();
     Arena arena = Arena.ofAuto();
     long statusBytes = (constants.statusBytes + 7L) / 8 * 8;
@@ -110,26 +120,22 @@ final class Requests {
       throw new TruncatedException(source(i), tag(i));
     }
     Errors.check(code, function);
-    if (isCancelled && i == 0 && wasCancelled()) {
-      throw new BackendException(
-          Functions.constants().errOther,
-          "%s took a receive back when it was to go on".formatted(Functions.library().version()));
-    }
   }
 
   /// Takes the first one back, a receive. What was wrong with a message that had matched it is
   /// thrown by the next [#test].
   ///
-  /// @return whether nothing had matched it
+  /// @return whether nothing had matched it; false also while that is not known yet, which
+  ///   [#wasTakenBack] tells when it has ended
   boolean cancel() {
-    if (ended[0] || (!isCancelled && Mpi.cancel(handles[0]) != Constants.SUCCESS)) {
+    if (!isCancelled && (ended[0] || Mpi.cancel(handles[0]) != Constants.SUCCESS)) {
       return false;
     }
-    isCancelled = false; // here it is found out
+    isCancelled = true;
     long startNs = System.nanoTime();
     try {
       for (int i = 0; !ended[0]; i++) {
-        if (i >= LEAST_LOOKS && System.nanoTime() - startNs >= LOOK_NS) {
+        if (i >= leastLooks && System.nanoTime() - startNs >= lookNs) {
           break;
         }
         test();
@@ -138,12 +144,15 @@ final class Requests {
       late = e; // something had matched it
       return false;
     }
-    isCancelled = !ended[0];
-    return ended[0] && wasCancelled();
+    return wasTakenBack();
   }
 
-  private boolean wasCancelled() {
-    return Mpi.testCancelled(statuses[0], flag) == Constants.SUCCESS && flag.get(JAVA_INT, 0) != 0;
+  /// Whether the first one has ended because it was taken back, and not with a message.
+  boolean wasTakenBack() {
+    return isCancelled
+        && ended[0]
+        && Mpi.testCancelled(statuses[0], flag) == Constants.SUCCESS
+        && flag.get(JAVA_INT, 0) != 0;
   }
 
   /// Who sent what the i-th request has received.

@@ -106,6 +106,21 @@ class MpiJobTest {
     }
   }
 
+  /// What a library answers after nobody waits for it any more.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void cancel_answeredLate_endsThatReceiveAlone(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 1);
+    try (var job = MpiTestJob.start(launcher, 1, Map.of(), folder, "impatient")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines())
+          .contains("taken back: false", "the next one got 7")
+          .anyMatch(line -> line.startsWith("awaited: receive"));
+    }
+  }
+
   @ParameterizedTest
   @EnumSource(
       value = Abi.class,

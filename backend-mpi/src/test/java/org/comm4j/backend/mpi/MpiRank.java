@@ -10,21 +10,27 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.tck.LiveReport;
 import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | loop <folder> | guest | guest-single
+///     MpiRank contract <file> <seed> <checks> | open | loop <folder> | guest | guest-single | impatient
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
+/// `impatient` takes a receive back and does not wait for the library's answer.
 final class MpiRank {
   private static final int WARM_UP = 100;
 
@@ -32,10 +38,10 @@ final class MpiRank {
 
   public static void main(String[] args) throws IOException {
     CommConfig config = CommConfig.fromEnvironment(System.getenv());
-    if (args[0].startsWith("guest")) {
-      guest(config, args[0].equals("guest"));
-    } else {
-      run(config, args);
+    switch (args[0]) {
+      case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
+      case "impatient" -> impatient(config);
+      default -> run(config, args);
     }
   }
 
@@ -101,6 +107,26 @@ final class MpiRank {
       run(config, "open");
     } catch (CommException _) {
       // it was printed
+    }
+  }
+
+  private static void impatient(CommConfig config) {
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    try (var sessions = InMemorySessions.group(1)) {
+      var communicator = (MpiCommunicator) World.open(library, sessions.session(0), config);
+      communicator.group().giveBack(new Requests(1, 0, 0));
+      Pending receive = communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 1));
+      System.out.println("taken back: " + receive.cancel());
+      try {
+        receive.await(Long.MAX_VALUE);
+      } catch (CancellationException e) {
+        System.out.println("awaited: " + e.getMessage());
+      }
+      communicator.submit(new PointToPoint.Send(CommData.of(7), 0, 1));
+      int[] next = new int[1];
+      communicator.run(new PointToPoint.Receive(CommData.of(next), 0, 1));
+      System.out.println("the next one got " + next[0]);
+      communicator.close();
     }
   }
 
