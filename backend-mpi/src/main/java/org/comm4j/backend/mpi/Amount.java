@@ -8,21 +8,21 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
 
-/// How much a call moves, as the library is told: MPI's counts are ints, ours are longs. What an
-/// int can't count is one element of a type made for it.
+/// How much a call moves, as the library is told: ours are longs, its counts may be ints. What
+/// those can't count is one element of a type made for it.
 ///
 /// @param count of elements of the type
 /// @param type a handle
 /// @param isMade whether the type was made for this amount, and is to be freed once it is used
-record Amount(int count, long type, boolean isMade) {
+record Amount(long count, long type, boolean isMade) {
   /// An amount of elements that are moved, never calculated with.
   ///
-  /// @param largest what is counted at most: `Integer.MAX_VALUE`, or less in tests
-  static Amount of(long count, DataType type, int largest) {
+  /// @param largest what is counted at most ([LargestCount])
+  static Amount of(long count, DataType type, long largest) {
     long unit = unit(type.bytes());
     return count <= largest
-        ? new Amount((int) count, unit, false)
-        : new Amount(1, make(count, unit, type.bytes(), largest), true);
+        ? new Amount(count, unit, false)
+        : new Amount(1, make(count, unit, type.bytes(), (int) largest), true);
   }
 
   /// MPI's type of elements of this size: moving them is copying.

@@ -1,10 +1,14 @@
 package org.comm4j.backend.mpi;
 
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.IntToLongFunction;
 import org.comm4j.core.kernel.StreamingCopy;
 
 /// The memory of one call as the library sees it: the user's own where it is native, aligned and
@@ -78,6 +82,21 @@ final class CallMemory {
     MemorySegment block = memory.take(bytes);
     blocks.add(block);
     return block;
+  }
+
+  /// Counts or places of elements, one for each rank, as the library's functions take them.
+  MemorySegment counts(int ranks, IntToLongFunction each) {
+    boolean large = Functions.hasLargeCounts();
+    MemorySegment array = take((long) (large ? Long.BYTES : Integer.BYTES) * ranks);
+    for (int rank = 0; rank < ranks; rank++) {
+      long count = each.applyAsLong(rank);
+      if (large) {
+        array.setAtIndex(JAVA_LONG, rank, count);
+      } else {
+        array.setAtIndex(JAVA_INT, rank, (int) count);
+      }
+    }
+    return array;
   }
 
   /// Copies when the call has ended well.

@@ -1,9 +1,8 @@
 package org.comm4j.backend.mpi;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -17,7 +16,7 @@ final class Collectives {
   private final MpiGroup group;
   private final Reductions reductions;
   private final long comm;
-  private final int largest;
+  private final long largest;
   private final int rank;
   private final int size;
 
@@ -120,7 +119,7 @@ final class Collectives {
     HostData out = Messages.host(c.output());
     DataType type = in.type();
     Partition parts = c.parts();
-    boolean counted = Parts.total(parts) <= largest; // the same on all ranks
+    boolean counted = isCountable(parts); // the same on all ranks
     boolean direct =
         memory.isDirect(out.segment(), type.bytes()) && (!counted || parts.extent() <= largest);
     memory.uses(out.segment());
@@ -137,25 +136,24 @@ final class Collectives {
       return List.of(exchange, Stage.ours(() -> target.copyOwn(in.segment(), 0, rank)));
     }
     long unit = Amount.unit(type.bytes());
-    MemorySegment counts = target.counts(memory);
-    MemorySegment places = target.places(memory);
+    MemorySegment counts = memory.counts(size, parts::count);
+    MemorySegment places = memory.counts(size, peer -> target.elementPlaces()[peer]);
     return List.of(
         Stage.of(
             "Allgatherv",
             request ->
                 MpiCollectives.startAllGatherV(
-                    input,
-                    (int) in.count(),
-                    unit,
-                    target.memory(),
-                    counts,
-                    places,
-                    unit,
-                    comm,
-                    request),
+                    input, in.count(), unit, target.memory(), counts, places, unit, comm, request),
             () ->
                 MpiCollectives.allGatherV(
-                    input, (int) in.count(), unit, target.memory(), counts, places, unit, comm)));
+                    input, in.count(), unit, target.memory(), counts, places, unit, comm)));
+  }
+
+  /// Whether the library can count what it gathers. MPICH 4.0 takes a part's 64-bit count for an
+  /// int on its way.
+  private boolean isCountable(Partition parts) {
+    return Parts.total(parts) <= largest
+        && IntStream.range(0, size).allMatch(peer -> parts.count(peer) <= Integer.MAX_VALUE);
   }
 
   private Stage gather(Collective.Gather c, CallMemory memory) {
@@ -421,22 +419,6 @@ final class Collectives {
       if (!isThere) {
         CallMemory.copy(from, fromByte, to, 0, bytes);
       }
-    }
-
-    MemorySegment counts(CallMemory call) {
-      MemorySegment counts = call.take((long) Integer.BYTES * parts.ranks());
-      for (int rank = 0; rank < parts.ranks(); rank++) {
-        counts.setAtIndex(JAVA_INT, rank, (int) parts.count(rank));
-      }
-      return counts;
-    }
-
-    MemorySegment places(CallMemory call) {
-      MemorySegment places = call.take((long) Integer.BYTES * parts.ranks());
-      for (int rank = 0; rank < parts.ranks(); rank++) {
-        places.setAtIndex(JAVA_INT, rank, (int) elementPlaces[rank]);
-      }
-      return places;
     }
   }
 }

@@ -22,7 +22,7 @@ final class DirectCalls {
   private static final int STAGED_BYTES = 64 << 10;
 
   private final MpiGroup group;
-  private final int largest;
+  private final long largest;
   private final boolean synchronous;
   private final MemorySegment inPlace = Collectives.inPlace();
   private final MemorySegment status;
@@ -131,7 +131,7 @@ final class DirectCalls {
     group.nextSequence();
     MemorySegment output = output(out);
     boolean isSame = isDirect(in) && in.segment().address() == output.address();
-    int count = (int) in.count();
+    long count = in.count();
     int code =
         MpiCollectives.allReduce(
             isSame ? inPlace : input(in),
@@ -175,11 +175,7 @@ final class DirectCalls {
     MemorySegment buffer = isRoot ? input(data) : output(data);
     int code =
         MpiCollectives.broadcast(
-            buffer,
-            (int) data.count(),
-            Amount.unit(data.type().bytes()),
-            c.root(),
-            group.collectives());
+            buffer, data.count(), Amount.unit(data.type().bytes()), c.root(), group.collectives());
     Errors.check(code, "MPI_Bcast");
     if (!isRoot) {
       finish(buffer, data, data.bytes());
@@ -195,7 +191,7 @@ final class DirectCalls {
     HostData out = (HostData) c.output();
     group.nextSequence();
     boolean isPart = isDirect(in) && isDirect(out) && out.overlaps(in);
-    int count = (int) in.count();
+    long count = in.count();
     long unit = Amount.unit(in.type().bytes());
     MemorySegment output = output(out);
     int code =
@@ -223,7 +219,7 @@ final class DirectCalls {
 
   private void sendNow(PointToPoint.Send call, HostData data) {
     MemorySegment buffer = input(data);
-    int count = (int) data.count();
+    long count = data.count();
     long unit = Amount.unit(data.type().bytes());
     int tag = Tags.of(call.tag(), data.type());
     int code =
@@ -253,7 +249,7 @@ final class DirectCalls {
     int code =
         Mpi.recv(
             buffer,
-            (int) data.count(),
+            data.count(),
             Amount.unit(dataType.bytes()),
             Tags.source(call.source()),
             Tags.of(call.tag(), dataType),

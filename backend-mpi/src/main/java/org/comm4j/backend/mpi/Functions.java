@@ -81,41 +81,48 @@ final class Functions {
   /// A function of the library.
   ///
   /// @param signature of its parameters: `p` a pointer, `i` an int, `l` a 64-bit integer, `H` a
-  ///   handle, which is a `long` here; it returns an int
+  ///   handle and `n` a count, which are `long`s here, `N` a pointer to counts or places; it
+  ///   returns an int. What counts is the library's function with 64-bit counts, if it has such
   static MethodHandle find(String name, String signature) {
+    boolean counts = signature.contains("n") || signature.contains("N");
+    String function = counts && hasLargeCounts() ? name + "_c" : name;
     return get()
         .symbols()
-        .find(name)
+        .find(function)
         .map(symbol -> bind(symbol, signature))
         .orElseThrow(() ->
             new BackendUnavailableException(
                 "mpi",
-                "%s (%s) has no %s".formatted(library().file(), library().version(), name),
+                "%s (%s) has no %s".formatted(library().file(), library().version(), function),
                 "install a library of MPI 3.1 or later"));
   }
 
+  /// Whether the library's counts and places have 64 bits; else they are ints.
+  static boolean hasLargeCounts() {
+    return library().features().contains(MpiLibrary.Feature.LARGE_COUNTS);
+  }
+
   private static MethodHandle bind(java.lang.foreign.MemorySegment symbol, String signature) {
-    boolean narrow = constants().handleBytes == Integer.BYTES;
-    List<MemoryLayout> layouts =
-        signature.chars().mapToObj(each -> layout((char) each, narrow)).toList();
+    List<MemoryLayout> layouts = signature.chars().mapToObj(each -> layout((char) each)).toList();
     FunctionDescriptor descriptor =
         FunctionDescriptor.of(JAVA_INT, layouts.toArray(MemoryLayout[]::new));
     MethodHandle function = Linker.nativeLinker().downcallHandle(symbol, descriptor);
     MethodType wide = function.type();
     for (int i = 0; i < signature.length(); i++) {
-      if (signature.charAt(i) == 'H') {
+      if ("Hn".indexOf(signature.charAt(i)) >= 0) {
         wide = wide.changeParameterType(i, long.class);
       }
     }
     return MethodHandles.explicitCastArguments(function, wide);
   }
 
-  private static MemoryLayout layout(char kind, boolean narrow) {
+  private static MemoryLayout layout(char kind) {
     return switch (kind) {
-      case 'p' -> ADDRESS;
+      case 'p', 'N' -> ADDRESS;
       case 'i' -> JAVA_INT;
       case 'l' -> JAVA_LONG;
-      default -> narrow ? JAVA_INT : JAVA_LONG;
+      case 'n' -> hasLargeCounts() ? JAVA_LONG : JAVA_INT;
+      default -> constants().handleBytes == Integer.BYTES ? JAVA_INT : JAVA_LONG;
     };
   }
 

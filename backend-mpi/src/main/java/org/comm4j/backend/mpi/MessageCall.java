@@ -132,8 +132,7 @@ class MessageCall extends MpiCall {
             Probe.of(
                 group.messages(), Tags.source(expected.source()), Tags.of(expected.tag(), type));
         if (found != null) {
-          contradiction =
-              expected.mismatch(group, label(), found.source(), type, found.bytes());
+          contradiction = expected.mismatch(group, label(), found.source(), type, found.bytes());
           return cancelFirst() ? contradiction : null;
         }
       }

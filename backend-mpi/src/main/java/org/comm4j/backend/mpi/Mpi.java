@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /// The functions of the MPI library that this process uses, but for the collectives
-/// ([MpiCollectives]): each returns the library's error code. Handles are `long`s whatever the
-/// library's are.
+/// ([MpiCollectives]): each returns the library's error code. Handles and counts of elements are
+/// `long`s whatever the library's are.
 ///
 /// Initialised on first use, when [Functions] knows the library. Handles to functions are
 /// constants, so that a call costs some nanoseconds.
@@ -48,12 +48,12 @@ final class Mpi {
   private static final MethodHandle WIN_LOCK_ALL = Functions.find("MPI_Win_lock_all", "iH");
   private static final MethodHandle WIN_UNLOCK_ALL = Functions.find("MPI_Win_unlock_all", "H");
   private static final MethodHandle WIN_SYNC = Functions.find("MPI_Win_sync", "H");
-  private static final MethodHandle SEND = Functions.find("MPI_Send", "piHiiH");
-  private static final MethodHandle SSEND = Functions.find("MPI_Ssend", "piHiiH");
-  private static final MethodHandle ISEND = Functions.find("MPI_Isend", "piHiiHp");
-  private static final MethodHandle ISSEND = Functions.find("MPI_Issend", "piHiiHp");
-  private static final MethodHandle RECV = Functions.find("MPI_Recv", "piHiiHp");
-  private static final MethodHandle IRECV = Functions.find("MPI_Irecv", "piHiiHp");
+  private static final MethodHandle SEND = Functions.find("MPI_Send", "pnHiiH");
+  private static final MethodHandle SSEND = Functions.find("MPI_Ssend", "pnHiiH");
+  private static final MethodHandle ISEND = Functions.find("MPI_Isend", "pnHiiHp");
+  private static final MethodHandle ISSEND = Functions.find("MPI_Issend", "pnHiiHp");
+  private static final MethodHandle RECV = Functions.find("MPI_Recv", "pnHiiHp");
+  private static final MethodHandle IRECV = Functions.find("MPI_Irecv", "pnHiiHp");
   private static final MethodHandle IPROBE = Functions.find("MPI_Iprobe", "iiHpp");
   private static final MethodHandle TEST = Functions.find("MPI_Test", "ppp");
   private static final MethodHandle AWAIT = Functions.find("MPI_Wait", "pp");
@@ -327,7 +327,7 @@ final class Mpi {
     }
   }
 
-  static int send(MemorySegment data, int count, long type, int destination, int tag, long comm) {
+  static int send(MemorySegment data, long count, long type, int destination, int tag, long comm) {
     try {
       return (int) SEND.invokeExact(data, count, type, destination, tag, comm);
     } catch (Throwable e) {
@@ -335,7 +335,7 @@ final class Mpi {
     }
   }
 
-  static int ssend(MemorySegment data, int count, long type, int destination, int tag, long comm) {
+  static int ssend(MemorySegment data, long count, long type, int destination, int tag, long comm) {
     try {
       return (int) SSEND.invokeExact(data, count, type, destination, tag, comm);
     } catch (Throwable e) {
@@ -345,7 +345,7 @@ final class Mpi {
 
   static int isend(
       MemorySegment data,
-      int count,
+      long count,
       long type,
       int destination,
       int tag,
@@ -360,7 +360,7 @@ final class Mpi {
 
   static int issend(
       MemorySegment data,
-      int count,
+      long count,
       long type,
       int destination,
       int tag,
@@ -375,7 +375,7 @@ final class Mpi {
 
   static int recv(
       MemorySegment data,
-      int count,
+      long count,
       long type,
       int source,
       int tag,
@@ -390,7 +390,7 @@ final class Mpi {
 
   static int irecv(
       MemorySegment data,
-      int count,
+      long count,
       long type,
       int source,
       int tag,

@@ -4,38 +4,39 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /// The collectives of the MPI library, blocking and (`start…`) non-blocking: each returns the
-/// library's error code. As in [Mpi], handles are `long`s.
+/// library's error code. As in [Mpi], handles and counts are `long`s; arrays of counts and places
+/// have the library's form ([CallMemory#counts]).
 final class MpiCollectives {
   private static final MethodHandle BARRIER = Functions.find("MPI_Barrier", "H");
   private static final MethodHandle START_BARRIER = Functions.find("MPI_Ibarrier", "Hp");
-  private static final MethodHandle BROADCAST = Functions.find("MPI_Bcast", "piHiH");
-  private static final MethodHandle START_BROADCAST = Functions.find("MPI_Ibcast", "piHiHp");
-  private static final MethodHandle ALL_REDUCE = Functions.find("MPI_Allreduce", "ppiHHH");
-  private static final MethodHandle START_ALL_REDUCE = Functions.find("MPI_Iallreduce", "ppiHHHp");
-  private static final MethodHandle REDUCE = Functions.find("MPI_Reduce", "ppiHHiH");
-  private static final MethodHandle START_REDUCE = Functions.find("MPI_Ireduce", "ppiHHiHp");
+  private static final MethodHandle BROADCAST = Functions.find("MPI_Bcast", "pnHiH");
+  private static final MethodHandle START_BROADCAST = Functions.find("MPI_Ibcast", "pnHiHp");
+  private static final MethodHandle ALL_REDUCE = Functions.find("MPI_Allreduce", "ppnHHH");
+  private static final MethodHandle START_ALL_REDUCE = Functions.find("MPI_Iallreduce", "ppnHHHp");
+  private static final MethodHandle REDUCE = Functions.find("MPI_Reduce", "ppnHHiH");
+  private static final MethodHandle START_REDUCE = Functions.find("MPI_Ireduce", "ppnHHiHp");
   private static final MethodHandle REDUCE_SCATTER_BLOCK =
-      Functions.find("MPI_Reduce_scatter_block", "ppiHHH");
+      Functions.find("MPI_Reduce_scatter_block", "ppnHHH");
   private static final MethodHandle START_REDUCE_SCATTER_BLOCK =
-      Functions.find("MPI_Ireduce_scatter_block", "ppiHHHp");
-  private static final MethodHandle REDUCE_SCATTER = Functions.find("MPI_Reduce_scatter", "pppHHH");
+      Functions.find("MPI_Ireduce_scatter_block", "ppnHHHp");
+  private static final MethodHandle REDUCE_SCATTER = Functions.find("MPI_Reduce_scatter", "ppNHHH");
   private static final MethodHandle START_REDUCE_SCATTER =
-      Functions.find("MPI_Ireduce_scatter", "pppHHHp");
-  private static final MethodHandle SCAN = Functions.find("MPI_Scan", "ppiHHH");
-  private static final MethodHandle START_SCAN = Functions.find("MPI_Iscan", "ppiHHHp");
-  private static final MethodHandle EXCLUSIVE_SCAN = Functions.find("MPI_Exscan", "ppiHHH");
-  private static final MethodHandle START_EXCLUSIVE_SCAN = Functions.find("MPI_Iexscan", "ppiHHHp");
-  private static final MethodHandle ALL_GATHER = Functions.find("MPI_Allgather", "piHpiHH");
-  private static final MethodHandle START_ALL_GATHER = Functions.find("MPI_Iallgather", "piHpiHHp");
-  private static final MethodHandle ALL_GATHER_V = Functions.find("MPI_Allgatherv", "piHpppHH");
+      Functions.find("MPI_Ireduce_scatter", "ppNHHHp");
+  private static final MethodHandle SCAN = Functions.find("MPI_Scan", "ppnHHH");
+  private static final MethodHandle START_SCAN = Functions.find("MPI_Iscan", "ppnHHHp");
+  private static final MethodHandle EXCLUSIVE_SCAN = Functions.find("MPI_Exscan", "ppnHHH");
+  private static final MethodHandle START_EXCLUSIVE_SCAN = Functions.find("MPI_Iexscan", "ppnHHHp");
+  private static final MethodHandle ALL_GATHER = Functions.find("MPI_Allgather", "pnHpnHH");
+  private static final MethodHandle START_ALL_GATHER = Functions.find("MPI_Iallgather", "pnHpnHHp");
+  private static final MethodHandle ALL_GATHER_V = Functions.find("MPI_Allgatherv", "pnHpNNHH");
   private static final MethodHandle START_ALL_GATHER_V =
-      Functions.find("MPI_Iallgatherv", "piHpppHHp");
-  private static final MethodHandle GATHER = Functions.find("MPI_Gather", "piHpiHiH");
-  private static final MethodHandle START_GATHER = Functions.find("MPI_Igather", "piHpiHiHp");
-  private static final MethodHandle SCATTER = Functions.find("MPI_Scatter", "piHpiHiH");
-  private static final MethodHandle START_SCATTER = Functions.find("MPI_Iscatter", "piHpiHiHp");
-  private static final MethodHandle ALL_TO_ALL = Functions.find("MPI_Alltoall", "piHpiHH");
-  private static final MethodHandle START_ALL_TO_ALL = Functions.find("MPI_Ialltoall", "piHpiHHp");
+      Functions.find("MPI_Iallgatherv", "pnHpNNHHp");
+  private static final MethodHandle GATHER = Functions.find("MPI_Gather", "pnHpnHiH");
+  private static final MethodHandle START_GATHER = Functions.find("MPI_Igather", "pnHpnHiHp");
+  private static final MethodHandle SCATTER = Functions.find("MPI_Scatter", "pnHpnHiH");
+  private static final MethodHandle START_SCATTER = Functions.find("MPI_Iscatter", "pnHpnHiHp");
+  private static final MethodHandle ALL_TO_ALL = Functions.find("MPI_Alltoall", "pnHpnHH");
+  private static final MethodHandle START_ALL_TO_ALL = Functions.find("MPI_Ialltoall", "pnHpnHHp");
 
   private MpiCollectives() {}
 
@@ -55,7 +56,7 @@ final class MpiCollectives {
     }
   }
 
-  static int broadcast(MemorySegment data, int count, long type, int root, long comm) {
+  static int broadcast(MemorySegment data, long count, long type, int root, long comm) {
     try {
       return (int) BROADCAST.invokeExact(data, count, type, root, comm);
     } catch (Throwable e) {
@@ -64,7 +65,7 @@ final class MpiCollectives {
   }
 
   static int startBroadcast(
-      MemorySegment data, int count, long type, int root, long comm, MemorySegment request) {
+      MemorySegment data, long count, long type, int root, long comm, MemorySegment request) {
     try {
       return (int) START_BROADCAST.invokeExact(data, count, type, root, comm, request);
     } catch (Throwable e) {
@@ -73,7 +74,7 @@ final class MpiCollectives {
   }
 
   static int allReduce(
-      MemorySegment input, MemorySegment output, int count, long type, long op, long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, long op, long comm) {
     try {
       return (int) ALL_REDUCE.invokeExact(input, output, count, type, op, comm);
     } catch (Throwable e) {
@@ -84,7 +85,7 @@ final class MpiCollectives {
   static int startAllReduce(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       long comm,
@@ -99,7 +100,7 @@ final class MpiCollectives {
   static int reduce(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       int root,
@@ -114,7 +115,7 @@ final class MpiCollectives {
   static int startReduce(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       int root,
@@ -128,7 +129,7 @@ final class MpiCollectives {
   }
 
   static int reduceScatterBlock(
-      MemorySegment input, MemorySegment output, int count, long type, long op, long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, long op, long comm) {
     try {
       return (int) REDUCE_SCATTER_BLOCK.invokeExact(input, output, count, type, op, comm);
     } catch (Throwable e) {
@@ -139,7 +140,7 @@ final class MpiCollectives {
   static int startReduceScatterBlock(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       long comm,
@@ -182,7 +183,7 @@ final class MpiCollectives {
   }
 
   static int scan(
-      MemorySegment input, MemorySegment output, int count, long type, long op, long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, long op, long comm) {
     try {
       return (int) SCAN.invokeExact(input, output, count, type, op, comm);
     } catch (Throwable e) {
@@ -193,7 +194,7 @@ final class MpiCollectives {
   static int startScan(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       long comm,
@@ -206,7 +207,7 @@ final class MpiCollectives {
   }
 
   static int exclusiveScan(
-      MemorySegment input, MemorySegment output, int count, long type, long op, long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, long op, long comm) {
     try {
       return (int) EXCLUSIVE_SCAN.invokeExact(input, output, count, type, op, comm);
     } catch (Throwable e) {
@@ -217,7 +218,7 @@ final class MpiCollectives {
   static int startExclusiveScan(
       MemorySegment input,
       MemorySegment output,
-      int count,
+      long count,
       long type,
       long op,
       long comm,
@@ -231,10 +232,10 @@ final class MpiCollectives {
 
   static int allGather(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       long comm) {
     try {
@@ -248,10 +249,10 @@ final class MpiCollectives {
 
   static int startAllGather(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       long comm,
       MemorySegment request) {
@@ -266,7 +267,7 @@ final class MpiCollectives {
 
   static int allGatherV(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
       MemorySegment counts,
@@ -284,7 +285,7 @@ final class MpiCollectives {
 
   static int startAllGatherV(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
       MemorySegment counts,
@@ -311,10 +312,10 @@ final class MpiCollectives {
 
   static int gather(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       int root,
       long comm) {
@@ -329,10 +330,10 @@ final class MpiCollectives {
 
   static int startGather(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       int root,
       long comm,
@@ -348,10 +349,10 @@ final class MpiCollectives {
 
   static int scatter(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       int root,
       long comm) {
@@ -366,10 +367,10 @@ final class MpiCollectives {
 
   static int startScatter(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       int root,
       long comm,
@@ -385,10 +386,10 @@ final class MpiCollectives {
 
   static int allToAll(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       long comm) {
     try {
@@ -402,10 +403,10 @@ final class MpiCollectives {
 
   static int startAllToAll(
       MemorySegment input,
-      int inputCount,
+      long inputCount,
       long inputType,
       MemorySegment output,
-      int outputCount,
+      long outputCount,
       long outputType,
       long comm,
       MemorySegment request) {

@@ -26,7 +26,7 @@ final class MpiJob {
   private final boolean waitsInLibrary;
   private final boolean oversubscribed;
   private final long timeoutNs;
-  private final int largestCount;
+  private final long largestCount;
   private final StagingMemory memory = new StagingMemory();
   private final List<MpiGroup> groups = new CopyOnWriteArrayList<>();
   private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
@@ -42,7 +42,7 @@ final class MpiJob {
     this.oversubscribed = Processors.areFewerThanRanks(session);
     this.waitsInLibrary = Wait.of(config).isInLibrary(oversubscribed);
     this.timeoutNs = saturatedNanos(config);
-    this.largestCount = LargestCount.of(config);
+    this.largestCount = LargestCount.of(config, Functions.hasLargeCounts());
     this.watchdog = new Watchdog(this);
   }
 
@@ -80,7 +80,7 @@ final class MpiJob {
   }
 
   /// What the library is told to count at most.
-  int largestCount() {
+  long largestCount() {
     return largestCount;
   }
 

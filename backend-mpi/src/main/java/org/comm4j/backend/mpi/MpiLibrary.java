@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
 
@@ -21,16 +22,25 @@ record MpiLibrary(
   @SuppressWarnings("ImmutableEnumChecker") // List.of
   enum Feature {
     /// Counts of 64 bits: `MPI_Allreduce_c` and its like.
-    LARGE_COUNTS("MPI_Allreduce_c"),
+    LARGE_COUNTS(true, "MPI_Allreduce_c"),
     /// Persistent collectives: `MPI_Allreduce_init` and its like.
-    PERSISTENT_COLLECTIVES("MPI_Allreduce_init"),
+    PERSISTENT_COLLECTIVES(false, "MPI_Allreduce_init"),
     /// `MPIX_Comm_revoke`, `MPIX_Comm_shrink`, `MPIX_Comm_agree`.
-    FAULT_TOLERANCE("MPIX_Comm_revoke", "MPIX_Comm_shrink", "MPIX_Comm_agree");
+    FAULT_TOLERANCE(false, "MPIX_Comm_revoke", "MPIX_Comm_shrink", "MPIX_Comm_agree");
 
+    private final boolean isUsed;
     private final List<String> functions;
 
-    Feature(String... functions) {
+    /// @param isUsed whether we use it where it is; `docs/rationale.md` says why not
+    Feature(boolean isUsed, String... functions) {
+      this.isUsed = isUsed;
       this.functions = List.of(functions);
+    }
+
+    /// {@return its name, and whether it lies idle, for people}
+    String shown() {
+      String name = name().toLowerCase(Locale.ROOT).replace('_', '-');
+      return isUsed ? name : name + " (not used)";
     }
   }
 

@@ -77,7 +77,7 @@ public final class MpiProvider implements BackendProvider {
   @Override
   public void checkOptions(CommConfig config) {
     var _ = Wait.of(config);
-    var _ = LargestCount.of(config);
+    var _ = LargestCount.of(config, false);
   }
 
   @Override
@@ -104,7 +104,12 @@ public final class MpiProvider implements BackendProvider {
       long bytes,
       int ranks,
       CommConfig config) {
-    return Optional.of(Ways.of(operation, type, op, bytes, ranks, config));
+    boolean largeCounts =
+        libraries
+            .choose(config)
+            .filter(library -> library.features().contains(MpiLibrary.Feature.LARGE_COUNTS))
+            .isPresent();
+    return Optional.of(Ways.of(operation, type, op, bytes, ranks, config, largeCounts));
   }
 
   @Override
@@ -151,15 +156,15 @@ public final class MpiProvider implements BackendProvider {
       details.put("library", library.version());
       details.put("file", library.file().toString());
       details.put("standard", "MPI " + library.standard());
-      details.put("interface", lower(library.abi()));
+      details.put("interface", library.abi().name().toLowerCase(Locale.ROOT).replace('_', '-'));
       details.put(
           "features",
           library.features().isEmpty()
               ? "none"
               : library.features().stream()
                   .sorted()
-                  .map(MpiProvider::lower)
-                  .collect(Collectors.joining(" ")));
+                  .map(MpiLibrary.Feature::shown)
+                  .collect(Collectors.joining(", ")));
       details.put("threads", "known once MPI runs");
     }
     if (found.size() > 1) {
@@ -168,9 +173,5 @@ public final class MpiProvider implements BackendProvider {
           found.stream().skip(1).map(MpiLibrary::shown).collect(Collectors.joining(", ")));
     }
     return details;
-  }
-
-  private static String lower(Enum<?> value) {
-    return value.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 }

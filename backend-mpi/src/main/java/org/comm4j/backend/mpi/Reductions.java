@@ -1,7 +1,5 @@
 package org.comm4j.backend.mpi;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,7 +21,7 @@ final class Reductions {
 
   private final MpiGroup group;
   private final long comm;
-  private final int largest;
+  private final long largest;
   private final int rank;
   private final int size;
 
@@ -124,9 +122,16 @@ final class Reductions {
   /// Whether the library's counts are large enough; all ranks have the same.
   private boolean isCountable(Collective.Reducing call) {
     return switch (call) {
-      case Collective.ReduceScatterV c -> c.parts().extent() <= largest;
+      case Collective.ReduceScatter _ -> call.input().count() <= largestScattered(largest);
+      case Collective.ReduceScatterV c -> c.parts().extent() <= largestScattered(largest);
       default -> call.input().count() <= largest;
     };
+  }
+
+  /// How much a reduce-scatter may have: MPICH 4.0's is wrong beyond what an int can count, without
+  /// a word.
+  static long largestScattered(long largest) {
+    return Math.min(largest, Integer.MAX_VALUE);
   }
 
   /// Whether parts lie one behind the other in the order of the ranks, as MPI wants them.
@@ -234,7 +239,7 @@ final class Reductions {
   private List<Stage> allReduce(Collective.AllReduce c, Operator op, CallMemory memory) {
     HostData out = Messages.host(c.output());
     Buffers buffers = buffers(Messages.host(c.input()), out, memory);
-    int count = (int) out.count();
+    long count = out.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
     return List.of(
@@ -275,7 +280,7 @@ final class Reductions {
         isRoot
             ? notInPlace(buffers(in, Messages.host(output(c)), memory), in.bytes(), memory)
             : new Buffers(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
-    int count = (int) in.count();
+    long count = in.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
     return List.of(
@@ -340,7 +345,7 @@ final class Reductions {
     long code = op.inLibrary();
     Runnable finish = () -> op.finish(result, out.count(), size);
     if (isEven(parts)) {
-      int count = (int) parts.count(0);
+      long count = parts.count(0);
       return List.of(
           new Finishing(
               Stage.of(
@@ -353,10 +358,7 @@ final class Reductions {
                           source, result, count, typeCode, code, comm)),
               finish));
     }
-    MemorySegment counts = memory.take((long) Integer.BYTES * parts.ranks());
-    for (int peer = 0; peer < parts.ranks(); peer++) {
-      counts.setAtIndex(JAVA_INT, peer, (int) parts.count(peer));
-    }
+    MemorySegment counts = memory.counts(size, parts::count);
     return List.of(
         new Finishing(
             Stage.of(
@@ -386,7 +388,7 @@ final class Reductions {
         writes
             ? buffers(in, out, memory)
             : new Buffers(memory.input(in.segment(), in.type().bytes()), memory.take(in.bytes()));
-    int count = (int) in.count();
+    long count = in.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
     Stage stage =
@@ -459,7 +461,7 @@ final class Reductions {
   }
 
   private Stage gatherAll(MemorySegment own, MemorySegment all, HostData in) {
-    int count = (int) in.count();
+    long count = in.count();
     long unit = Amount.unit(in.type().bytes());
     return Stage.of(
         "Allgather",

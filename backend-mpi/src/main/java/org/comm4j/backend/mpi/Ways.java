@@ -10,35 +10,54 @@ import org.jspecify.annotations.Nullable;
 final class Ways {
   private Ways() {}
 
+  /// @param bytes of a rank's buffer
+  /// @param largeCounts whether the library has functions with 64-bit counts, which are used then
   static String of(
       String operation,
       DataType type,
       @Nullable ReduceOp op,
       long bytes,
       int ranks,
-      CommConfig config) {
+      CommConfig config,
+      boolean largeCounts) {
     if (ranks == 1) {
       return "a group of one: the input is copied";
     }
     if (op != null) {
-      return reduction(operation, type, op, bytes, ranks, config);
+      return reduction(operation, type, op, bytes, ranks, config, largeCounts);
     }
+    String counts = largeCounts && !operation.equals("barrier") ? "_c" : "";
     return switch (operation) {
       case "gatherV", "scatterV", "allToAllV" ->
           "messages of the library, since only some ranks know the counts";
-      case "broadcast" -> "MPI_Bcast";
-      case "allToAll" -> "MPI_Alltoall";
-      case "allGatherV" -> "MPI_Allgatherv; beyond 2^31 elements messages";
+      case "broadcast" -> "MPI_Bcast" + counts;
+      case "allGatherV" ->
+          "MPI_Allgatherv%s; beyond 2^31 elements%s messages"
+              .formatted(counts, largeCounts ? " of a rank" : "");
       default ->
           "MPI_"
               + Character.toUpperCase(operation.charAt(0))
-              + operation.substring(1).toLowerCase(java.util.Locale.ROOT);
+              + operation.substring(1).toLowerCase(java.util.Locale.ROOT)
+              + counts;
     };
   }
 
   private static String reduction(
-      String operation, DataType type, ReduceOp op, long bytes, int ranks, CommConfig config) {
-    if (Reductions.isSame(op, type) && config.reduction() == Reduction.FAST) {
+      String operation,
+      DataType type,
+      ReduceOp op,
+      long bytes,
+      int ranks,
+      CommConfig config,
+      boolean largeCounts) {
+    boolean isSame = Reductions.isSame(op, type) && config.reduction() == Reduction.FAST;
+    long largest = LargestCount.of(config, largeCounts);
+    boolean isCountable =
+        bytes / type.bytes()
+            <= (operation.startsWith("reduceScatter")
+                ? Reductions.largestScattered(largest)
+                : largest);
+    if (isSame && isCountable) {
       String probed =
           Reductions.isExact(type) || ranks == 2
               ? ""
@@ -48,7 +67,9 @@ final class Ways {
     String why =
         config.reduction() == Reduction.ORDERED
             ? "COMM_REDUCTION=ordered"
-            : "the library's operator has other rules for %s of %s".formatted(op.name(), type);
+            : isSame
+                ? "the library can't count so many elements"
+                : "the library's operator has other rules for %s of %s".formatted(op.name(), type);
     return "%s, and our kernels fold it in the order of the ranks: %s"
         .formatted(movement(operation, bytes, ranks), why);
   }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -33,7 +34,24 @@ class MpiJobTest {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output().lines())
           .contains("rank 0 of 3 on mpi, sum 3", "rank 1 of 3 on mpi, sum 3")
-          .contains("rank 2 of 3 on mpi, sum 3");
+          .contains("rank 2 of 3 on mpi, sum 3")
+          .contains(
+              "counts of %d bits".formatted(abi == Abi.MPICH ? 64 : 32)); // what the contract tests
+    }
+  }
+
+  /// Takes 4 GiB of memory and more.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  @EnabledIfSystemProperty(named = "comm4j.full", matches = "true")
+  void collective_beyondInts_isWhole(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "large")) {
+      assertThat(job.await(BOUND.multipliedBy(3))).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("reduced: 1 11 21 31 41"::equals)).hasSize(2);
+      assertThat(job.output().lines().filter("broadcast: 1 1 1 1 1"::equals)).hasSize(2);
     }
   }
 

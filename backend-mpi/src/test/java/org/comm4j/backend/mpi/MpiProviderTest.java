@@ -47,7 +47,7 @@ class MpiProviderTest {
     CommConfig other = CommConfig.builder().option(MpiLibraries.OPTION, mpich.toString()).build();
     assertThat(provider.details(other))
         .containsEntry("library", "MPICH 4.2")
-        .containsEntry("features", "large-counts persistent-collectives")
+        .containsEntry("features", "large-counts, persistent-collectives (not used)")
         .doesNotContainKey("others");
   }
 

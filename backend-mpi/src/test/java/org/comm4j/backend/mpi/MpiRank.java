@@ -11,11 +11,16 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Pending;
@@ -25,10 +30,10 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | loop <folder> | guest | guest-single | impatient
+///     MpiRank contract <file> <seed> <checks> | open | large | loop <folder> | guest | guest-single | impatient
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `large` communicates more than an int can count. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `impatient` takes a receive back and does not wait for the library's answer.
 final class MpiRank {
@@ -53,6 +58,7 @@ final class MpiRank {
           contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
         }
         case "open" -> open(communicator);
+        case "large" -> large(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
         default -> throw new IllegalArgumentException(args[0]);
       }
@@ -77,6 +83,7 @@ final class MpiRank {
 
   private static void open(Communicator communicator) {
     long sum = communicator.allReduce(1L, ReduceOp.SUM);
+    System.out.println("counts of %d bits".formatted(Functions.hasLargeCounts() ? 64 : 32));
     System.out.println(
         "rank %d of %d on %s, sum %d"
             .formatted(communicator.rank(), communicator.size(), communicator.backend(), sum));
@@ -115,7 +122,8 @@ final class MpiRank {
     try (var sessions = InMemorySessions.group(1)) {
       var communicator = (MpiCommunicator) World.open(library, sessions.session(0), config);
       communicator.group().giveBack(new Requests(1, 0, 0));
-      Pending receive = communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 1));
+      Pending receive =
+          communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 1));
       System.out.println("taken back: " + receive.cancel());
       try {
         receive.await(Long.MAX_VALUE);
@@ -128,6 +136,32 @@ final class MpiRank {
       System.out.println("the next one got " + next[0]);
       communicator.close();
     }
+  }
+
+  private static void large(Communicator communicator) {
+    long count = (1L << 31) + 7;
+    long[] places = {0, count / 2, Integer.MAX_VALUE, Integer.MAX_VALUE + 1L, count - 1};
+    try (CommBuffer buffer = communicator.allocate(DataType.INT8, count)) {
+      MemorySegment memory = ((HostData) buffer.data()).segment();
+      for (int i = 0; i < places.length; i++) {
+        memory.set(ValueLayout.JAVA_BYTE, places[i], (byte) (10 * i + communicator.rank()));
+      }
+      communicator.allReduce(buffer.data(), ReduceOp.MAX);
+      print("reduced", memory, places);
+      if (communicator.rank() == 1) {
+        memory.fill((byte) 1);
+      }
+      communicator.broadcast(buffer.data(), 1);
+      print("broadcast", memory, places);
+    }
+  }
+
+  private static void print(String what, MemorySegment memory, long... places) {
+    String values =
+        LongStream.of(places)
+            .mapToObj(place -> Byte.toString(memory.get(ValueLayout.JAVA_BYTE, place)))
+            .collect(Collectors.joining(" "));
+    System.out.println(what + ": " + values);
   }
 
   private static void loop(Communicator communicator, Path folder) throws IOException {

@@ -14,6 +14,7 @@ class WaysTest {
   @ParameterizedTest
   @CsvSource({
     "allReduce, FLOAT32, SUM, 8, 2, FAST, the library reduces",
+    "allReduce, FLOAT32, SUM, 8589934592, 2, FAST, can't count so many",
     "allReduce, FLOAT32, SUM, 8, 3, FAST, found to differ between ranks",
     "allReduce, FLOAT32, SUM, 8, 4, ORDERED, MPI_Allgather brings all data",
     "allReduce, FLOAT32, SUM, 1000000, 4, ORDERED, COMM_REDUCTION=ordered",
@@ -36,6 +37,21 @@ class WaysTest {
       String says) {
     CommConfig config = CommConfig.builder().reduction(reduction).build();
 
-    assertThat(Ways.of(operation, type, op, bytes, ranks, config)).contains(says);
+    assertThat(Ways.of(operation, type, op, bytes, ranks, config, false)).contains(says);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "allReduce, FLOAT32, SUM, 8589934592, the library reduces",
+    "reduceScatter, FLOAT32, SUM, 8589934592, can't count so many",
+    "broadcast, INT32, , 8, MPI_Bcast_c",
+    "allGatherV, INT32, , 8, MPI_Allgatherv_c; beyond 2^31 elements of a rank messages",
+    "barrier, INT8, , 0, MPI_Barrier",
+  })
+  void of_largeCounts_saysSo(
+      String operation, DataType type, ReduceOp.@Nullable Predefined op, long bytes, String says) {
+    CommConfig config = CommConfig.builder().build();
+
+    assertThat(Ways.of(operation, type, op, bytes, 2, config, true)).contains(says);
   }
 }
