@@ -32,8 +32,17 @@ final class Abilities {
 
   private Abilities() {}
 
+  /// Why there is no shared memory where there should be.
+  static String notShared() {
+    return "createRegion: %s does not share memory between all ranks of a host (MPI_COMM_TYPE_SHARED); see what keeps it from that, for example MPIR_CVAR_NOLOCAL or containers, or use --backend shm on one host"
+        .formatted(Functions.library().version());
+  }
+
   static Capabilities of(MpiJob job) {
     EnumSet<Capability> supported = EnumSet.copyOf(USUAL);
+    if (!job.sharesMemory()) {
+      supported.remove(Capability.SHARED_MEMORY);
+    }
     Map<String, String> deviations = new TreeMap<>();
     deviations.put("F5", LAUNCHER);
     deviations.put("F8", LAUNCHER);

@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /// The library's communicators.
 final class Comms {
@@ -62,11 +63,44 @@ final class Comms {
     return make("MPI_Comm_split", made -> Mpi.commSplit(comm, color, key, made));
   }
 
+  /// Of the ranks of another one that share memory with this one, in their order, as the library
+  /// sees it.
+  static long sharing(long comm) {
+    Constants constants = Functions.constants();
+    return make(
+        "MPI_Comm_split_type",
+        made -> Mpi.commSplitType(comm, constants.commTypeShared, 0, constants.infoNull, made));
+  }
+
+  /// Which ranks of another one it has, in its own order.
+  static List<Integer> ranks(long comm, long other) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment size = arena.allocate(JAVA_INT);
+      Errors.check(Mpi.commSize(comm, size), "MPI_Comm_size");
+      int count = size.get(JAVA_INT, 0);
+      MemorySegment numbers = numbers(arena, IntStream.range(0, count));
+      MemorySegment found = arena.allocate(JAVA_INT, count);
+      MemorySegment own = arena.allocate(JAVA_LONG);
+      MemorySegment everybody = arena.allocate(JAVA_LONG);
+      Errors.check(Mpi.commGroup(comm, own), "MPI_Comm_group");
+      Errors.check(Mpi.commGroup(other, everybody), "MPI_Comm_group");
+      Errors.check(
+          Mpi.groupTranslateRanks(Handles.get(own), count, numbers, Handles.get(everybody), found),
+          "MPI_Group_translate_ranks");
+      Errors.check(Mpi.groupFree(own), "MPI_Group_free");
+      Errors.check(Mpi.groupFree(everybody), "MPI_Group_free");
+      return IntStream.of(found.toArray(JAVA_INT)).boxed().toList();
+    }
+  }
+
+  private static MemorySegment numbers(Arena arena, IntStream ranks) {
+    return arena.allocateFrom(JAVA_INT, ranks.toArray());
+  }
+
   /// Of some ranks of another one; a collective of these alone.
   static long ofRanks(long comm, List<Integer> ranks) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment numbers =
-          arena.allocateFrom(JAVA_INT, ranks.stream().mapToInt(Integer::intValue).toArray());
+      MemorySegment numbers = numbers(arena, ranks.stream().mapToInt(Integer::intValue));
       MemorySegment everybody = arena.allocate(JAVA_LONG);
       MemorySegment chosen = arena.allocate(JAVA_LONG);
       Errors.check(Mpi.commGroup(comm, everybody), "MPI_Comm_group");

@@ -22,8 +22,12 @@ final class Mpi {
   private static final MethodHandle COMM_SIZE = Functions.find("MPI_Comm_size", "Hp");
   private static final MethodHandle COMM_IDUP = Functions.find("MPI_Comm_idup", "Hpp");
   private static final MethodHandle COMM_SPLIT = Functions.find("MPI_Comm_split", "Hiip");
+  private static final MethodHandle COMM_SPLIT_TYPE =
+      Functions.find("MPI_Comm_split_type", "HiiHp");
   private static final MethodHandle COMM_GROUP = Functions.find("MPI_Comm_group", "Hp");
   private static final MethodHandle GROUP_INCL = Functions.find("MPI_Group_incl", "Hipp");
+  private static final MethodHandle GROUP_TRANSLATE_RANKS =
+      Functions.find("MPI_Group_translate_ranks", "HipHp");
   private static final MethodHandle GROUP_FREE = Functions.find("MPI_Group_free", "p");
   private static final MethodHandle COMM_CREATE_GROUP =
       Functions.find("MPI_Comm_create_group", "HHip");
@@ -160,6 +164,14 @@ final class Mpi {
     }
   }
 
+  static int commSplitType(long comm, int type, int key, long info, MemorySegment made) {
+    try {
+      return (int) COMM_SPLIT_TYPE.invokeExact(comm, type, key, info, made);
+    } catch (Throwable e) {
+      throw Functions.failed(e);
+    }
+  }
+
   static int commGroup(long comm, MemorySegment made) {
     try {
       return (int) COMM_GROUP.invokeExact(comm, made);
@@ -171,6 +183,15 @@ final class Mpi {
   static int groupIncl(long group, int count, MemorySegment ranks, MemorySegment made) {
     try {
       return (int) GROUP_INCL.invokeExact(group, count, ranks, made);
+    } catch (Throwable e) {
+      throw Functions.failed(e);
+    }
+  }
+
+  static int groupTranslateRanks(
+      long group, int count, MemorySegment ranks, long other, MemorySegment translated) {
+    try {
+      return (int) GROUP_TRANSLATE_RANKS.invokeExact(group, count, ranks, other, translated);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }

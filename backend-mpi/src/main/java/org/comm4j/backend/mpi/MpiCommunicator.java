@@ -330,28 +330,33 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public Optional<BackendCommunicator> split(int color, int key) {
-    return Optional.ofNullable(split(CallSignature.Purpose.SPLIT, "split", color, key));
+    return Optional.ofNullable(
+        split(CallSignature.Purpose.SPLIT, "split", color, key, this::splitByColor));
   }
 
   @Override
   public BackendCommunicator duplicate() {
-    return Objects.requireNonNull(split(CallSignature.Purpose.DUPLICATE, "copy", 0, 0));
+    return Objects.requireNonNull(
+        split(CallSignature.Purpose.DUPLICATE, "copy", 0, 0, this::splitByColor));
   }
 
   @Override
   public MpiCommunicator splitLocal() {
-    String here = hostOf(rank());
-    int leader =
-        IntStream.range(0, size()).filter(rank -> hostOf(rank).equals(here)).findFirst().orElse(0);
-    return Objects.requireNonNull(split(CallSignature.Purpose.SPLIT, "host", leader, 0));
+    int leader = group.ranksHere().getFirst();
+    return Objects.requireNonNull(
+        split(CallSignature.Purpose.SPLIT, "host", leader, 0, this::splitByHost));
   }
 
-  private String hostOf(int rank) {
-    return job.session().member(group.members()[rank]).host().id();
+  private interface Splitter {
+    /// Makes the library's communicator of this rank's colour.
+    ///
+    /// @param members the ranks of that colour, in their new order
+    /// @param patience throws if it is not to be waited for any longer
+    long split(String label, int color, List<Integer> members, Runnable patience);
   }
 
   private @Nullable MpiCommunicator split(
-      CallSignature.Purpose purpose, String label, int color, int key) {
+      CallSignature.Purpose purpose, String label, int color, int key, Splitter splitter) {
     Library.retired().free();
     long[][] all = gather(purpose, job.propose(), color, key);
     List<Integer> members =
@@ -366,20 +371,9 @@ final class MpiCommunicator implements BackendCommunicator {
     if (isNone && members.size() == size()) {
       return null; // nobody wants one
     }
-    Constants constants = Functions.constants();
     long sinceNs = System.nanoTime();
     Runnable patience = () -> group.checkPatience(label, sinceNs);
-    // the place among the members instead of the key: equal keys keep their order in every library
-    long made =
-        isCopy(members)
-            ? Comms.duplicate(group.collectives(), patience)
-            : group.watched(
-                label,
-                () ->
-                    Comms.split(
-                        group.collectives(),
-                        isNone ? constants.undefined : color,
-                        isNone ? 0 : members.indexOf(rank())));
+    long made = splitter.split(label, color, members, patience);
     if (isNone) {
       return null;
     }
@@ -387,6 +381,36 @@ final class MpiCommunicator implements BackendCommunicator {
     String name = name() + "/" + label + "-" + number;
     return new MpiCommunicator(
         new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience)));
+  }
+
+  private long splitByColor(String label, int color, List<Integer> members, Runnable patience) {
+    if (isCopy(members)) {
+      return Comms.duplicate(group.collectives(), patience);
+    }
+    boolean isNone = color == Communicator.NO_COLOR;
+    // the place among the members instead of the key: equal keys keep their order in every library
+    return group.watched(
+        label,
+        () ->
+            Comms.split(
+                group.collectives(),
+                isNone ? Functions.constants().undefined : color,
+                isNone ? 0 : members.indexOf(rank())));
+  }
+
+  /// The library's communicator of those that share memory. Who is on which host the session says;
+  /// where the library sees that otherwise (all ranks of the host find so), it makes one of the
+  /// host's ranks instead, and its own stays unused.
+  private long splitByHost(String label, int color, List<Integer> members, Runnable patience) {
+    return group.watched(
+        label,
+        () -> {
+          long comm = group.collectives();
+          long sharing = Comms.sharing(comm);
+          return Comms.ranks(sharing, comm).equals(members)
+              ? sharing
+              : Comms.ofRanks(comm, members);
+        });
   }
 
   /// Whether these are all ranks in their order; if so on one rank, then on all.

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -125,6 +126,16 @@ final class MpiGroup {
 
   long messages() {
     return messages;
+  }
+
+  /// The ranks of this host, as the session knows them, in ascending order.
+  List<Integer> ranksHere() {
+    String here = hostOf(rank);
+    return IntStream.range(0, size()).filter(peer -> hostOf(peer).equals(here)).boxed().toList();
+  }
+
+  private String hostOf(int peer) {
+    return job.session().member(members[peer]).host().id();
   }
 
   private int rankOf(int worldRank) {

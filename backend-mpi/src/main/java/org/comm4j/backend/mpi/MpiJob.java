@@ -35,6 +35,7 @@ final class MpiJob {
   private long proposed;
   private @Nullable Thread progress;
   private boolean keepsBits = true;
+  private boolean sharesMemory = true;
 
   MpiJob(Session session, CommConfig config) {
     this.session = session;
@@ -99,6 +100,15 @@ final class MpiJob {
 
   void keepsBits(boolean found) {
     keepsBits = found;
+  }
+
+  /// Whether all ranks of each host share memory in the library too.
+  boolean sharesMemory() {
+    return sharesMemory;
+  }
+
+  void sharesMemory(boolean found) {
+    sharesMemory = found;
   }
 
   /// Proposes a number for a communicator: its ranks agree on the greatest of their proposals, of

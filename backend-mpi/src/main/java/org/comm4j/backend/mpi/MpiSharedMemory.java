@@ -20,6 +20,7 @@ import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.UnsupportedException;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.HostRegion;
 import org.jspecify.annotations.Nullable;
@@ -40,15 +41,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   MpiSharedMemory(MpiCommunicator parent) {
     this.parent = parent;
-    MpiGroup group = parent.group();
-    String here = hostOf(group.rank());
-    this.ranksHere =
-        IntStream.range(0, group.size()).filter(rank -> hostOf(rank).equals(here)).boxed().toList();
-  }
-
-  private String hostOf(int rank) {
-    MpiGroup group = parent.group();
-    return group.job().session().member(group.members()[rank]).host().id();
+    this.ranksHere = parent.group().ranksHere();
   }
 
   @Override
@@ -153,6 +146,9 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     parent.group().checkUsable("createRegion");
     if (ranksHere.size() == 1) {
       return new HostRegion(type, count, true, null, null);
+    }
+    if (!parent.group().job().sharesMemory()) {
+      throw new UnsupportedException(Abilities.notShared());
     }
     long[][] all = gather(CallSignature.Purpose.REGION, type.id(), count, closed());
     check(all, type, count);

@@ -42,6 +42,7 @@ final class World {
           new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
       MpiCommunicator communicator = new MpiCommunicator(group);
       probeBits(job, communicator);
+      probeSharing(job, communicator);
       opened = true;
       return communicator;
     } finally {
@@ -90,6 +91,21 @@ final class World {
               .formatted(library.version(), largest, Tags.LARGEST),
           "use a library with larger tags: MPICH, Open MPI and their like have them");
     }
+  }
+
+  /// Finds out whether the library shares memory between the ranks of each host: it may be told not
+  /// to, and a window that it makes all the same has no memory.
+  private static void probeSharing(MpiJob job, MpiCommunicator world) {
+    if (world.size() == 1) {
+      return;
+    }
+    long comm = world.group().collectives();
+    long sharing = Comms.sharing(comm);
+    boolean isShared = Comms.ranks(sharing, comm).containsAll(world.group().ranksHere());
+    long[] all = {isShared ? 1 : 0};
+    world.run(new Collective.AllReduce(CommData.of(all), CommData.of(all), ReduceOp.MIN));
+    job.sharesMemory(all[0] == 1);
+    Comms.free(sharing); // all have made it, and nobody has used it
   }
 
   /// Finds out whether the library's sums of floats are the same bits on all ranks. Two ranks get

@@ -15,6 +15,7 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Jobs of MPI as processes, from start to end.
 class MpiJobTest {
@@ -37,6 +38,35 @@ class MpiJobTest {
           .contains("rank 2 of 3 on mpi, sum 3")
           .contains(
               "counts of %d bits".formatted(abi == Abi.MPICH ? 64 : 32)); // what the contract tests
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void splitLocal_oneHost_hasItsRanksAndSharedMemory(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "local")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
+      assertThat(job.output().lines().filter("shared memory: true"::equals)).hasSize(3);
+      assertThat(job.output().lines().filter("a region of INT8"::equals)).hasSize(3);
+    }
+  }
+
+  /// The window would have no memory.
+  @ParameterizedTest
+  @ValueSource(strings = {"MPIR_CVAR_NOLOCAL", "MPIR_CVAR_ODD_EVEN_CLIQUES"})
+  void splitLocal_libraryDoesNotShare_hasTheRanksAndSaysSo(String variable) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 3);
+    try (var job = MpiTestJob.start(launcher, 3, Map.of(variable, "1"), folder, "local")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
+      assertThat(job.output().lines().filter("shared memory: false"::equals)).hasSize(3);
+      assertThat(job.output().lines().filter(line -> line.startsWith("unsupported: createRegion")))
+          .hasSize(3);
+      assertThat(job.output().lines().filter("goes on, sum 3"::equals)).hasSize(3);
     }
   }
 

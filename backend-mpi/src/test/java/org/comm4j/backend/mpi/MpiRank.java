@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import org.comm4j.api.Capability;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -23,6 +24,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.tck.LiveReport;
@@ -30,10 +32,10 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | large | loop <folder> | guest | guest-single | impatient
+///     MpiRank contract <file> <seed> <checks> | open | large | local | loop <folder> | guest | guest-single | impatient
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `large` communicates more than an int can count. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `large` communicates more than an int can count. `local` looks at its host. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `impatient` takes a receive back and does not wait for the library's answer.
 final class MpiRank {
@@ -59,6 +61,7 @@ final class MpiRank {
         }
         case "open" -> open(communicator);
         case "large" -> large(communicator);
+        case "local" -> local(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
         default -> throw new IllegalArgumentException(args[0]);
       }
@@ -136,6 +139,21 @@ final class MpiRank {
       System.out.println("the next one got " + next[0]);
       communicator.close();
     }
+  }
+
+  private static void local(Communicator communicator) {
+    try (Communicator host = communicator.splitLocal()) {
+      System.out.println(
+          "%d ranks on this host, sum %d".formatted(host.size(), host.allReduce(1L, ReduceOp.SUM)));
+    }
+    boolean isShared = communicator.capabilities().supports(Capability.SHARED_MEMORY);
+    System.out.println("shared memory: " + isShared);
+    try (var region = communicator.sharedMemory().createRegion(DataType.INT8, 8)) {
+      System.out.println("a region of " + region.type());
+    } catch (UnsupportedException e) {
+      System.out.println("unsupported: " + e.getMessage());
+    }
+    System.out.println("goes on, sum " + communicator.allReduce(1L, ReduceOp.SUM));
   }
 
   private static void large(Communicator communicator) {
