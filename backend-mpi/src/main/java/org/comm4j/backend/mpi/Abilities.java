@@ -9,10 +9,6 @@ import org.comm4j.api.Capability;
 
 /// What communicators of this backend can do, and which rules they can't keep.
 final class Abilities {
-  static final String NO_SHRINK =
-      "shrink: an MPI job ends when one of its processes dies, and this library's fault tolerance"
-          + " has passed no test here; catch the failure, end the job and start it again";
-
   /// Whatever the settings are.
   static final Set<Capability> USUAL =
       Set.of(
@@ -31,6 +27,20 @@ final class Abilities {
   private static final String LAUNCHER = "the launcher ends all processes of the job when one dies";
 
   private Abilities() {}
+
+  /// Why there is no shrink.
+  static String noShrink() {
+    MpiLibrary library = Functions.library();
+    return "shrink: %s %s; catch the failure, end the job and start it again"
+        .formatted(
+            library.version(),
+            library.features().contains(MpiLibrary.Feature.FAULT_TOLERANCE)
+                ? "exports MPIX_Comm_shrink, but MPICH 4.0, the only such library tried, did not pass"
+                    + " the test that kills one rank: the others wait for it, and MPIX_Comm_revoke"
+                    + " ends their processes"
+                : "has no MPIX_Comm_shrink, and its launcher ends a job when one of its processes"
+                    + " dies");
+  }
 
   /// Why there is no shared memory where there should be.
   static String notShared() {

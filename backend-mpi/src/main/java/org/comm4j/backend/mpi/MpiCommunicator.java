@@ -420,7 +420,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public Shrink shrink() {
-    throw new UnsupportedException(Abilities.NO_SHRINK);
+    throw new UnsupportedException(Abilities.noShrink());
   }
 
   // --- memory ---

@@ -1,16 +1,21 @@
 package org.comm4j.backend.mpi;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.comm4j.api.Capability;
+import org.comm4j.api.spi.RankLauncher;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -185,6 +190,27 @@ class MpiJobTest {
         rank.onExit().get(SOON.toSeconds(), TimeUnit.SECONDS);
       }
       assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// With all that helps: the launcher leaves the others alone, they don't hear its signal, and it
+  /// does not see how the rank died.
+  @Test
+  void rank_killed_shrinkIsOfferedIfTheLibrarySurvives() throws Exception {
+    MpiLibrary library = MpiTestJob.library(Abi.MPICH);
+    assumeThat(library.features()).contains(MpiLibrary.Feature.FAULT_TOLERANCE);
+    RankLauncher launcher = MpiTestJob.launcher(library, 3);
+    List<String> command = new ArrayList<>(launcher.command());
+    command.add(1, "-disable-auto-cleanup");
+    command.addAll(List.of("sh", "-c", "trap '' USR1; \"$@\"; exit $?", "sh"));
+    command.addAll(MpiTestJob.rank(folder, "survive"));
+    try (var job = MpiTestJob.start(command, 3, launcher.environment(), folder)) {
+      var _ = job.await(BOUND); // the launcher tells of the one that was killed
+      boolean survived = job.output().lines().filter("survived"::equals).count() == 2;
+      assertThat(Abilities.USUAL.contains(Capability.SHRINK)).as(job.output()).isEqualTo(survived);
+      assertThat(MpiLibrary.Feature.FAULT_TOLERANCE.shown().endsWith("(not used)"))
+          .as(job.output())
+          .isNotEqualTo(survived);
     }
   }
 

@@ -5,14 +5,17 @@ import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -32,14 +35,16 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | large | local | loop <folder> | guest | guest-single | impatient
+///     MpiRank contract <file> <seed> <checks> | open | large | local | loop <folder> | guest | guest-single | impatient | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `large` communicates more than an int can count. `local` looks at its host. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
-/// `impatient` takes a receive back and does not wait for the library's answer.
+/// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
+/// 1; the others go on with the library's fault tolerance alone.
 final class MpiRank {
   private static final int WARM_UP = 100;
+  private static final long NOTICED_NS = 2_000_000_000L;
 
   private MpiRank() {}
 
@@ -48,6 +53,7 @@ final class MpiRank {
     switch (args[0]) {
       case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
       case "impatient" -> impatient(config);
+      case "survive" -> survive(config);
       default -> run(config, args);
     }
   }
@@ -180,6 +186,55 @@ final class MpiRank {
             .mapToObj(place -> Byte.toString(memory.get(ValueLayout.JAVA_BYTE, place)))
             .collect(Collectors.joining(" "));
     System.out.println(what + ": " + values);
+  }
+
+  private static void survive(CommConfig config) throws IOException {
+    Thread.ofPlatform()
+        .daemon()
+        .start(() -> { // who waits for the dead in the library
+          LockSupport.parkNanos(10 * NOTICED_NS);
+          Runtime.getRuntime().halt(1);
+        });
+    Library.initialise(MpiLibraries.here().choose(config).orElseThrow());
+    long world = Functions.constants().commWorld;
+    Requests request = new Requests(1);
+    Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");
+    if (config.rank().orElseThrow() == 1) {
+      new ProcessBuilder("kill", "-KILL", Long.toString(ProcessHandle.current().pid())).start();
+      LockSupport.park();
+    }
+    try {
+      Errors.check(MpiCollectives.startBarrier(world, request.next()), "MPI_Ibarrier");
+      System.out.println(endsWithin(request, NOTICED_NS) ? "the barrier ended" : "nobody noticed");
+    } catch (BackendException e) {
+      System.out.println("noticed: " + e.getMessage());
+    }
+    MethodHandle revoke = Functions.find("MPIX_Comm_revoke", "H");
+    MethodHandle shrink = Functions.find("MPIX_Comm_shrink", "Hp");
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment made = arena.allocate(ValueLayout.JAVA_LONG);
+      Errors.check((int) revoke.invokeExact(world), "MPIX_Comm_revoke");
+      System.out.println("revoked");
+      Errors.check((int) shrink.invokeExact(world, made), "MPIX_Comm_shrink");
+      System.out.println("shrunk");
+      request.clear();
+      Errors.check(MpiCollectives.startBarrier(Handles.get(made), request.next()), "MPI_Ibarrier");
+      System.out.println(endsWithin(request, NOTICED_NS) ? "survived" : "no barrier of survivors");
+    } catch (Throwable e) {
+      throw Functions.failed(e);
+    }
+    Runtime.getRuntime().halt(0); // finalising would wait for the dead
+  }
+
+  private static boolean endsWithin(Requests requests, long ns) {
+    long endNs = System.nanoTime() + ns;
+    while (!requests.test()) {
+      if (System.nanoTime() - endNs >= 0) {
+        return false;
+      }
+      Thread.yield();
+    }
+    return true;
   }
 
   private static void loop(Communicator communicator, Path folder) throws IOException {
