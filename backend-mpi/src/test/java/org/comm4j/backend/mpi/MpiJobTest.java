@@ -87,6 +87,7 @@ class MpiJobTest {
       assertThat(job.await(BOUND.multipliedBy(3))).as(job.output()).isZero();
       assertThat(job.output().lines().filter("reduced: 1 11 21 31 41"::equals)).hasSize(2);
       assertThat(job.output().lines().filter("broadcast: 1 1 1 1 1"::equals)).hasSize(2);
+      assertThat(job.output().lines().filter("gathered: 2 2 2 2 3"::equals)).hasSize(2);
     }
   }
 

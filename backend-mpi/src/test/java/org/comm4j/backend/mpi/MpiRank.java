@@ -17,6 +17,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Capability;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -25,6 +26,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.UnsupportedException;
@@ -177,6 +179,12 @@ final class MpiRank {
       }
       communicator.broadcast(buffer.data(), 1);
       print("broadcast", memory, places);
+      Partition parts = Partition.of(count - 5, 5);
+      int rank = communicator.rank();
+      CommData own = buffer.data().slice(parts.displacement(rank), parts.count(rank));
+      ((HostData) own).segment().fill((byte) (2 + rank));
+      communicator.run(new Collective.AllGatherV(own, buffer.data(), parts));
+      print("gathered", memory, places);
     }
   }
 
