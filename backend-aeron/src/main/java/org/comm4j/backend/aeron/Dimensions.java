@@ -8,9 +8,10 @@ import java.nio.file.Path;
 ///
 /// A pair of ranks that talks has a log of three terms on each side, for each direction. So a rank
 /// that talks to all others has `6 × (ranks - 1)` terms; they are as long as 24 MiB allow, between
-/// 64 KiB, which Aeron needs, and 4 MiB, more than which gains nothing. With the driver's own files
-/// (7 MiB) 64 ranks take 32 MiB each if all talk to all, and each further peer 392 KiB. Logs are
-/// made when a rank first sends to a peer; most collectives send to few.
+/// 64 KiB, which Aeron needs, and 1 MiB: all of a log is written and cleared again and again, so
+/// one that does not fit a processor's caches is slower. With the driver's own files (7 MiB) 64
+/// ranks take 32 MiB each if all talk to all, and each further peer 392 KiB. Logs are made when a
+/// rank first sends to a peer; most collectives send to few.
 ///
 /// All who send to a rank share its socket. What all may have on their way fits into the socket's
 /// buffer, as far as the system gives it one, if datagrams are full: else they are lost, and
@@ -22,7 +23,7 @@ import java.nio.file.Path;
 /// @param receiveBufferBytes of the socket by which a rank receives from all
 record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferBytes) {
   private static final int LARGEST_MTU = 65_504;
-  private static final int LARGEST_TERM = 4 << 20;
+  private static final int LARGEST_TERM = 1 << 20;
   private static final int SMALLEST_TERM = 64 << 10;
   private static final int LOGS_BYTES = 24 << 20;
   private static final int LOGS_PER_PEER = 2;

@@ -44,7 +44,7 @@ class HostAdviceTest {
             new Advice(
                 "socket buffers",
                 "at most 212992 bytes",
-                "2 ranks use up to 3145728 bytes for a socket; large messages, and many senders to one rank, are faster then; as root: sysctl -w net.core.rmem_max=3145728 net.core.wmem_max=3145728."));
+                "2 ranks use up to 786432 bytes for a socket; large messages, and many senders to one rank, are faster then; as root: sysctl -w net.core.rmem_max=786432 net.core.wmem_max=786432."));
     assertThat(host.of(ranks(1))).as("which receives nothing").isEmpty();
   }
 
