@@ -89,8 +89,13 @@ final class AeronTransport implements Transport {
     lock.lock();
     try {
       driver.check();
-      boolean taken = peer(peer).offer(header, payload);
+      Peer to = peer(peer);
+      boolean taken = to.offer(header, payload);
       work();
+      if (taken && driver.isInvoked() && !to.isSent()) {
+        work(); // the driver has sent what was left of the term: nothing, of which it is one
+        // datagram
+      }
       unworked = 0;
       return taken;
     } finally {
@@ -250,6 +255,16 @@ final class AeronTransport implements Transport {
       }
     }
     return interrupted;
+  }
+
+  /// Whether the driver has sent everything that was taken.
+  boolean isAllSent() {
+    lock.lock();
+    try {
+      return !any(peer -> !peer.isSent());
+    } finally {
+      lock.unlock();
+    }
   }
 
   /// Whether a close has not waited any longer for peers to take what was sent.

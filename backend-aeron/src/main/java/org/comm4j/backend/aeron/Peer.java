@@ -69,6 +69,7 @@ final class Peer {
   private long lostNs = NONE; // when the driver gave up what comes from the peer
   private @Nullable ExclusivePublication publication;
   private int limitCounter = CountersReader.NULL_COUNTER_ID; // up to where the driver may send
+  private int positionCounter = CountersReader.NULL_COUNTER_ID; // up to where it has sent
   private volatile @Nullable Image image;
   private @Nullable PayloadHandler handler;
   private @Nullable Throwable thrown; // by the handler
@@ -191,18 +192,13 @@ final class Peer {
     if (route.isMemory() || !driverIsInvoked) {
       return true;
     }
-    CountersReader counters = aeron.countersReader();
-    if (limitCounter == CountersReader.NULL_COUNTER_ID) {
-      limitCounter =
-          counters.findByTypeIdAndRegistrationId(
-              SenderLimit.SENDER_LIMIT_TYPE_ID, to.registrationId());
-    }
+    limitCounter = counter(limitCounter, SenderLimit.SENDER_LIMIT_TYPE_ID, to);
     long frame =
         BitUtil.align(bytes + DataHeaderFlyweight.HEADER_LENGTH, FrameDescriptor.FRAME_ALIGNMENT);
     long leftOfTerm = to.termBufferLength() - to.position() % to.termBufferLength();
     long end = to.position() + frame + (leftOfTerm < frame ? leftOfTerm : 0);
     return limitCounter == CountersReader.NULL_COUNTER_ID
-        || end <= counters.getCounterValue(limitCounter);
+        || end <= aeron.countersReader().getCounterValue(limitCounter);
   }
 
   /// A peer that lives answers, by its daemon thread if it computes.
@@ -436,10 +432,17 @@ final class Peer {
     if (to == null || to.isClosed() || isGone.getAsBoolean()) {
       return true;
     }
-    CountersReader counters = aeron.countersReader();
-    int id =
-        counters.findByTypeIdAndRegistrationId(
-            SenderPos.SENDER_POSITION_TYPE_ID, to.registrationId());
-    return id == CountersReader.NULL_COUNTER_ID || counters.getCounterValue(id) >= to.position();
+    positionCounter = counter(positionCounter, SenderPos.SENDER_POSITION_TYPE_ID, to);
+    return positionCounter == CountersReader.NULL_COUNTER_ID
+        || aeron.countersReader().getCounterValue(positionCounter) >= to.position();
+  }
+
+  /// What a way to another host has; memory has none.
+  ///
+  /// @param known the counter, or none if it was not found yet
+  private int counter(int known, int type, ExclusivePublication to) {
+    return known != CountersReader.NULL_COUNTER_ID || route.isMemory()
+        ? known
+        : aeron.countersReader().findByTypeIdAndRegistrationId(type, to.registrationId());
   }
 }

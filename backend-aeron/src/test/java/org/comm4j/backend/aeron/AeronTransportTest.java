@@ -61,6 +61,31 @@ class AeronTransportTest {
     }
   }
 
+  /// Who has sent something may compute for long: nothing waits for its daemon thread, not even
+  /// what goes to the next term.
+  @Test
+  void offer_taken_isSentAtOnce() throws Exception {
+    List<AeronTransport> group = open(2, Map.of("COMM_AERON_TERM", "64KiB"));
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    int sent = 0;
+    int late = 0;
+    try {
+      while (sent < 200 && System.nanoTime() - endNs < 0) { // three terms
+        if (group.get(0).offer(1, header, payload)) {
+          sent++;
+          late += group.get(0).isAllSent() ? 0 : 1;
+        }
+        group.get(1).poll((_, _, _) -> {}, 10);
+      }
+      assertThat(sent).isEqualTo(200);
+      assertThat(late).as("taken, and still here").isZero();
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
   /// A rank that computes answers those that leave: its daemon thread does.
   @Test
   void close_othersDoNotPoll_loseNothing() throws Exception {
