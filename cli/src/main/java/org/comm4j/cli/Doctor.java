@@ -165,13 +165,23 @@ final class Doctor implements Callable<Integer> {
               "(not shown)",
               "Other processes can see it; put it into a file and set COMM_SECRET_FILE."));
     }
-    config.tuning().ifPresent(file -> findings.add(tuning(file)));
+    config.tuning().ifPresent(file -> findings.add(tuning(file, config)));
   }
 
-  private static Finding tuning(Path file) {
+  private static Finding tuning(Path file, CommConfig config) {
     try {
-      var _ = Tuning.read(file);
-      return Finding.ok(SETTING, "COMM_TUNING", file.toString(), "It can be read.");
+      Set<String> nobody = Tuning.read(file).backends();
+      List<String> names =
+          Backends.availableBackends(config).stream().map(BackendInfo::name).toList();
+      names.forEach(nobody::remove);
+      return nobody.isEmpty()
+          ? Finding.ok(SETTING, "COMM_TUNING", file.toString(), "It can be read.")
+          : Finding.note(
+              SETTING,
+              "COMM_TUNING",
+              file.toString(),
+              "Nobody reads its lines for %s (found: the backends %s)."
+                  .formatted(String.join(", ", nobody), String.join(", ", names)));
     } catch (IllegalArgumentException e) {
       return Finding.problem(SETTING, "COMM_TUNING", file.toString(), Sentences.of(e));
     }

@@ -40,6 +40,17 @@ class DoctorTest {
   }
 
   @Test
+  void doctor_tuningForNoBackend_saysWhoseLinesNobodyReads(@TempDir Path folder)
+      throws IOException {
+    Path file = Files.writeString(folder.resolve("tuning"), "cuad: allReduce one-stage\n");
+    assertThat(Commands.run(doctor(Map.of("COMM_TUNING", file.toString()))).out())
+        .contains("Nobody reads its lines for cuad (found: the backends", "cuda");
+    Files.writeString(file, "cuda: allReduce one-stage\n");
+    assertThat(Commands.run(doctor(Map.of("COMM_TUNING", file.toString()))).out())
+        .doesNotContain("Nobody reads");
+  }
+
+  @Test
   void availableBackends_capabilities_areShownWhenAskedAndToPrograms() {
     assertThat(Commands.run(new AvailableBackends()).out())
         .contains("shm", "local")

@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -205,6 +206,13 @@ public final class Tuning {
       }
     }
     return new Tuning(rules, ofBackends);
+  }
+
+  /// {@return whom lines about own algorithms are for: the names before the colons}
+  public Set<String> backends() {
+    return ofBackends.stream()
+        .map(BackendLine::backend)
+        .collect(Collectors.toCollection(LinkedHashSet::new));
   }
 
   /// {@return the lines about a backend's own algorithms, in their order}
