@@ -93,8 +93,7 @@ final class AeronTransport implements Transport {
       boolean taken = to.offer(header, payload);
       work();
       if (taken && driver.isInvoked() && !to.isSent()) {
-        work(); // the driver has sent what was left of the term: nothing, of which it is one
-        // datagram
+        work(); // the last turn sent what fills the end of a term, and nothing else
       }
       unworked = 0;
       return taken;
