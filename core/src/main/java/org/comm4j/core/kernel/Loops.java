@@ -1,5 +1,7 @@
 package org.comm4j.core.kernel;
 
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandles;
 import java.util.function.DoubleBinaryOperator;
 import java.util.function.IntBinaryOperator;
@@ -169,6 +171,20 @@ final class Loops {
         c[i] = OP.applyAsInt(a[i], b[i]);
       }
     }
+
+    @Override
+    public boolean applyNative(
+        MemorySegment a, long aOffset, MemorySegment b, long bOffset, Object z, int count) {
+      var _ = a.address() ^ b.address(); // tells the compiler their classes
+      int[] c = (int[]) z;
+      for (int i = 0; i < count; i++) {
+        c[i] =
+            OP.applyAsInt(
+                a.get(ValueLayout.JAVA_INT_UNALIGNED, aOffset + 4L * i),
+                b.get(ValueLayout.JAVA_INT_UNALIGNED, bOffset + 4L * i));
+      }
+      return true;
+    }
   }
 
   /// Template for 64-bit integers.
@@ -184,6 +200,20 @@ final class Loops {
       for (int i = from; i < to; i++) {
         c[i] = OP.applyAsLong(a[i], b[i]);
       }
+    }
+
+    @Override
+    public boolean applyNative(
+        MemorySegment a, long aOffset, MemorySegment b, long bOffset, Object z, int count) {
+      var _ = a.address() ^ b.address(); // tells the compiler their classes
+      long[] c = (long[]) z;
+      for (int i = 0; i < count; i++) {
+        c[i] =
+            OP.applyAsLong(
+                a.get(ValueLayout.JAVA_LONG_UNALIGNED, aOffset + 8L * i),
+                b.get(ValueLayout.JAVA_LONG_UNALIGNED, bOffset + 8L * i));
+      }
+      return true;
     }
   }
 

@@ -211,15 +211,20 @@ final class TileKernel implements Kernel {
       long outOffset,
       int from,
       int to) {
+    boolean isNative = bType == accumulator && aType == accumulator && a.isNative() && b.isNative();
     Tiles tiles = Tiles.mine();
     Tile x = tiles.x(wide);
     Tile y = tiles.y(wide);
     int step = step();
     for (int at = from; at < to; at += step) {
       int part = Math.min(step, to - at);
-      load(tiles, aType, a, aOffset + (long) at * aType.bytes(), x, part);
-      load(tiles, bType, b, bOffset + (long) at * bType.bytes(), y, part);
-      loop.apply(x.array(), y.array(), x.array(), 0, carriers(part));
+      long aAt = aOffset + (long) at * aType.bytes();
+      long bAt = bOffset + (long) at * bType.bytes();
+      if (!isNative || !loop.applyNative(a, aAt, b, bAt, x.array(), carriers(part))) {
+        load(tiles, aType, a, aAt, x, part);
+        load(tiles, bType, b, bAt, y, part);
+        loop.apply(x.array(), y.array(), x.array(), 0, carriers(part));
+      }
       Nans.makeCanonical(wide, x.array(), x.segment(), 0, 0, carriers(part));
       store(x, out, outOffset + (long) at * accumulator.bytes(), part);
     }
