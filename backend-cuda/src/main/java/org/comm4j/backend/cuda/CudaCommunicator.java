@@ -444,14 +444,24 @@ final class CudaCommunicator implements BackendCommunicator {
   @Nullable CommException reasonAfter(DeviceCall call) {
     DeviceGroup group = devices;
     Control control = group == null ? null : group.control();
-    if (control == null) {
+    if (group == null || control == null) {
       return null;
     }
     long number = control.number();
     if (number > call.number()) {
       return null;
     }
-    return reason(control, number == 0 ? call : callOf(number, call));
+    CommException reason = reason(control, number == 0 ? call : callOf(number, call));
+    return reason == null && group.hasLeft() ? givenUp(call) : reason;
+  }
+
+  /// Its kernels may not have come, which they don't tell. One that has ended just before, seen by
+  /// nobody, fails with the others.
+  private CommException givenUp(DeviceCall call) {
+    CommException failure = failure();
+    return failure != null
+        ? failure
+        : breakWith(new AbortedException(rank(), call.text() + " was given up", null));
   }
 
   /// {@return the call that a kernel's number belongs to}
@@ -688,10 +698,19 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  /// {@return whether neither the thread nor kernels run any more, also those of no call}
+  /// {@return whether nothing uses the devices' memory any more; then nothing does later}
   ///
   /// @param nanos how long to wait for what has nothing to do any more
   private boolean hasLeft(List<DeviceCall> pending, long nanos) {
+    if (!isIdle(pending, nanos)) {
+      return false;
+    }
+    DeviceGroup group = devices;
+    return group == null || group.endLeaving();
+  }
+
+  /// {@return whether neither the thread nor kernels run any more, also those of no call}
+  private boolean isIdle(List<DeviceCall> pending, long nanos) {
     ExecutorService ending;
     synchronized (this) {
       ending = thread;

@@ -15,6 +15,7 @@ import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.spi.Session;
+import org.jspecify.annotations.Nullable;
 
 /// The windows of a group of workers, each within the reach of all: one per rank, on its device.
 /// Workers may be threads of one process, with devices of their own or sharing one, and processes
@@ -33,7 +34,7 @@ import org.comm4j.api.spi.Session;
 /// later opening or closing here finds that nobody has, or the process ends. It goes back to the
 /// device's pool: freeing would wait for kernels of other groups.
 ///
-/// Used by one thread at a time.
+/// Used by one thread at a time, besides [#leave] and [#hasLeft], which another one may use.
 final class CudaIpcMemory implements AutoCloseable {
   private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
@@ -55,6 +56,7 @@ final class CudaIpcMemory implements AutoCloseable {
   private final long own;
   private final List<Worker> workers = new ArrayList<>();
   private long epoch;
+  private @Nullable CUstream leaving; // what leave() has not seen the end of
   private boolean closed;
 
   /// @param address of its window here
@@ -304,7 +306,8 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// Gives up calls whose kernels have not ended: those that have not begun will not come, and the
   /// others' leave if they have read this worker's memory, which may change afterwards. So does a
-  /// kernel that leaves on its own. Waits for a moment only, as the device may be stuck.
+  /// kernel that leaves on its own. Waits for a moment only, as the device may be stuck: until
+  /// [#hasLeft] this must not be closed.
   ///
   /// @param control the address of this worker's [Control], in which it has aborted
   void leave(long control) {
@@ -312,21 +315,36 @@ final class CudaIpcMemory implements AutoCloseable {
         "leaving calls",
         () -> {
           CUstream stream = device.createStream();
-          try {
-            tell(control, barrierIn(workerId()) + Window.BROKEN, stream);
-            for (int worker = 0; worker < workers(); worker++) {
-              if (worker != workerId()) {
-                tell(control, barrierIn(worker) + Window.left(workerId()), stream);
-              }
+          leaving = stream;
+          tell(control, barrierIn(workerId()) + Window.BROKEN, stream);
+          for (int worker = 0; worker < workers(); worker++) {
+            if (worker != workerId()) {
+              tell(control, barrierIn(worker) + Window.left(workerId()), stream);
             }
-            long beginNs = System.nanoTime();
-            while (!device.isDone(stream) && System.nanoTime() - beginNs < LEAVE_NS) {
-              LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
-            }
-          } finally {
-            device.destroy(stream);
+          }
+          long beginNs = System.nanoTime();
+          while (!hasLeft() && System.nanoTime() - beginNs < LEAVE_NS) {
+            LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
           }
         });
+  }
+
+  /// {@return whether [#leave] has written all that it writes, or was not called}
+  boolean hasLeft() {
+    CUstream stream = leaving;
+    if (stream == null) {
+      return true;
+    }
+    try {
+      if (!device.isDone(stream)) {
+        return false;
+      }
+    } catch (BackendException _) {
+      // the device has failed: nothing runs on it
+    }
+    leaving = null;
+    tried("leaving calls", () -> device.destroy(stream));
+    return true;
   }
 
   /// The first word there is not 0 any more, which is all that matters.

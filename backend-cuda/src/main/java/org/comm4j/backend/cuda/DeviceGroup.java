@@ -3,6 +3,7 @@ package org.comm4j.backend.cuda;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.IntStream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendUnavailableException;
@@ -26,6 +27,9 @@ final class DeviceGroup implements AutoCloseable {
   private final @Nullable Peers peers;
   private final Object words = new Object(); // never held while the driver is called
   private boolean closed; // guarded by words
+  private final ReentrantLock leaving = new ReentrantLock();
+  private boolean isOver; // guarded by leaving: no call is given up any more
+  private volatile boolean hasLeft;
 
   /// @param memory everybody's windows
   /// @param block of the host's memory, for [Control]
@@ -247,18 +251,44 @@ final class DeviceGroup implements AutoCloseable {
   }
 
   /// Gives up calls whose kernels have not ended, before the program hears that they are over and
-  /// uses their memory.
+  /// uses their memory. Once is enough, as the group is not used again; who comes meanwhile waits.
   void leave() {
-    synchronized (words) {
-      if (peers == null || closed) {
+    leaving.lock();
+    try {
+      if (peers == null || hasLeft || isOver) {
         return;
       }
+      hasLeft = true; // first: who sees that a kernel has ended must know that it may not have come
       peers.control().abort();
+      peers.memory().leave(peers.control().segment().address());
+    } finally {
+      leaving.unlock();
     }
-    peers.memory().leave(peers.control().segment().address());
   }
 
-  /// Gives everything back; none of this rank's kernels may run any more.
+  /// {@return whether calls were given up: kernels that end afterwards may have done nothing, and
+  /// say nothing}
+  boolean hasLeft() {
+    return hasLeft;
+  }
+
+  /// Lets no more calls be given up, which is done before [#close].
+  ///
+  /// @return false if that still goes on, as on a device that is stuck, and writes into memory of
+  ///   this rank and others
+  boolean endLeaving() {
+    if (!leaving.tryLock()) {
+      return false;
+    }
+    try {
+      isOver = peers == null || peers.memory().hasLeft();
+      return isOver;
+    } finally {
+      leaving.unlock();
+    }
+  }
+
+  /// Gives everything back; none of this rank's kernels may run any more, and no call be given up.
   @Override
   public void close() {
     synchronized (words) {

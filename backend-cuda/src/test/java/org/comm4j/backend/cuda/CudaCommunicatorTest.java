@@ -775,6 +775,67 @@ class CudaCommunicatorTest {
         .hasMessageContaining("rank 0 closed 'world' during");
   }
 
+  /// The event comes when the first call was given up and nobody has looked at the second one,
+  /// whose kernel then ends at once.
+  @Test
+  void calls_behindAnEventThatComesTooLate_allFail() {
+    CommConfig impatient = CONFIG.toBuilder().timeout(Duration.ofMillis(500)).build();
+    var isGivenUp = new CountDownLatch(1);
+    try (LocalGroup impatientGroup = open(2, impatient, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = impatientGroup.communicators().get(slow.rank());
+            CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+            try (CommBuffer other = slow.allocate(DataType.FLOAT32, 4)) {
+              assertSum(slow, other);
+              assertSum(comm, data);
+              var late = new Collective.AllReduce(other.data(), other.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                giveUpBehind(slow, late, comm, data, isGivenUp);
+              } else {
+                assertThat(isGivenUp.await(1, TimeUnit.MINUTES)).isTrue();
+                slow.run(late);
+              }
+            }
+          });
+    }
+  }
+
+  private static void giveUpBehind(
+      Communicator slow,
+      Collective late,
+      Communicator comm,
+      CommBuffer data,
+      CountDownLatch isGivenUp) {
+    StreamSync sync = comm.streamSync().orElseThrow();
+    try (StreamSync.Event event = sync.createEvent();
+        StreamSync.Event behind = sync.createEvent();
+        CudaDevice device = CudaDriver.load().open(0)) {
+      Request running = slow.start(late);
+      slow.streamSync().orElseThrow().recordOnCommunicator(event);
+      sync.communicatorWait(event);
+      var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+      Request first = comm.start(call);
+      Request second = comm.start(call);
+      sync.recordOnCommunicator(behind);
+      assertThatThrownBy(first::await)
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("has not come to the end of collective #2");
+
+      isGivenUp.countDown();
+      running.await();
+      CudaDevice.Stream stream = device.createStream();
+      sync.streamWait(stream.handle(), behind);
+      device.await(stream);
+      device.destroy(stream);
+      assertThatThrownBy(second::await)
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("has not come to the end of collective #2");
+    }
+  }
+
   /// Its call waits in the stream for one of another communicator.
   @Test
   void close_deviceIsBusy_returnsAndGivesBackLater() {
