@@ -112,6 +112,9 @@ public final class CudaProvider implements BackendProvider {
   @Override
   public void checkOptions(CommConfig config) {
     var _ = CudaOptions.of(config);
+    if (config.backend().equals(NAME)) { // peers should not wait for a rank that will not open
+      var _ = CudaTable.of(config);
+    }
   }
 
   @Override

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import org.comm4j.api.BackendInfo;
@@ -99,6 +100,19 @@ class CudaProviderTest {
     assertThat(new CudaProvider().availability(config))
         .isInstanceOfSatisfying(
             Availability.Unavailable.class, it -> assertThat(it.reason()).contains(variable));
+  }
+
+  /// Before the rank joins, as its peers would wait for it.
+  @Test
+  void checkOptions_wrongTuningLine_isRefusedWhereCudaIsAskedFor() throws IOException {
+    Path tuning = Files.writeString(root.resolve("tuning"), "cuda: allReduce fast\n");
+    CommConfig config = CONFIG.toBuilder().tuning(tuning).build();
+    CudaProvider provider = new CudaProvider();
+
+    provider.checkOptions(config);
+    assertThatThrownBy(() -> provider.checkOptions(config.toBuilder().backend("cuda").build()))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll("line 1", "'fast' is no algorithm", "two-stage");
   }
 
   @Test
