@@ -81,6 +81,8 @@ public final class Backends {
   /// @param config names the backend
   /// @return a sentence without a full stop; empty where core's plans are what happens, or where no
   ///   backend is asked for by name
+  /// @throws IllegalArgumentException if a value of an option of the backend's is none, or the
+  ///   tuning file can't be read or a line there of the backend is wrong
   /// @throws BackendUnavailableException if there is no such backend, or it is broken
   public static Optional<String> explain(
       String operation,

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 /// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
 /// without parameters that does nothing. Thread-safe.
 ///
-/// Everything but [#meet], [#open], [#launch], [#launcher] and [#checkOptions] is for listings: it
-/// never throws, loads no native code, opens no socket and writes no file.
+/// Everything but [#meet], [#open], [#launch], [#launcher], [#checkOptions] and [#explain] is for
+/// listings: it never throws, loads no native code, opens no socket and writes no file.
 public interface BackendProvider {
   /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
   /// digits and dashes, starting with a letter} Unique on the class path.
@@ -115,6 +115,8 @@ public interface BackendProvider {
   /// @param ranks how many
   /// @param config what is asked for
   /// @return a sentence without a full stop; empty where core's plans are what happens
+  /// @throws IllegalArgumentException if a value of its [#options()] is none, or the tuning file
+  ///   can't be read or a line there of this backend is wrong
   default Optional<String> explain(
       String operation,
       DataType type,
