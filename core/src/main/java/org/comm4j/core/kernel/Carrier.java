@@ -2,7 +2,6 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
-import org.jspecify.annotations.Nullable;
 
 /// The Java primitive that carries elements through a tile.
 enum Carrier {
@@ -37,7 +36,7 @@ enum Carrier {
   }
 
   /// {@return whether this is an array of the primitive}
-  boolean isArray(@Nullable Object object) {
+  boolean isArray(Object object) {
     return switch (this) {
       case BYTE -> object instanceof byte[];
       case SHORT -> object instanceof short[];

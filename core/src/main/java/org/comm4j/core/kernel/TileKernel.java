@@ -175,6 +175,9 @@ final class TileKernel implements Kernel {
     Object x = a.heapBase().orElse(null); // a read-only segment does not tell its array
     Object y = b.heapBase().orElse(null);
     Object z = out.heapBase().orElse(null);
+    if (x == null || y == null || z == null) {
+      return false;
+    }
     if (!wide.isArray(x) || !wide.isArray(y) || !wide.isArray(z)) {
       return false;
     }
