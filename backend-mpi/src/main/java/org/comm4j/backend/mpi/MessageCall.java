@@ -19,6 +19,7 @@ class MessageCall extends MpiCall {
   private final int destination; // -1 where nothing is sent
   private final @Nullable Expected expected;
   private @Nullable MismatchedCallException contradiction; // for which the receive is taken back
+  private boolean isUnwanted; // the user has taken it back, whatever the answer
 
   /// What is to be received: the first request of the call.
   ///
@@ -123,7 +124,7 @@ class MessageCall extends MpiCall {
   /// A message of another type waits though nothing has matched this receive: messages of one tag
   /// match in order, so nothing will. The receive is taken back then.
   @Nullable MismatchedCallException contradiction() {
-    if (expected == null || expected.tag() == Communicator.ANY_TAG) {
+    if (isUnwanted || expected == null || expected.tag() == Communicator.ANY_TAG) {
       return null;
     }
     for (DataType type : DataType.values()) {
@@ -143,7 +144,7 @@ class MessageCall extends MpiCall {
   @Override
   void endTakenBackLate() {
     MismatchedCallException why = contradiction;
-    if (why != null) {
+    if (why != null && !isUnwanted) {
       throw why;
     }
     super.endTakenBackLate();
@@ -158,6 +159,7 @@ class MessageCall extends MpiCall {
   public boolean cancel() {
     group.lock();
     try {
+      isUnwanted = operation instanceof PointToPoint.Receive;
       return !hasEnded() && endTakenBack();
     } finally {
       group.unlock();

@@ -128,7 +128,10 @@ final class Requests {
   /// @return whether nothing had matched it; false also while that is not known yet, which
   ///   [#wasTakenBack] tells when it has ended
   boolean cancel() {
-    if (!isCancelled && (ended[0] || Mpi.cancel(handles[0]) != Constants.SUCCESS)) {
+    if (isCancelled) { // and looked for: those who wait for the call look on
+      return wasTakenBack();
+    }
+    if (ended[0] || Mpi.cancel(handles[0]) != Constants.SUCCESS) {
       return false;
     }
     isCancelled = true;

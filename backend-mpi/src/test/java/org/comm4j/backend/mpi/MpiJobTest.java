@@ -171,7 +171,9 @@ class MpiJobTest {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output().lines())
           .contains("taken back: false", "the next one got 7")
-          .anyMatch(line -> line.startsWith("awaited: receive"));
+          .contains("contradicted at once: null", "taken back then: false", "the other one got 8.0")
+          .anyMatch(line -> line.startsWith("awaited: receive"))
+          .anyMatch(line -> line.startsWith("awaited then: receive"));
     }
   }
 

@@ -145,8 +145,35 @@ final class MpiRank {
       int[] next = new int[1];
       communicator.run(new PointToPoint.Receive(CommData.of(next), 0, 1));
       System.out.println("the next one got " + next[0]);
+      contradicted(communicator);
       communicator.close();
     }
+  }
+
+  /// Takes a receive back that was to be taken back already, for a message of another type.
+  private static void contradicted(MpiCommunicator communicator) {
+    communicator.submit(new PointToPoint.Send(CommData.of(8.0), 0, 2));
+    MpiGroup group = communicator.group();
+    MessageCall receive;
+    group.lock();
+    try {
+      group.giveBack(new Requests(1, 0, 0));
+      receive =
+          (MessageCall)
+              communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 2));
+      System.out.println("contradicted at once: " + receive.contradiction());
+      System.out.println("taken back then: " + receive.cancel());
+    } finally {
+      group.unlock();
+    }
+    try {
+      receive.await(Long.MAX_VALUE);
+    } catch (CancellationException e) {
+      System.out.println("awaited then: " + e.getMessage());
+    }
+    double[] other = new double[1];
+    communicator.run(new PointToPoint.Receive(CommData.of(other), 0, 2));
+    System.out.println("the other one got " + other[0]);
   }
 
   private static void local(Communicator communicator) {
