@@ -400,17 +400,25 @@ final class MpiCommunicator implements BackendCommunicator {
 
   /// The library's communicator of those that share memory. Who is on which host the session says;
   /// where the library sees that otherwise (all ranks of the host find so), it makes one of the
-  /// host's ranks instead, and its own stays unused.
+  /// host's ranks instead.
   private long splitByHost(String label, int color, List<Integer> members, Runnable patience) {
+    long comm = group.collectives();
+    if (isCopy(members)) {
+      return Comms.duplicate(comm, patience);
+    }
     return group.watched(
         label,
-        () -> {
-          long comm = group.collectives();
-          long sharing = Comms.sharing(comm);
-          return Comms.ranks(sharing, comm).equals(members)
-              ? sharing
-              : Comms.ofRanks(comm, members);
-        });
+        () -> job.sharesMemory() ? sharing(comm, members) : Comms.ofRanks(comm, members));
+  }
+
+  private static long sharing(long comm, List<Integer> members) {
+    long sharing = Comms.sharing(comm);
+    if (Comms.ranks(sharing, comm).equals(members)) {
+      return sharing;
+    }
+    long made = Comms.ofRanks(comm, members);
+    Comms.free(sharing); // nobody has used it
+    return made;
   }
 
   /// Whether these are all ranks in their order; if so on one rank, then on all.
