@@ -52,11 +52,10 @@ final class Ways {
       boolean largeCounts) {
     boolean isSame = Reductions.isSame(op, type) && config.reduction() == Reduction.FAST;
     long largest = LargestCount.of(config, largeCounts);
+    boolean isScattered = operation.startsWith("reduceScatter"); // `bytes` is what a rank gets
     boolean isCountable =
-        bytes / type.bytes()
-            <= (operation.startsWith("reduceScatter")
-                ? Reductions.largestScattered(largest)
-                : largest);
+        bytes / type.bytes() * (isScattered ? ranks : 1)
+            <= (isScattered ? Reductions.largestScattered(largest) : largest);
     if (isSame && isCountable) {
       String probed =
           Reductions.isExact(type) || ranks == 2

@@ -21,6 +21,7 @@ class WaysTest {
     "reduce, FLOAT32, MIN, 8, 4, FAST, other rules for MIN of FLOAT32",
     "scan, INT8, SUM, 8, 4, FAST, other rules for SUM of INT8",
     "reduceScatter, INT32, SUM, 8, 4, FAST, the library reduces",
+    "reduceScatter, INT32, SUM, 4294967296, 4, FAST, can't count so many",
     "broadcast, INT32, , 8, 4, FAST, MPI_Bcast",
     "allGather, INT32, , 8, 4, FAST, MPI_Allgather",
     "allToAllV, INT32, , 8, 4, FAST, messages of the library",
