@@ -2,7 +2,6 @@ package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.stream.IntStream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -16,7 +15,7 @@ final class Collectives {
   private final MpiGroup group;
   private final Reductions reductions;
   private final long comm;
-  private final long largest;
+  private final int largest;
   private final int rank;
   private final int size;
 
@@ -119,7 +118,7 @@ final class Collectives {
     HostData out = Messages.host(c.output());
     DataType type = in.type();
     Partition parts = c.parts();
-    boolean counted = isCountable(parts); // the same on all ranks
+    boolean counted = Parts.total(parts) <= largest; // the same on all ranks
     boolean direct =
         memory.isDirect(out.segment(), type.bytes()) && (!counted || parts.extent() <= largest);
     memory.uses(out.segment());
@@ -147,13 +146,6 @@ final class Collectives {
             () ->
                 MpiCollectives.allGatherV(
                     input, in.count(), unit, target.memory(), counts, places, unit, comm)));
-  }
-
-  /// Whether the library can count what it gathers. MPICH 4.0 takes a part's 64-bit count for an
-  /// int on its way.
-  private boolean isCountable(Partition parts) {
-    return Parts.total(parts) <= largest
-        && IntStream.range(0, size).allMatch(peer -> parts.count(peer) <= Integer.MAX_VALUE);
   }
 
   private Stage gather(Collective.Gather c, CallMemory memory) {

@@ -22,7 +22,8 @@ final class DirectCalls {
   private static final int STAGED_BYTES = 64 << 10;
 
   private final MpiGroup group;
-  private final long largest;
+  private final int largest;
+  private final long largestTried;
   private final boolean synchronous;
   private final MemorySegment inPlace = Collectives.inPlace();
   private final MemorySegment status;
@@ -41,6 +42,7 @@ final class DirectCalls {
   DirectCalls(MpiGroup group) {
     this.group = group;
     this.largest = group.job().largestCount();
+    this.largestTried = group.job().largestTried();
     this.synchronous = group.config().synchronousSend();
     Arena arena = Arena.ofAuto();
     this.status = arena.allocate(Functions.constants().statusBytes, 8);
@@ -73,7 +75,7 @@ final class DirectCalls {
     };
   }
 
-  private boolean canUse(CommData data) {
+  private static boolean canUse(CommData data, long largest) {
     return data instanceof HostData host && host.count() <= largest;
   }
 
@@ -123,7 +125,7 @@ final class DirectCalls {
   }
 
   private boolean allReduce(Collective.AllReduce c) {
-    if (!canUse(c.input()) || !canUse(c.output()) || !isByLibrary(c.op(), c.input().type())) {
+    if (!canUse(c.input(), largestTried) || !canUse(c.output(), largestTried) || !isByLibrary(c.op(), c.input().type())) {
       return false;
     }
     HostData in = (HostData) c.input();
@@ -166,7 +168,7 @@ final class DirectCalls {
   }
 
   private boolean broadcast(Collective.Broadcast c) {
-    if (!canUse(c.data())) {
+    if (!canUse(c.data(), largest)) {
       return false;
     }
     HostData data = (HostData) c.data();
@@ -184,7 +186,7 @@ final class DirectCalls {
   }
 
   private boolean allGather(Collective.AllGather c) {
-    if (!canUse(c.input()) || !canUse(c.output())) {
+    if (!canUse(c.input(), largest) || !canUse(c.output(), largest)) {
       return false;
     }
     HostData in = (HostData) c.input();
@@ -206,7 +208,7 @@ final class DirectCalls {
   ///
   /// @return false if it has to go the long way
   boolean send(PointToPoint.Send call) {
-    if (!canUse(call.data())) {
+    if (!canUse(call.data(), largest)) {
       return false;
     }
     try {
@@ -233,7 +235,7 @@ final class DirectCalls {
   ///
   /// @return null if it has to go the long way
   @Nullable Received receive(PointToPoint.Receive call) {
-    if (!canUse(call.data())) {
+    if (!canUse(call.data(), largest)) {
       return null;
     }
     try {

@@ -56,7 +56,7 @@ final class Exchange implements Stage {
 
   @Override
   public void start(Requests requests) {
-    long largest = group.job().largestCount();
+    long largest = group.job().largestTried();
     long comm = group.collectives();
     for (Part part : receives) {
       Amount amount = Amount.of(part.count(), type, largest);

@@ -10,7 +10,7 @@ import org.comm4j.api.UnsupportedException;
 final class Messages {
   private final MpiGroup group;
   private final boolean synchronous;
-  private final long largest;
+  private final int largest;
 
   Messages(MpiGroup group) {
     this.group = group;
@@ -119,7 +119,7 @@ final class Messages {
     private final int source;
     private final int tag;
 
-    Receive(MpiGroup group, CallMemory memory, HostData data, int source, int tag, long largest) {
+    Receive(MpiGroup group, CallMemory memory, HostData data, int source, int tag, int largest) {
       this.group = group;
       this.memory = memory;
       this.data = data;

@@ -26,7 +26,8 @@ final class MpiJob {
   private final boolean waitsInLibrary;
   private final boolean oversubscribed;
   private final long timeoutNs;
-  private final long largestCount;
+  private final int largestCount;
+  private final long largestTried;
   private final StagingMemory memory = new StagingMemory();
   private final List<MpiGroup> groups = new CopyOnWriteArrayList<>();
   private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
@@ -43,7 +44,8 @@ final class MpiJob {
     this.oversubscribed = Processors.areFewerThanRanks(session);
     this.waitsInLibrary = Wait.of(config).isInLibrary(oversubscribed);
     this.timeoutNs = saturatedNanos(config);
-    this.largestCount = LargestCount.of(config, Functions.hasLargeCounts());
+    this.largestCount = LargestCount.of(config);
+    this.largestTried = LargestCount.tried(config, Functions.hasLargeCounts());
     this.watchdog = new Watchdog(this);
   }
 
@@ -80,9 +82,14 @@ final class MpiJob {
     return timeoutNs;
   }
 
-  /// What the library is told to count at most.
-  long largestCount() {
+  /// What the library is told to count at most ([LargestCount#of]).
+  int largestCount() {
     return largestCount;
+  }
+
+  /// The same for what was tried beyond ints ([LargestCount#tried]).
+  long largestTried() {
+    return largestTried;
   }
 
   StagingMemory memory() {

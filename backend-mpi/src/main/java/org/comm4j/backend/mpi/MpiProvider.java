@@ -77,7 +77,7 @@ public final class MpiProvider implements BackendProvider {
   @Override
   public void checkOptions(CommConfig config) {
     var _ = Wait.of(config);
-    var _ = LargestCount.of(config, false);
+    var _ = LargestCount.of(config);
   }
 
   @Override

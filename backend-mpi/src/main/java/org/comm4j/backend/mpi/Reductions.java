@@ -21,7 +21,8 @@ final class Reductions {
 
   private final MpiGroup group;
   private final long comm;
-  private final long largest;
+  private final int largest;
+  private final long largestTried;
   private final int rank;
   private final int size;
 
@@ -29,6 +30,7 @@ final class Reductions {
     this.group = group;
     this.comm = group.collectives();
     this.largest = group.job().largestCount();
+    this.largestTried = group.job().largestTried();
     this.rank = group.rank();
     this.size = group.size();
   }
@@ -122,16 +124,10 @@ final class Reductions {
   /// Whether the library's counts are large enough; all ranks have the same.
   private boolean isCountable(Collective.Reducing call) {
     return switch (call) {
-      case Collective.ReduceScatter _ -> call.input().count() <= largestScattered(largest);
-      case Collective.ReduceScatterV c -> c.parts().extent() <= largestScattered(largest);
+      case Collective.AllReduce _ -> call.input().count() <= largestTried;
+      case Collective.ReduceScatterV c -> c.parts().extent() <= largest;
       default -> call.input().count() <= largest;
     };
-  }
-
-  /// How much a reduce-scatter may have: MPICH 4.0's is wrong beyond what an int can count, without
-  /// a word.
-  static long largestScattered(long largest) {
-    return Math.min(largest, Integer.MAX_VALUE);
   }
 
   /// Whether parts lie one behind the other in the order of the ranks, as MPI wants them.

@@ -32,8 +32,7 @@ final class Ways {
           "messages of the library, since only some ranks know the counts";
       case "broadcast" -> "MPI_Bcast" + counts;
       case "allGatherV" ->
-          "MPI_Allgatherv%s; beyond 2^31 elements%s messages"
-              .formatted(counts, largeCounts ? " of a rank" : "");
+          "MPI_Allgatherv%s; beyond 2^31 elements messages".formatted(counts);
       default ->
           "MPI_"
               + Character.toUpperCase(operation.charAt(0))
@@ -51,11 +50,12 @@ final class Ways {
       CommConfig config,
       boolean largeCounts) {
     boolean isSame = Reductions.isSame(op, type) && config.reduction() == Reduction.FAST;
-    long largest = LargestCount.of(config, largeCounts);
+    long largest =
+        operation.equals("allReduce")
+            ? LargestCount.tried(config, largeCounts)
+            : LargestCount.of(config);
     boolean isScattered = operation.startsWith("reduceScatter"); // `bytes` is what a rank gets
-    boolean isCountable =
-        bytes / type.bytes() * (isScattered ? ranks : 1)
-            <= (isScattered ? Reductions.largestScattered(largest) : largest);
+    boolean isCountable = bytes / type.bytes() * (isScattered ? ranks : 1) <= largest;
     if (isSame && isCountable) {
       String probed =
           Reductions.isExact(type) || ranks == 2

@@ -44,9 +44,10 @@ class WaysTest {
   @ParameterizedTest
   @CsvSource({
     "allReduce, FLOAT32, SUM, 8589934592, the library reduces",
-    "reduceScatter, FLOAT32, SUM, 8589934592, can't count so many",
+    "reduceScatter, FLOAT32, SUM, 4294967296, can't count so many",
+    "reduce, FLOAT32, SUM, 8589934592, can't count so many",
     "broadcast, INT32, , 8, MPI_Bcast_c",
-    "allGatherV, INT32, , 8, MPI_Allgatherv_c; beyond 2^31 elements of a rank messages",
+    "allGatherV, INT32, , 8, MPI_Allgatherv_c; beyond 2^31 elements messages",
     "barrier, INT8, , 0, MPI_Barrier",
   })
   void of_largeCounts_saysSo(
