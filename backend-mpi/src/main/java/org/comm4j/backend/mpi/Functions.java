@@ -86,6 +86,7 @@ final class Functions {
   static MethodHandle find(String name, String signature) {
     boolean counts = signature.contains("n") || signature.contains("N");
     String function = counts && hasLargeCounts() ? name + "_c" : name;
+    assert !counts || MpiLibrary.Feature.LARGE_COUNTS.functions().contains(name + "_c") : name;
     return get()
         .symbols()
         .find(function)

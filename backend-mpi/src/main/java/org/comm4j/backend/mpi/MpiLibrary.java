@@ -21,8 +21,39 @@ record MpiLibrary(
   /// What not every library has.
   @SuppressWarnings("ImmutableEnumChecker") // List.of
   enum Feature {
-    /// Counts of 64 bits: `MPI_Allreduce_c` and its like.
-    LARGE_COUNTS(true, "MPI_Allreduce_c"),
+    /// Counts of 64 bits, in all functions that we call: what has only some is called with ints.
+    LARGE_COUNTS(
+        true,
+        "MPI_Send_c",
+        "MPI_Ssend_c",
+        "MPI_Isend_c",
+        "MPI_Issend_c",
+        "MPI_Recv_c",
+        "MPI_Irecv_c",
+        "MPI_Bcast_c",
+        "MPI_Ibcast_c",
+        "MPI_Allreduce_c",
+        "MPI_Iallreduce_c",
+        "MPI_Reduce_c",
+        "MPI_Ireduce_c",
+        "MPI_Reduce_scatter_block_c",
+        "MPI_Ireduce_scatter_block_c",
+        "MPI_Reduce_scatter_c",
+        "MPI_Ireduce_scatter_c",
+        "MPI_Scan_c",
+        "MPI_Iscan_c",
+        "MPI_Exscan_c",
+        "MPI_Iexscan_c",
+        "MPI_Allgather_c",
+        "MPI_Iallgather_c",
+        "MPI_Allgatherv_c",
+        "MPI_Iallgatherv_c",
+        "MPI_Gather_c",
+        "MPI_Igather_c",
+        "MPI_Scatter_c",
+        "MPI_Iscatter_c",
+        "MPI_Alltoall_c",
+        "MPI_Ialltoall_c"),
     /// Persistent collectives: `MPI_Allreduce_init` and its like.
     PERSISTENT_COLLECTIVES(false, "MPI_Allreduce_init"),
     /// `MPIX_Comm_revoke`, `MPIX_Comm_shrink`, `MPIX_Comm_agree`.
@@ -35,6 +66,11 @@ record MpiLibrary(
     Feature(boolean isUsed, String... functions) {
       this.isUsed = isUsed;
       this.functions = List.of(functions);
+    }
+
+    /// What a library exports that has it.
+    List<String> functions() {
+      return functions;
     }
 
     /// {@return its name, and whether it lies idle, for people}

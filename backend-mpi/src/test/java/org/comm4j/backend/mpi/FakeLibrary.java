@@ -34,7 +34,8 @@ final class FakeLibrary {
     return new FakeLibrary()
         .soname("libmpi.so.12")
         .exports("MPI_Init", "MPI_Iallreduce", "MPI_Win_allocate_shared", "MPIR_Dup_fn")
-        .exports("MPI_Allreduce_c", "MPI_Allreduce_init")
+        .exports(MpiLibrary.Feature.LARGE_COUNTS.functions().toArray(String[]::new))
+        .exports("MPI_Allreduce_init")
         .text("MPII_Version_string", version);
   }
 

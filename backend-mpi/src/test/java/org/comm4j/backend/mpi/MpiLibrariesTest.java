@@ -60,6 +60,13 @@ class MpiLibrariesTest {
     assertThat(standard.version()).isEqualTo("MPICH 5.0");
   }
 
+  @Test
+  void of_someFunctionsWithLargeCounts_hasNone() throws IOException {
+    FakeLibrary some = FakeLibrary.openMpi("5.0").exports("MPI_Allreduce_c", "MPI_Iallreduce_c");
+
+    assertThat(MpiLibrary.of(some.write(root.resolve("a.so"))).features()).isEmpty();
+  }
+
   /// Libraries of MPI 5 have the functions of the standard's interface under their own one too.
   @Test
   void of_ownInterfaceOfNewLibrary_isNotTheStandards() throws IOException {
