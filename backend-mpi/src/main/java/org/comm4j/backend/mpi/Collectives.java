@@ -1,6 +1,7 @@
 package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
@@ -12,6 +13,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Makes the stages of collectives: which function of the library moves what.
 final class Collectives {
+  /// What one broadcast of the library moves at most, a multiple of each type's bytes: beyond 2^31
+  /// MPICH 4.0's non-blocking one fails, however it is counted.
+  static final long BROADCAST_BYTES = 1 << 30;
+
   private final MpiGroup group;
   private final Reductions reductions;
   private final long comm;
@@ -40,7 +45,7 @@ final class Collectives {
                   "Barrier",
                   request -> MpiCollectives.startBarrier(comm, request),
                   () -> MpiCollectives.barrier(comm)));
-      case Collective.Broadcast c -> List.of(broadcast(c, memory));
+      case Collective.Broadcast c -> broadcasts(c, memory);
       case Collective.AllGather c -> List.of(allGather(c, memory));
       case Collective.AllGatherV c -> allGatherV(c, number, memory);
       case Collective.Gather c -> List.of(gather(c, memory));
@@ -52,20 +57,32 @@ final class Collectives {
     };
   }
 
-  private Stage broadcast(Collective.Broadcast c, CallMemory memory) {
+  private List<Stage> broadcasts(Collective.Broadcast c, CallMemory memory) {
     HostData data = Messages.host(c.data());
     int bytes = data.type().bytes();
     MemorySegment buffer =
         rank == c.root()
             ? memory.input(data.segment(), bytes)
             : memory.output(data.segment(), bytes);
-    Amount amount = Amount.of(data.count(), data.type(), largest);
+    if (data.bytes() <= BROADCAST_BYTES) {
+      return List.of(broadcast(buffer, data.count(), data.type(), c.root()));
+    }
+    List<Stage> stages = new ArrayList<>();
+    for (long at = 0; at < data.bytes(); at += BROADCAST_BYTES) {
+      long length = Math.min(BROADCAST_BYTES, data.bytes() - at);
+      stages.add(broadcast(buffer.asSlice(at, length), length / bytes, data.type(), c.root()));
+    }
+    return stages;
+  }
+
+  private Stage broadcast(MemorySegment buffer, long count, DataType type, int root) {
+    Amount amount = Amount.of(count, type, largest);
     return Stage.of(
         "Bcast",
         request ->
             MpiCollectives.startBroadcast(
-                buffer, amount.count(), amount.type(), c.root(), comm, request),
-        () -> MpiCollectives.broadcast(buffer, amount.count(), amount.type(), c.root(), comm),
+                buffer, amount.count(), amount.type(), root, comm, request),
+        () -> MpiCollectives.broadcast(buffer, amount.count(), amount.type(), root, comm),
         amount);
   }
 

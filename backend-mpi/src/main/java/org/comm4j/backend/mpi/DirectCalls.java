@@ -125,7 +125,9 @@ final class DirectCalls {
   }
 
   private boolean allReduce(Collective.AllReduce c) {
-    if (!canUse(c.input(), largestTried) || !canUse(c.output(), largestTried) || !isByLibrary(c.op(), c.input().type())) {
+    if (!canUse(c.input(), largestTried)
+        || !canUse(c.output(), largestTried)
+        || !isByLibrary(c.op(), c.input().type())) {
       return false;
     }
     HostData in = (HostData) c.input();
@@ -168,7 +170,7 @@ final class DirectCalls {
   }
 
   private boolean broadcast(Collective.Broadcast c) {
-    if (!canUse(c.data(), largest)) {
+    if (!canUse(c.data(), largest) || c.data().bytes() > Collectives.BROADCAST_BYTES) {
       return false;
     }
     HostData data = (HostData) c.data();

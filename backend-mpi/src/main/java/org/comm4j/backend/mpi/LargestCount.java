@@ -7,8 +7,8 @@ import org.comm4j.api.CommConfig;
 /// elements go.
 ///
 /// That a library's functions have 64-bit counts does not make them right with these: beyond 2^31
-/// MPICH 4.0.2 refuses a part of an all-gather-v, and its reduce-scatter is wrong without a word. So
-/// only those go beyond that a long test has there ([#tried]).
+/// MPICH 4.0.2 refuses a part of an all-gather-v, and its reduce-scatter is wrong without a word.
+/// So only those go beyond that a long test has there ([#tried]).
 final class LargestCount {
   /// The option without its prefix.
   static final String OPTION = "LARGEST_COUNT";

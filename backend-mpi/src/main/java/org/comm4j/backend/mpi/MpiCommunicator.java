@@ -407,8 +407,7 @@ final class MpiCommunicator implements BackendCommunicator {
       return Comms.duplicate(comm, patience);
     }
     return group.watched(
-        label,
-        () -> job.sharesMemory() ? sharing(comm, members) : Comms.ofRanks(comm, members));
+        label, () -> job.sharesMemory() ? sharing(comm, members) : Comms.ofRanks(comm, members));
   }
 
   private static long sharing(long comm, List<Integer> members) {

@@ -30,9 +30,8 @@ final class Ways {
     return switch (operation) {
       case "gatherV", "scatterV", "allToAllV" ->
           "messages of the library, since only some ranks know the counts";
-      case "broadcast" -> "MPI_Bcast" + counts;
-      case "allGatherV" ->
-          "MPI_Allgatherv%s; beyond 2^31 elements messages".formatted(counts);
+      case "broadcast" -> "MPI_Bcast%s, at most 1 GiB each time".formatted(counts);
+      case "allGatherV" -> "MPI_Allgatherv%s; beyond 2^31 elements messages".formatted(counts);
       default ->
           "MPI_"
               + Character.toUpperCase(operation.charAt(0))

@@ -78,7 +78,7 @@ class MpiJobTest {
 
   /// By the library's blocking functions and its others. Takes 4 GiB of memory and more.
   @ParameterizedTest
-  @CsvSource({"OPEN_MPI, native", "OPEN_MPI, test", "MPICH, native"})
+  @CsvSource({"OPEN_MPI, native", "OPEN_MPI, test", "MPICH, native", "MPICH, test"})
   @EnabledIfSystemProperty(named = "comm4j.full", matches = "true")
   void collective_beyondInts_isWhole(Abi abi, String wait) throws Exception {
     var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
