@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
@@ -16,6 +17,10 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Where `/dev/shm` is too small, an exception says so, and the process goes on.
 class NoSpaceTest {
+  /// So that the spaces below are too small.
+  private static final CommConfig LARGE_TERMS =
+      CommConfig.fromEnvironment(Map.of("COMM_AERON_TERM", "4MiB"));
+
   /// First the files of the driver itself, then those of what a rank sends.
   @ParameterizedTest
   @ValueSource(strings = {"64k", "10m", "30m"})
@@ -50,7 +55,7 @@ class NoSpaceTest {
     private SumsWithoutSpace() {}
 
     public static void main(String[] args) throws Exception {
-      try (LocalGroup group = new AeronGroups(CommConfig.builder().build()).communicators(2)) {
+      try (LocalGroup group = new AeronGroups(LARGE_TERMS).communicators(2)) {
         System.out.println(DriverFaultTest.sums(group));
       } catch (IllegalStateException e) {
         System.out.println(e.getCause());
@@ -67,8 +72,7 @@ class NoSpaceTest {
 
     public static void main(String[] args) throws Exception {
       try (ExternalDriver driver = ExternalDriver.start();
-          LocalGroup group =
-              new AeronGroups(driver.config(CommConfig.builder().build())).communicators(2)) {
+          LocalGroup group = new AeronGroups(driver.config(LARGE_TERMS)).communicators(2)) {
         System.out.println(DriverFaultTest.sums(group));
       }
     }
