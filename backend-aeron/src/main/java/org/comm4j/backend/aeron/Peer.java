@@ -437,7 +437,7 @@ final class Peer {
         || aeron.countersReader().getCounterValue(positionCounter) >= to.position();
   }
 
-  /// What a way to another host has; memory has none.
+  /// A counter of the driver about a way over UDP; a way through memory has none.
   ///
   /// @param known the counter, or none if it was not found yet
   private int counter(int known, int type, ExclusivePublication to) {

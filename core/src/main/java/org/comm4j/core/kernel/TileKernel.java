@@ -8,9 +8,9 @@ import org.comm4j.core.kernel.Carrier.Tile;
 import org.jspecify.annotations.Nullable;
 
 /// A predefined operator in plain Java: what is in memory is copied, tile by tile, into arrays, and
-/// combined there ([Tiles] says why), unless it is in such arrays, side by side, already. Where
-/// there are vectors they take what they can, without copies; the rest, a tail at least, is left to
-/// the tiles, which give the same bits.
+/// combined there ([Tiles] says why), unless it is in such arrays, at the same index, already.
+/// Where there are vectors they take what they can, without copies; the rest, a tail at least, is
+/// left to the tiles, which give the same bits.
 final class TileKernel implements Kernel {
   /// The most that is combined in one go, in bytes of the accumulation type.
   private static final int PIECE = 64 << 10;
