@@ -3,6 +3,7 @@ import org.jspecify.annotations.NullMarked;
 /// Ranks of an MPI job (`mpi`), through whatever MPI library is installed.
 @NullMarked
 module org.comm4j.backend.mpi {
+  requires java.management;
   requires org.comm4j.core;
   requires static org.jspecify;
 

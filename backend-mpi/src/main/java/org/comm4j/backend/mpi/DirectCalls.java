@@ -31,6 +31,7 @@ final class DirectCalls {
   private final MemorySegment stagedOutput;
   private final List<MemorySegment> read = new ArrayList<>(1); // taken for the call that runs
   private final List<MemorySegment> written = new ArrayList<>(1);
+  private final ArrayPins pins = new ArrayPins();
   private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
   private @Nullable DataType type;
   private boolean isByLibrary;
@@ -79,16 +80,22 @@ final class DirectCalls {
     return data instanceof HostData host && host.count() <= largest;
   }
 
-  private static boolean isDirect(HostData data) {
+  /// The user's memory where it is, for the library; null where that works with a copy.
+  private @Nullable MemorySegment own(HostData data) {
     MemorySegment segment = data.segment();
-    return segment.isNative() && segment.address() % Math.min(data.type().bytes(), Long.BYTES) == 0;
+    MemorySegment here = segment.isNative() ? segment : pins.pin(segment);
+    boolean isAligned =
+        here != null && here.address() % Math.min(data.type().bytes(), Long.BYTES) == 0;
+    return isAligned ? here : null;
   }
 
   /// What the library reads.
   private MemorySegment input(HostData data) {
-    if (isDirect(data)) {
-      return data.segment();
-    }
+    MemorySegment own = own(data);
+    return own == null ? stagedInput(data) : own;
+  }
+
+  private MemorySegment stagedInput(HostData data) {
     MemorySegment staged = stagedInput;
     if (data.bytes() > STAGED_BYTES) {
       staged = group.job().memory().takeForReading(data.bytes());
@@ -98,10 +105,7 @@ final class DirectCalls {
     return staged;
   }
 
-  private MemorySegment output(HostData data) {
-    if (isDirect(data)) {
-      return data.segment();
-    }
+  private MemorySegment stagedOutput(HostData data) {
     if (data.bytes() <= STAGED_BYTES) {
       return stagedOutput;
     }
@@ -110,17 +114,16 @@ final class DirectCalls {
     return block;
   }
 
+  /// Puts what the library has written to where it belongs.
+  private static void copyOut(MemorySegment staged, HostData data, long bytes) {
+    MemorySegment.copy(staged, 0, data.segment(), 0, bytes);
+  }
+
   private void giveBack() {
+    pins.release();
     if (!read.isEmpty() || !written.isEmpty()) {
       group.job().memory().giveBackRead(read);
       group.job().memory().giveBackWritten(written);
-    }
-  }
-
-  /// Puts what the library has written to where it belongs.
-  private static void finish(MemorySegment written, HostData data, long bytes) {
-    if (!isDirect(data)) {
-      MemorySegment.copy(written, 0, data.segment(), 0, bytes);
     }
   }
 
@@ -133,12 +136,14 @@ final class DirectCalls {
     HostData in = (HostData) c.input();
     HostData out = (HostData) c.output();
     group.nextSequence();
-    MemorySegment output = output(out);
-    boolean isSame = isDirect(in) && in.segment().address() == output.address();
+    MemorySegment own = own(out);
+    MemorySegment output = own == null ? stagedOutput(out) : own;
+    MemorySegment input = input(in);
+    boolean isSame = input.address() == output.address();
     long count = in.count();
     int code =
         MpiCollectives.allReduce(
-            isSame ? inPlace : input(in),
+            isSame ? inPlace : input,
             output,
             count,
             typeInLibrary,
@@ -148,7 +153,9 @@ final class DirectCalls {
     if (operator != null) {
       operator.finish(output, count, group.size());
     }
-    finish(output, out, out.bytes());
+    if (own == null) {
+      copyOut(output, out, out.bytes());
+    }
     return true;
   }
 
@@ -176,13 +183,17 @@ final class DirectCalls {
     HostData data = (HostData) c.data();
     group.nextSequence();
     boolean isRoot = group.rank() == c.root();
-    MemorySegment buffer = isRoot ? input(data) : output(data);
+    MemorySegment own = own(data);
+    MemorySegment buffer = own;
+    if (buffer == null) {
+      buffer = isRoot ? stagedInput(data) : stagedOutput(data);
+    }
     int code =
         MpiCollectives.broadcast(
             buffer, data.count(), Amount.unit(data.type().bytes()), c.root(), group.collectives());
     Errors.check(code, "MPI_Bcast");
-    if (!isRoot) {
-      finish(buffer, data, data.bytes());
+    if (own == null && !isRoot) {
+      copyOut(buffer, data, data.bytes());
     }
     return true;
   }
@@ -194,15 +205,20 @@ final class DirectCalls {
     HostData in = (HostData) c.input();
     HostData out = (HostData) c.output();
     group.nextSequence();
-    boolean isPart = isDirect(in) && isDirect(out) && out.overlaps(in);
     long count = in.count();
     long unit = Amount.unit(in.type().bytes());
-    MemorySegment output = output(out);
+    MemorySegment own = own(out);
+    MemorySegment output = own == null ? stagedOutput(out) : own;
+    MemorySegment ownInput = own(in);
+    boolean isPart = own != null && ownInput != null && out.overlaps(in);
+    MemorySegment input = ownInput == null ? stagedInput(in) : ownInput;
     int code =
         MpiCollectives.allGather(
-            isPart ? inPlace : input(in), count, unit, output, count, unit, group.collectives());
+            isPart ? inPlace : input, count, unit, output, count, unit, group.collectives());
     Errors.check(code, "MPI_Allgather");
-    finish(output, out, out.bytes());
+    if (own == null) {
+      copyOut(output, out, out.bytes());
+    }
     return true;
   }
 
@@ -249,7 +265,8 @@ final class DirectCalls {
 
   private Received receiveNow(PointToPoint.Receive call, HostData data) {
     DataType dataType = data.type();
-    MemorySegment buffer = output(data);
+    MemorySegment own = own(data);
+    MemorySegment buffer = own == null ? stagedOutput(data) : own;
     int code =
         Mpi.recv(
             buffer,
@@ -268,7 +285,9 @@ final class DirectCalls {
     Errors.check(code, "MPI_Recv");
     long bytes = Statuses.bytes(status);
     Received received = expected.received(group, call.label(), source, tag, bytes);
-    finish(buffer, data, bytes);
+    if (own == null) {
+      copyOut(buffer, data, bytes);
+    }
     return received;
   }
 }

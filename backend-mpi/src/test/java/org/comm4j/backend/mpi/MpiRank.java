@@ -10,8 +10,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
@@ -37,14 +39,17 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | large | local | loop <folder> | guest | guest-single | impatient | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | loop <folder> | guest | guest-single | impatient | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `large` communicates more than an int can count. `local` looks at its host. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
 final class MpiRank {
+  static final String ARRAYS = "arrays";
+
+  private static final int ROUNDS_OF_ARRAYS = 20;
   private static final int WARM_UP = 100;
   private static final long NOTICED_NS = 2_000_000_000L;
 
@@ -68,6 +73,7 @@ final class MpiRank {
           contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
         }
         case "open" -> open(communicator);
+        case ARRAYS -> arrays(communicator);
         case "large" -> large(communicator);
         case "local" -> local(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
@@ -189,6 +195,69 @@ final class MpiRank {
       System.out.println("unsupported: " + e.getMessage());
     }
     System.out.println("goes on, sum " + communicator.allReduce(1L, ReduceOp.SUM));
+  }
+
+  private static void arrays(Communicator communicator) {
+    var isOver = new AtomicBoolean();
+    var _ =
+        Thread.ofPlatform()
+            .daemon()
+            .start(() -> {
+              byte[][] objects = new byte[1_000][];
+              for (int i = 0; !isOver.get(); i = (i + 1) % objects.length) {
+                objects[i] = new byte[1_000];
+              }
+            });
+    int rank = communicator.rank();
+    int size = communicator.size();
+    int good = 0;
+    for (int round = 0; round < ROUNDS_OF_ARRAYS; round++) {
+      float[] sum = new float[5_000]; // below, at and above what is pinned and staged
+      float[] own = new float[20_000];
+      Arrays.fill(sum, rank);
+      Arrays.fill(own, round + rank);
+      float[] result = new float[own.length];
+      communicator.allReduce(CommData.of(sum), ReduceOp.SUM);
+      communicator.run(
+          new Collective.AllReduce(CommData.of(own), CommData.of(result), ReduceOp.MAX));
+      long[] all = new long[2_000 * size];
+      Arrays.fill(all, 2_000 * rank, 2_000 * (rank + 1), round * size + rank);
+      HostData gathered = CommData.of(all);
+      communicator.run(new Collective.AllGather(gathered.slice(2_000L * rank, 2_000), gathered));
+      short[] news = new short[10_001];
+      Arrays.fill(news, (short) (rank == 1 ? round : -1));
+      communicator.broadcast(CommData.of(news).slice(1, 10_000), 1);
+      byte[] letter = new byte[9_000];
+      Arrays.fill(letter, (byte) rank);
+      if (rank == 0) {
+        communicator.send(CommData.of(letter), 1, 7);
+      } else if (rank == 1) {
+        communicator.receive(CommData.of(letter), 0, 7);
+      }
+      float total = size * (size - 1) / 2f;
+      boolean isGood = isAll(sum, total) && isAll(own, round + rank);
+      isGood &= isAll(result, round + size - 1f);
+      for (int i = 0; i < all.length; i++) {
+        isGood &= all[i] == (long) round * size + i / 2_000;
+      }
+      isGood &= news[0] == (rank == 1 ? round : -1) && letter[8_999] == (rank == 1 ? 0 : rank);
+      for (int i = 1; i < news.length; i++) {
+        isGood &= news[i] == round;
+      }
+      good += isGood ? 1 : 0;
+    }
+    isOver.set(true);
+    System.out.println("%d of %d rounds".formatted(good, ROUNDS_OF_ARRAYS));
+    System.out.println("pins arrays: " + Pinning.isPossible());
+  }
+
+  private static boolean isAll(float[] values, float expected) {
+    for (float value : values) {
+      if (value != expected) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static void large(Communicator communicator) {

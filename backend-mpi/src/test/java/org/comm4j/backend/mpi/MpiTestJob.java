@@ -86,6 +86,7 @@ final class MpiTestJob implements AutoCloseable {
 
   /// The command of a rank.
   static List<String> rank(Path folder, String... arguments) {
+    boolean movesObjects = arguments[0].equals(MpiRank.ARRAYS);
     List<String> command =
         new ArrayList<>(
             List.of(
@@ -96,7 +97,8 @@ final class MpiTestJob implements AutoCloseable {
                 "--add-modules=jdk.incubator.vector",
                 // the ranks share few cores, and compiling well would be most of their work
                 "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
+                "-XX:+Use%sGC".formatted(movesObjects ? arguments[1] : "Serial"),
+                movesObjects ? "-Xmx32m" : "-Xmx2g",
                 "-cp",
                 classPath(),
                 MpiRank.class.getName()));

@@ -1,7 +1,6 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
-import java.util.HexFormat;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -138,13 +137,6 @@ public final class StreamingCopy {
   /// {@return the machine code, to be put into executable memory; null where the processor is
   /// another}
   public static byte @Nullable [] code() {
-    if (!"amd64".equals(System.getProperty("os.arch"))) {
-      return null;
-    }
-    var hex = new StringBuilder();
-    CODE.lines()
-        .forEach(
-            line -> hex.append(line, 0, line.indexOf(' ') < 0 ? line.length() : line.indexOf(' ')));
-    return HexFormat.of().parseHex(hex);
+    return MachineCode.ofX86(CODE);
   }
 }

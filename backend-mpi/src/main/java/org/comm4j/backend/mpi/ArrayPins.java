@@ -1,0 +1,63 @@
+package org.comm4j.backend.mpi;
+
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// The arrays that one call has lent to the library: it reads and writes them where they are, and
+/// the collector leaves them there meanwhile. One thread at a time, and never a virtual one: who
+/// lends takes back.
+final class ArrayPins {
+  /// Shorter arrays are copied in less time than it takes to pin them.
+  private static final long LEAST_BYTES = 8 << 10;
+
+  private static final int MOST = 2; // an input and an output
+
+  private final long[] references = new long[MOST];
+  private final long[] addresses = new long[MOST];
+  private int count;
+  private @Nullable Thread thread; // the last one that pinned
+  private long environment; // its
+
+  /// Pins an array.
+  ///
+  /// @param segment on the heap
+  /// @return its memory, until [#release]; null where it is to be copied: little, memory that may
+  ///   only be read (which hides its array), or a virtual machine that can't pin
+  @Nullable MemorySegment pin(MemorySegment segment) {
+    if (segment.byteSize() < LEAST_BYTES || !Pinning.isPossible()) {
+      return null;
+    }
+    Object array = segment.heapBase().orElse(null);
+    if (array == null) {
+      return null;
+    }
+    long reference = Pinning.reference(environment(), array);
+    long address = reference == 0 ? 0 : Pinning.pin(environment, reference);
+    if (address == 0) {
+      Pinning.forget(environment, reference);
+      return null;
+    }
+    references[count] = reference;
+    addresses[count] = address;
+    count++;
+    return MemorySegment.ofAddress(address + segment.address()).reinterpret(segment.byteSize());
+  }
+
+  private long environment() {
+    Thread caller = Thread.currentThread();
+    if (caller != thread) {
+      environment = Pinning.environment();
+      thread = caller;
+    }
+    return environment;
+  }
+
+  /// Gives all arrays back to the collector.
+  void release() {
+    while (count > 0) {
+      count--;
+      Pinning.unpin(environment, references[count], addresses[count]);
+      Pinning.forget(environment, references[count]);
+    }
+  }
+}
