@@ -332,6 +332,16 @@ final class Context {
     if (!messages.beginAwaiting(receive)) {
       return null;
     }
+    Received received;
+    try {
+      lookForAwaited();
+    } finally {
+      received = messages.endAwaiting(); // else what comes later would go into its memory
+    }
+    return received;
+  }
+
+  private void lookForAwaited() {
     int looks = engine.looksBeforeWaiting();
     while (looks > 0 && messages.isAwaiting()) {
       boolean moved = engine.pollOne(); // what comes later is best left where it is
@@ -344,7 +354,6 @@ final class Context {
         looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
       }
     }
-    return messages.endAwaiting();
   }
 
   /// Takes a frame.
