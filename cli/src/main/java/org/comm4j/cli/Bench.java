@@ -55,9 +55,9 @@ final class Bench implements Callable<Integer> {
       paramLabel = "SIZES",
       converter = Sizes.Converter.class,
       description =
-          "A size, a list, or a range in steps of ×4 (8B..64MiB*2: of ×2); ${DEFAULT-VALUE} unless"
-              + " given.")
-  Sizes sizes = new Sizes(List.of());
+          "A size, a list, or a range in steps of ×4 (8B..64MiB*2: of ×2); may be given several"
+              + " times; ${DEFAULT-VALUE} unless given.")
+  List<Sizes> sizes = List.of();
 
   @Option(
       names = "--dtype",
@@ -124,25 +124,12 @@ final class Bench implements Callable<Integer> {
   public Integer call() throws Exception {
     Path result = Files.createTempFile("comm-cli-", ".result");
     try {
-      var plan =
-          new BenchPlan(
-              Objects.requireNonNull(operations),
-              sizes.bytes(),
-              type,
-              op,
-              memory,
-              format,
-              repetitions,
-              TimeUnit.MILLISECONDS.toNanos(repetitionMs),
-              iterations,
-              TimeUnit.MILLISECONDS.toNanos(warmUpMs),
-              result);
       int code =
           RankOptions.run(
               Objects.requireNonNull(spec),
               BenchProgram.class,
               BenchProgram::main,
-              plan.arguments());
+              plan(result).arguments());
       String wrong = Files.readString(result); // nothing where another rank prints
       return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
           ? ExitCode.CHECK_FAILED
@@ -150,5 +137,21 @@ final class Bench implements Callable<Integer> {
     } finally {
       Files.deleteIfExists(result);
     }
+  }
+
+  /// What was asked for.
+  BenchPlan plan(Path result) {
+    return new BenchPlan(
+        Objects.requireNonNull(operations),
+        sizes.stream().flatMap(each -> each.bytes().stream()).toList(),
+        type,
+        op,
+        memory,
+        format,
+        repetitions,
+        TimeUnit.MILLISECONDS.toNanos(repetitionMs),
+        iterations,
+        TimeUnit.MILLISECONDS.toNanos(warmUpMs),
+        result);
   }
 }

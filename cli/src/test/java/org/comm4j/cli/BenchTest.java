@@ -185,6 +185,15 @@ class BenchTest {
                 .hasMessageContaining(expected));
   }
 
+  @Test
+  void bench_severalSizes_areAllMeasuredInTheirOrder() {
+    var bench = new Bench();
+    new CommandLine(bench)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .parseArgs("all -n 2 --sizes 1KiB --sizes 8B,16B --sizes 4B..16B".split(" ", -1));
+    assertThat(bench.plan(Path.of("result")).sizes()).containsExactly(1024L, 8L, 16L, 4L, 16L);
+  }
+
   private static BenchPlan plan(List<BenchOperation> operations) {
     long ms = TimeUnit.MILLISECONDS.toNanos(1);
     return new BenchPlan(
