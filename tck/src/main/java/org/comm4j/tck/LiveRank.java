@@ -103,6 +103,16 @@ final class LiveRank {
     return Optional.ofNullable((Long) shared.get("died"));
   }
 
+  /// Remembers that a rank has closed its last communicator.
+  void hasLeft() {
+    shared.put("left", System.nanoTime());
+  }
+
+  /// When that was, where ranks share memory.
+  Optional<Long> leftNanos() {
+    return Optional.ofNullable((Long) shared.get("left"));
+  }
+
   /// That a communicator works.
   static void works(String rule, Communicator comm) {
     Expect.fine(

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.Collective;
@@ -378,7 +377,7 @@ final class BrokenDoors {
   }
 
   private static final class Slow extends Door {
-    private static final long TOO_LONG_NS = TimeUnit.SECONDS.toNanos(3); // 2 s are promised
+    private static final long TOO_LONG_NS = Promise.CLOSED.allowed().toNanos();
     private boolean closed;
 
     Slow(BackendCommunicator inner) {
