@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -119,6 +120,23 @@ public abstract class TransportContract {
     send(group.get(0), 1, new long[Transport.HEADER_LONGS], payload);
     receive(group.get(1), inbox, 1);
     assertThat(inbox.messages.getFirst().payload).isEqualTo(expected);
+  }
+
+  /// A mistake of one call, whose memory is gone: what comes after it goes on.
+  @Test
+  final void offer_payloadClosed_throwsAndHarmsNothing() throws Exception {
+    var group = group(2);
+    for (int bytes : sizes(group.get(0).maxPayloadBytes(1))) {
+      Message message = message(0, bytes, bytes);
+      assertThat(transfer(group.get(0), group.get(1), message)).isEqualTo(message);
+      MemorySegment closed;
+      try (var arena = Arena.ofShared()) {
+        closed = arena.allocate(Math.max(1, bytes));
+      }
+      assertThatThrownBy(() -> send(group.get(0), 1, message.header, closed))
+          .isInstanceOf(IllegalStateException.class);
+      assertThat(transfer(group.get(0), group.get(1), message)).isEqualTo(message);
+    }
   }
 
   @Test

@@ -131,7 +131,12 @@ final class Peer {
     for (int i = 0; i < Transport.HEADER_LONGS; i++) {
       term.set(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES, header[i]);
     }
-    MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
+    try {
+      MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
+    } catch (RuntimeException | Error e) { // its owner has closed it
+      claim.abort(); // else nothing behind it would ever be read
+      throw e;
+    }
     sending.put(term, at, Transport.HEADER_BYTES + bytes);
     claim.commit();
     hasOffered = true;
