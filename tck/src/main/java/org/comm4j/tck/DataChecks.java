@@ -10,20 +10,29 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 
 /// Data: types, views, and memory that communicators allocate.
 final class DataChecks {
+  private static final int IN_FLIGHT = 1 << 18; // 2 MiB, more than goes unasked
+
   private DataChecks() {}
 
   @Rule("D1")
@@ -181,6 +190,118 @@ final class DataChecks {
         "an asynchronous call on closed memory",
         () -> comm.start(new Collective.Broadcast(gone, 0)));
     LiveRank.works("A3", comm);
+  }
+
+  /// Rank 1 closes what an operation in flight will need.
+  @Rule({"D17", "G9", "F1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void memory_closedInFlight_breaksTheCommunicator(LiveRank r) throws Exception {
+    Operation peers = new PointToPoint.Send(elements(), 1, 1);
+    for (boolean waits : new boolean[] {false, true}) {
+      closedInFlight(r, waits, data -> new PointToPoint.Receive(data, 0, 1), peers, 0);
+    }
+    Operation receive = new PointToPoint.Receive(elements(), 1, 1);
+    for (boolean waits : new boolean[] {false, true}) {
+      closedInFlight(r, waits, data -> new PointToPoint.Send(data, 0, 1), receive, 0);
+    }
+    for (boolean waits : new boolean[] {false, true}) {
+      closedInFlight(
+          r,
+          waits,
+          data -> new Collective.Broadcast(data, 0),
+          new Collective.Broadcast(elements(), 0),
+          r.rank());
+      closedInFlight(
+          r,
+          waits,
+          data -> new Collective.AllReduce(elements(), data, ReduceOp.SUM),
+          new Collective.AllReduce(elements(), elements(), ReduceOp.SUM),
+          r.rank());
+    }
+  }
+
+  private static CommData elements() {
+    return CommData.of(new long[IN_FLIGHT]);
+  }
+
+  /// @param waits whether rank 1's call is a blocking one, and another thread closes the memory
+  /// @param mine on rank 1
+  /// @param theirs on all others, or on one
+  /// @param caller this rank, or the only one that calls it
+  private static void closedInFlight(
+      LiveRank r, boolean waits, Function<CommData, Operation> mine, Operation theirs, int caller)
+      throws Exception {
+    Communicator comm = r.comm().duplicate();
+    AbortedException reason;
+    if (r.rank() == 1) {
+      Arena arena = Arena.ofShared();
+      Operation operation =
+          mine.apply(
+              CommData.of(DataType.INT64, arena.allocate(DataType.INT64.bytes(IN_FLIGHT), 8)));
+      Expect.Action await = waits ? runElsewhere(comm, operation) : comm.start(operation)::await;
+      Expect.eventually("D17", "the memory is closed", () -> isClosed(arena));
+      r.comm().barrier();
+      reason = aborted(await);
+    } else {
+      r.comm().barrier();
+      reason =
+          aborted(() -> {
+            if (r.rank() == caller) {
+              comm.run(theirs);
+            }
+            for (long start = System.nanoTime();
+                System.nanoTime() - start < Expect.SOON.toNanos(); ) {
+              comm.barrier();
+            }
+          });
+    }
+    Expect.equal("D17", "whose memory it was", reason.rank(), 1);
+    Expect.says("D17", reason, "rank 1", "closed");
+    Mismatches.staysBroken(comm, reason);
+    comm.close();
+    LiveRank.works("G9", r.comm());
+  }
+
+  private static AbortedException aborted(Expect.Action call) {
+    return Expect.thrown("D17", AbortedException.class, "a call whose memory was closed", call);
+  }
+
+  /// Makes a blocking call on another thread.
+  ///
+  /// @return waits for it, and throws what it throws
+  private static Expect.Action runElsewhere(Communicator comm, Operation operation) {
+    CompletableFuture<Void> end =
+        ThreadChecks.async(
+            Thread.ofPlatform(), () -> ThreadChecks.insist(() -> comm.run(operation)));
+    Expect.eventually("D17", "the other thread is in its call", () -> isInUse(comm));
+    return () -> {
+      try {
+        end.get(Expect.SOON.toSeconds(), TimeUnit.SECONDS);
+      } catch (ExecutionException e) {
+        throw e.getCause() instanceof Exception cause ? cause : e;
+      }
+    };
+  }
+
+  private static boolean isInUse(Communicator comm) {
+    try {
+      comm.topology();
+      return false;
+    } catch (ConcurrentUseException e) {
+      return true;
+    }
+  }
+
+  /// Closes it, unless some code outside of Java is in it right now.
+  private static boolean isClosed(Arena arena) {
+    try {
+      arena.close();
+      return true;
+    } catch (IllegalStateException e) {
+      return false;
+    }
   }
 
   @Rule({"D10", "D6", "D16"})
