@@ -1,5 +1,6 @@
 package org.comm4j.cli;
 
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -10,7 +11,9 @@ import java.util.regex.Pattern;
 /// @param node this host's number; empty: it gets one
 /// @param host name or address, of the node 0
 /// @param port there, for the launchers
-record Cluster(int nodes, OptionalInt node, String host, int port) {
+/// @param name that the user has given the launch, the same on all hosts; tells it from another one
+///   that takes the same place
+record Cluster(int nodes, OptionalInt node, String host, int port, Optional<String> name) {
   private static final int LAST_PORT = 65_535;
   private static final Pattern MASTER =
       Pattern.compile("(\\[[^\\]]+]|[^:\\[\\]]+)(?::(\\d{1,5}))?");
@@ -29,13 +32,13 @@ record Cluster(int nodes, OptionalInt node, String host, int port) {
   }
 
   /// @param master `HOST` or `HOST:PORT`
-  static Cluster of(int nodes, OptionalInt node, String master) {
+  static Cluster of(int nodes, OptionalInt node, String master, Optional<String> name) {
     Matcher parts = MASTER.matcher(master);
     if (parts.matches()) {
       String host = parts.group(1).replaceAll("[\\[\\]]", ""); // of IPv6
       int port = parts.group(2) == null ? USUAL_PORT : Integer.parseInt(parts.group(2));
       if (port >= 1 && port <= LAST_PORT) {
-        return new Cluster(nodes, node, host, port);
+        return new Cluster(nodes, node, host, port, name);
       }
     }
     throw new IllegalArgumentException(

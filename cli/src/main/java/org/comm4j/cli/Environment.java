@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.comm4j.api.CommConfig;
 
@@ -52,6 +53,14 @@ final class Environment {
   /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
   static CommConfig config() {
     return CommConfig.fromEnvironment(withoutLaunch());
+  }
+
+  /// What the user calls the launch that `comm-cli` is to start. In a rank it is the name of the
+  /// launch that the rank is of.
+  static Optional<String> launchName() {
+    return System.getenv("COMM_RANK") == null
+        ? Optional.ofNullable(System.getenv("COMM_SESSION"))
+        : Optional.empty();
   }
 
   /// What a rank of a program of our own is configured with.

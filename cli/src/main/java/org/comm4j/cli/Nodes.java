@@ -102,7 +102,7 @@ final class Nodes implements AutoCloseable {
             .worldSize(cluster.nodes())
             .masterAddress(address(cluster.host()).getHostAddress())
             .masterPort(cluster.port())
-            .session(LAUNCHERS);
+            .session(cluster.name().map(name -> LAUNCHERS + "/" + name).orElse(LAUNCHERS));
     if (cluster.node().isPresent()) {
       return join(place, cluster.node().getAsInt());
     }

@@ -146,7 +146,11 @@ final class Run implements Callable<Integer> {
           "--master: not given (expected: where the --nnodes hosts meet, as HOST or HOST:PORT)");
     }
     return Optional.of(
-        Cluster.of(nodes, node == null ? OptionalInt.empty() : OptionalInt.of(node), master));
+        Cluster.of(
+            nodes,
+            node == null ? OptionalInt.empty() : OptionalInt.of(node),
+            master,
+            Environment.launchName()));
   }
 
   private static boolean isFile(String name) {

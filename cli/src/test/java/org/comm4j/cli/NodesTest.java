@@ -107,6 +107,37 @@ final class NodesTest {
             "[2] rank 2 on shm node 1 sum 3.0");
   }
 
+  /// Somebody has taken the same port and the same secret for two launches, and told them apart.
+  @Test
+  void run_otherSession_isRefusedAndHarmsNobody() throws Exception {
+    String place = freePlace();
+    String program = program(SUM);
+    List<Launches> ours = new ArrayList<>();
+    ours.add(startNode(0, "ours", place, program));
+    Commands.Done other = startNode(1, "another", place, program).await();
+    assertThat(other.code()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(other.err()).contains("'comm-cli-run/ours'").contains("'comm-cli-run/another'");
+    ours.add(startNode(1, "ours", place, program));
+    for (Launches each : ours) {
+      Commands.Done done = each.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out()).contains("sum 1.0");
+    }
+  }
+
+  private Launches startNode(int node, String session, String master, String program)
+      throws Exception {
+    return start(
+        List.of(),
+        Map.of("COMM_SESSION", session),
+        2,
+        master,
+        1,
+        "--node-rank",
+        Integer.toString(node),
+        program);
+  }
+
   @Test
   void run_rankFails_endsTheRanksOfAllHosts() throws Exception {
     String place = freePlace();
