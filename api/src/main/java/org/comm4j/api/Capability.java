@@ -10,6 +10,8 @@ public enum Capability {
   POINT_TO_POINT,
   /// [ReduceOp.UserDefined].
   USER_DEFINED_OPERATORS,
+  /// [Epilogue]s of reductions.
+  EPILOGUE,
   /// [Reduction#ORDERED].
   ORDERED_REDUCTION,
   /// Regions shared by all ranks of a host ([Communicator#sharedMemory()]) are one memory, no

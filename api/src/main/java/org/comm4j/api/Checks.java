@@ -20,6 +20,7 @@ import org.comm4j.api.Collective.Rooted;
 import org.comm4j.api.Collective.Scan;
 import org.comm4j.api.Collective.Scatter;
 import org.comm4j.api.Collective.ScatterV;
+import org.comm4j.api.DataType.Kind;
 import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
@@ -63,10 +64,60 @@ final class Checks {
 
   static void sameShape(String what, CommData data, CommData other) {
     sameType(what, data, other);
+    sameCount(what, data, other);
+  }
+
+  static void sameCount(String what, CommData data, CommData other) {
     if (data.count() != other.count()) {
       throw new IllegalArgumentException(
           "%s: %s (expected: %d elements, as many as the input)"
               .formatted(what, data, other.count()));
+    }
+  }
+
+  /// Checks what the result of a reduction goes into.
+  static void result(
+      CommData output, CommData input, ReduceOp op, @Nullable Epilogue epilogue) {
+    if (epilogue == null) {
+      sameType("output", output, input);
+      return;
+    }
+    boolean isSum = op == ReduceOp.Predefined.SUM || op == ReduceOp.Predefined.AVERAGE;
+    if (!isSum || input.type().kind() != Kind.FLOAT) {
+      throw new IllegalArgumentException(
+          "epilogue: %s of %s by %s (expected: none, or SUM or AVERAGE of a floating-point type)"
+              .formatted(epilogue, input, op.name()));
+    }
+    if (output.type().kind() != Kind.FLOAT) {
+      throw new IllegalArgumentException(
+          "output: %s (expected: %s, or with an epilogue another floating-point type)"
+              .formatted(output, input.type()));
+    }
+    CommData bias = epilogue.bias();
+    if (bias != null) {
+      ofOutput("bias", bias, output);
+      if (overlap(bias, output)) {
+        throw overlapping(bias, output, "a bias is read for elements that come later too");
+      }
+    }
+    CommData residual = epilogue.residual();
+    if (residual != null) {
+      ofOutput("residual", residual, output);
+      if (residual.count() != output.count()) {
+        throw new IllegalArgumentException(
+            "residual: %s (expected: %d elements, as many as the output)"
+                .formatted(residual, output.count()));
+      }
+      if (overlap(residual, output) && !same(residual, output)) {
+        throw overlapping(residual, output, "or exactly the same memory, to which the call adds");
+      }
+    }
+  }
+
+  private static void ofOutput(String what, CommData data, CommData output) {
+    if (data.type() != output.type()) {
+      throw new IllegalArgumentException(
+          "%s: %s (expected: %s, the type of the output)".formatted(what, data, output.type()));
     }
   }
 

@@ -19,6 +19,12 @@ public sealed interface Collective extends Operation {
 
     /// {@return the operator}
     ReduceOp op();
+
+    /// {@return what is done to each element of the result where this rank stores it; null for
+    /// nothing} Ranks may have different ones.
+    default @Nullable Epilogue epilogue() {
+      return null;
+    }
   }
 
   /// A collective with one rank that all others send to or receive from.
@@ -30,14 +36,27 @@ public sealed interface Collective extends Operation {
   /// Every rank's output becomes the element-wise reduction of all inputs.
   ///
   /// @param input `count` elements, the same count on every rank
-  /// @param output `count` elements; in place: the same memory as the input
-  /// @param op legal for the type
-  record AllReduce(CommData input, CommData output, ReduceOp op) implements Reducing {
+  /// @param output `count` elements; in place: the same memory as the input. Of the input's type;
+  ///   with an epilogue it may be of another floating-point type
+  /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
+  /// @param epilogue what this rank does to each element of its result; null for nothing
+  record AllReduce(CommData input, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
+      implements Reducing {
     /// Checks what needs no group.
     public AllReduce {
       Checks.reduction(op, input);
-      Checks.sameShape("output", output, input);
+      Checks.result(output, input, op, epilogue);
+      Checks.sameCount("output", output, input);
       Checks.sameOrDisjoint(input, output);
+    }
+
+    /// Without an epilogue.
+    ///
+    /// @param input as above
+    /// @param output as above
+    /// @param op as above
+    public AllReduce(CommData input, CommData output, ReduceOp op) {
+      this(input, output, op, null);
     }
 
     @Override
@@ -219,13 +238,25 @@ public sealed interface Collective extends Operation {
   ///
   /// @param input `count × size` elements, the same count on every rank
   /// @param output `count` elements; in place: this rank's part of the input, the rest of which
-  ///   stays as it was
-  /// @param op legal for the type
-  record ReduceScatter(CommData input, CommData output, ReduceOp op) implements Reducing {
+  ///   stays as it was. Of the input's type; with an epilogue it may be of another floating-point
+  ///   type
+  /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
+  /// @param epilogue what this rank does to each element of its part; null for nothing
+  record ReduceScatter(CommData input, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
+      implements Reducing {
     /// Checks what needs no group.
     public ReduceScatter {
       Checks.reduction(op, input);
-      Checks.sameType("output", output, input);
+      Checks.result(output, input, op, epilogue);
+    }
+
+    /// Without an epilogue.
+    ///
+    /// @param input as above
+    /// @param output as above
+    /// @param op as above
+    public ReduceScatter(CommData input, CommData output, ReduceOp op) {
+      this(input, output, op, null);
     }
 
     @Override
@@ -239,15 +270,31 @@ public sealed interface Collective extends Operation {
   /// @param input at least the partition's extent; elements outside every part are not read
   /// @param parts which elements belong to which rank; the same counts on all ranks
   /// @param output as many elements as the partition gives this rank; in place: this rank's part of
-  ///   the input
-  /// @param op legal for the type
-  record ReduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op)
+  ///   the input. Of the input's type; with an epilogue it may be of another floating-point type
+  /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
+  /// @param epilogue what this rank does to each element of its part; null for nothing
+  record ReduceScatterV(
+      CommData input,
+      Partition parts,
+      CommData output,
+      ReduceOp op,
+      @Nullable Epilogue epilogue)
       implements Reducing {
     /// Checks what needs no group.
     public ReduceScatterV {
       Checks.reduction(op, input);
-      Checks.sameType("output", output, input);
+      Checks.result(output, input, op, epilogue);
       Checks.holds("input", input, parts);
+    }
+
+    /// Without an epilogue.
+    ///
+    /// @param input as above
+    /// @param parts as above
+    /// @param output as above
+    /// @param op as above
+    public ReduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op) {
+      this(input, parts, output, op, null);
     }
 
     @Override

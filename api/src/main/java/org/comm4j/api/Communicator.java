@@ -94,6 +94,17 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
     run(new Collective.AllReduce(input, output, op));
   }
 
+  /// [Collective.AllReduce] with an epilogue.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output becomes the function of the result; as many elements, apart from the input or
+  ///   the same memory, perhaps of another floating-point type
+  /// @param op SUM or AVERAGE
+  /// @param epilogue what this rank does to each element of its result
+  default void allReduce(CommData input, CommData output, ReduceOp op, Epilogue epilogue) {
+    run(new Collective.AllReduce(input, output, op, epilogue));
+  }
+
   /// [Collective.AllReduce] of FLOAT32, in place.
   ///
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
@@ -333,6 +344,17 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param op how elements are combined; legal for the type
   default void reduceScatter(CommData input, CommData output, ReduceOp op) {
     run(new Collective.ReduceScatter(input, output, op));
+  }
+
+  /// [Collective.ReduceScatter] with an epilogue.
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes the function of this rank's part of the result; the same count on every
+  ///   rank, perhaps of another floating-point type
+  /// @param op SUM or AVERAGE
+  /// @param epilogue what this rank does to each element of its part
+  default void reduceScatter(CommData input, CommData output, ReduceOp op, Epilogue epilogue) {
+    run(new Collective.ReduceScatter(input, output, op, epilogue));
   }
 
   /// [Collective.ReduceScatter] of FLOAT32.

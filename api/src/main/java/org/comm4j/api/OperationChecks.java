@@ -35,6 +35,7 @@ final class OperationChecks {
   private final String backend;
   private final boolean messages;
   private final boolean userDefinedOperators;
+  private final boolean epilogues;
   private final boolean hostMemory;
   private final boolean deviceMemory;
 
@@ -44,6 +45,7 @@ final class OperationChecks {
     this.backend = backend;
     this.messages = capabilities.supports(Capability.POINT_TO_POINT);
     this.userDefinedOperators = capabilities.supports(Capability.USER_DEFINED_OPERATORS);
+    this.epilogues = capabilities.supports(Capability.EPILOGUE);
     this.hostMemory = capabilities.supports(Capability.HOST_MEMORY);
     this.deviceMemory = capabilities.supports(Capability.DEVICE_MEMORY);
   }
@@ -66,10 +68,13 @@ final class OperationChecks {
     if (operation instanceof PointToPoint && !messages) {
       throw unsupported(operation.label() + " (no messages between two ranks)");
     }
-    if (operation instanceof Collective.Reducing reducing
-        && reducing.op() instanceof ReduceOp.UserDefined
-        && !userDefinedOperators) {
-      throw unsupported("the user-defined operator '" + reducing.op().name() + "'");
+    if (operation instanceof Collective.Reducing reducing) {
+      if (reducing.op() instanceof ReduceOp.UserDefined && !userDefinedOperators) {
+        throw unsupported("the user-defined operator '" + reducing.op().name() + "'");
+      }
+      if (reducing.epilogue() != null && !epilogues) {
+        throw unsupported(operation.label() + " with an epilogue (" + reducing.epilogue() + ")");
+      }
     }
   }
 
@@ -83,6 +88,9 @@ final class OperationChecks {
   }
 
   private void memoryOf(Collective operation, boolean asynchronous) {
+    if (operation instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
+      memoryOf(reducing.epilogue(), asynchronous);
+    }
     switch (operation) {
       case AllReduce o -> both(o.input(), o.output(), asynchronous);
       case Reduce o -> both(o.input(), onRoot(o.root(), o.output()), asynchronous);
@@ -100,6 +108,15 @@ final class OperationChecks {
       case Scan o -> both(o.input(), o.output(), asynchronous);
       case ExclusiveScan o -> both(o.input(), o.output(), asynchronous);
       case Barrier _ -> {}
+    }
+  }
+
+  private void memoryOf(Epilogue epilogue, boolean asynchronous) {
+    if (epilogue.bias() != null) {
+      one("bias", epilogue.bias(), asynchronous);
+    }
+    if (epilogue.residual() != null) {
+      one("residual", epilogue.residual(), asynchronous);
     }
   }
 
