@@ -24,6 +24,7 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
       List.of(
           DataChecks.class,
           CollectiveChecks.class,
+          EpilogueChecks.class,
           MessageChecks.class,
           GroupChecks.class,
           ArgumentChecks.class,

@@ -172,7 +172,7 @@ public final class LiveVerification {
 
   /// The order of the sections in `docs/contract.md`, then numbers.
   private static String order(String rule) {
-    int section = "DTOPBGAMFXSL".indexOf(rule.charAt(0));
+    int section = "DTOEPBGAMFXSL".indexOf(rule.charAt(0));
     return "%02d%03d".formatted(section, Integer.parseInt(rule.substring(1)));
   }
 

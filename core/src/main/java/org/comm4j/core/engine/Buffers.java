@@ -6,9 +6,11 @@ import java.util.Set;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.UnsupportedException;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.comm4j.core.kernel.Kernel;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Slice;
@@ -30,6 +32,11 @@ final class Buffers {
   private final boolean finishes; // has something to calculate at the end of a reduction
   private MemorySegment input = NOTHING;
   private MemorySegment output = NOTHING;
+  private MemorySegment result = NOTHING; // what plans call the output; mostly it is
+  private @Nullable Epilogue epilogue;
+  private @Nullable HostData finished; // the output, where there is an epilogue
+  private long first; // of the output's elements in the whole result
+  private boolean isApart; // the result, from the output
   private boolean inPlace;
   private MemorySegment scratch = NOTHING;
   private MemorySegment work = NOTHING;
@@ -48,6 +55,33 @@ final class Buffers {
 
   /// Turns to the memory of another call with the same type and operator.
   void use(Collective call, int rank) {
+    useMemory(call, rank);
+    epilogue = null;
+    if (call instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
+      use(reducing, reducing.epilogue(), rank);
+    }
+  }
+
+  private void use(Collective.Reducing call, Epilogue wanted, int rank) {
+    segment(wanted.bias());
+    segment(wanted.residual());
+    epilogue = wanted;
+    finished = output(call);
+    first = EpilogueKernel.first(call, rank);
+  }
+
+  private static HostData output(Collective.Reducing call) {
+    return (HostData)
+        switch (call) {
+          case Collective.AllReduce c -> c.output();
+          case Collective.ReduceScatter c -> c.output();
+          case Collective.ReduceScatterV c -> c.output();
+          case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ ->
+              throw new IllegalStateException(call.label() + " has no epilogue");
+        };
+  }
+
+  private void useMemory(Collective call, int rank) {
     switch (call) {
       case Collective.AllReduce c -> use(c.input(), c.output());
       case Collective.Reduce c -> use(c.input(), rank == c.root() ? c.output() : null);
@@ -74,6 +108,7 @@ final class Buffers {
   private void use(@Nullable CommData in, @Nullable CommData out) {
     input = segment(in);
     output = segment(out);
+    result = output;
     inPlace = overlap(input, output);
   }
 
@@ -140,19 +175,26 @@ final class Buffers {
   /// The only thread that may touch the call's memory, or null for any.
   @Nullable Thread boundTo() {
     Thread ofInput = boundTo(input);
-    return ofInput == null ? boundTo(output) : ofInput;
+    Thread ofData = ofInput == null ? boundTo(output) : ofInput;
+    Epilogue end = epilogue;
+    if (ofData != null || end == null) {
+      return ofData;
+    }
+    Thread ofBias = boundTo(segment(end.bias()));
+    return ofBias == null ? boundTo(segment(end.residual())) : ofBias;
+  }
+
+  /// Whether the call reads or writes a part of this memory.
+  boolean touches(MemorySegment memory) {
+    Epilogue end = epilogue;
+    return overlap(memory, input)
+        || overlap(memory, output)
+        || (end != null
+            && (overlap(memory, segment(end.bias())) || overlap(memory, segment(end.residual()))));
   }
 
   DataType type() {
     return type;
-  }
-
-  MemorySegment input() {
-    return input;
-  }
-
-  MemorySegment output() {
-    return output;
   }
 
   /// Takes the plan's temporary memory.
@@ -162,9 +204,29 @@ final class Buffers {
       scratch = temporary.take(type.bytes(plan.scratchCount()));
       work = temporary.take(accumulator.bytes(plan.workCount()));
     }
+    isApart =
+        epilogue != null
+            && finished != null
+            && EpilogueKernel.needsMemory(epilogue, type, finished);
+    if (isApart) {
+      result = temporary.take(type.bytes(finished.count()));
+      inPlace = false; // the input stays as it is until the end
+    }
+  }
+
+  /// Does the epilogue, if there is one: the plan has been run, and no peer reads this rank's input
+  /// any more.
+  void end() {
+    if (epilogue != null && finished != null) {
+      EpilogueKernel.apply(epilogue, type, result, 0, finished, first);
+    }
   }
 
   void release(TemporaryMemory temporary) {
+    if (isApart) {
+      temporary.giveBack(result);
+      isApart = false;
+    }
     if (hasTemporary) {
       temporary.giveBack(scratch);
       temporary.giveBack(work);
@@ -173,6 +235,9 @@ final class Buffers {
     }
     input = NOTHING; // the call may be kept for another; the user's memory must not be
     output = NOTHING;
+    result = NOTHING;
+    epilogue = null;
+    finished = null;
   }
 
   int wireBytes(Step.Wire wire) {
@@ -322,7 +387,7 @@ final class Buffers {
   private MemorySegment memory(Space space) {
     return switch (space) {
       case INPUT -> input;
-      case OUTPUT -> output;
+      case OUTPUT -> result;
       case SCRATCH -> scratch;
       case WORK -> work;
     };

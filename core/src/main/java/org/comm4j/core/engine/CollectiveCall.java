@@ -177,6 +177,7 @@ final class CollectiveCall extends Call {
             }
             context.lane().endLoans();
           }
+          buffers.end();
           complete(null);
           return true;
         }
@@ -637,7 +638,7 @@ final class CollectiveCall extends Call {
 
   @Override
   boolean touches(MemorySegment memory) {
-    return Buffers.overlap(memory, buffers.input()) || Buffers.overlap(memory, buffers.output());
+    return buffers.touches(memory);
   }
 
   /// Null for a call that does not reduce.

@@ -61,6 +61,7 @@ public final class EngineCommunicator implements BackendCommunicator {
               Capability.SHRINK,
               Capability.POINT_TO_POINT,
               Capability.USER_DEFINED_OPERATORS,
+              Capability.EPILOGUE,
               Capability.ORDERED_REDUCTION,
               Capability.HOST_MEMORY,
               Capability.MISMATCH_DETECTION,

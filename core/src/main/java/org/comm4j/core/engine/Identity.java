@@ -3,17 +3,21 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
+import org.comm4j.api.Epilogue;
+import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.jspecify.annotations.Nullable;
 
-/// Collectives of a group of one: the result is the input, bit for bit. Allocates nothing.
+/// Collectives of a group of one: the result is the input, bit for bit, and what the output gets is
+/// the function of it that the call may have. Allocates nothing.
 public final class Identity {
   private Identity() {}
 
   /// Runs a call of the only rank of a group.
   public static void run(Collective call) {
     switch (call) {
-      case Collective.AllReduce c -> copy(c.input(), c.output());
+      case Collective.AllReduce c -> finish(c.input(), 0, c.output(), c.epilogue());
       case Collective.Reduce c -> copy(c.input(), c.output());
       case Collective.AllGather c -> copy(c.input(), c.output());
       case Collective.AllGatherV c -> copyTo(c.input(), c.output(), c.parts());
@@ -21,8 +25,9 @@ public final class Identity {
       case Collective.GatherV c -> copyTo(c.input(), c.output(), c.parts());
       case Collective.Scatter c -> copy(c.input(), c.output());
       case Collective.ScatterV c -> copyFrom(c.input(), c.parts(), c.output());
-      case Collective.ReduceScatter c -> copy(c.input(), c.output());
-      case Collective.ReduceScatterV c -> copyFrom(c.input(), c.parts(), c.output());
+      case Collective.ReduceScatter c -> finish(c.input(), 0, c.output(), c.epilogue());
+      case Collective.ReduceScatterV c ->
+          finish(c.input(), c.parts().displacement(0), c.output(), c.epilogue());
       case Collective.AllToAll c -> copy(c.input(), c.output());
       case Collective.AllToAllV c ->
           copy(
@@ -33,6 +38,17 @@ public final class Identity {
               c.sendParts().count(0));
       case Collective.Scan c -> copy(c.input(), c.output());
       case Collective.ExclusiveScan _, Collective.Broadcast _, Collective.Barrier _ -> {}
+    }
+  }
+
+  private static void finish(
+      CommData from, long fromIndex, CommData to, @Nullable Epilogue epilogue) {
+    if (epilogue == null) {
+      copy(from, fromIndex, to, 0, to.count());
+    } else if (to.count() > 0) {
+      long offset = from.type().bytes(fromIndex);
+      EpilogueKernel.apply(
+          epilogue, from.type(), Buffers.segment(from), offset, (HostData) to, fromIndex);
     }
   }
 

@@ -86,6 +86,19 @@ public final class Conversions {
     return Float.isNaN(value) ? E5M2_NAN : narrow(value, 2, 15, E5M2_INFINITY);
   }
 
+  /// A float that, rounded to an 8- or 16-bit float, gives what the double itself would: rounded to
+  /// the nearest float first, it might be a tie then. So a double between two floats becomes the
+  /// one whose last bit is set.
+  static float toFloatByOdd(double value) {
+    float nearest = (float) value;
+    if (nearest == value || Double.isNaN(value)) {
+      return nearest;
+    }
+    int bits = Float.floatToRawIntBits(nearest);
+    boolean isBeyond = Math.abs((double) nearest) > Math.abs(value);
+    return Float.intBitsToFloat((isBeyond ? bits - 1 : bits) | 1);
+  }
+
   /// Rounds to a sign, an exponent with this bias and so many mantissa bits, at most to `max`.
   private static byte narrow(float value, int mantissa, int bias, int max) {
     int bits = Float.floatToRawIntBits(value);

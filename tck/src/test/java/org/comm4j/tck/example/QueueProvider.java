@@ -48,6 +48,7 @@ public final class QueueProvider implements BackendProvider {
         Capability.SHRINK,
         Capability.POINT_TO_POINT,
         Capability.USER_DEFINED_OPERATORS,
+        Capability.EPILOGUE,
         Capability.ORDERED_REDUCTION,
         Capability.HOST_MEMORY,
         Capability.MISMATCH_DETECTION,

@@ -1,0 +1,551 @@
+package org.comm4j.tck;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import org.comm4j.api.Capability;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
+import org.comm4j.api.HostData;
+import org.comm4j.api.Partition;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+import org.comm4j.api.UnsupportedException;
+import org.jspecify.annotations.Nullable;
+
+/// Functions of a reduction's result. What a call must give is the function, in an arithmetic of
+/// the kit's own, of what the same call gives without it.
+final class EpilogueChecks {
+  private static final List<DataType> FLOATS =
+      List.of(
+          DataType.FLOAT64,
+          DataType.FLOAT32,
+          DataType.FLOAT16,
+          DataType.BFLOAT16,
+          DataType.FLOAT8_E4M3,
+          DataType.FLOAT8_E5M2);
+  private static final int GUARD = 3; // elements before and behind an output
+
+  private EpilogueChecks() {}
+
+  private enum Form {
+    ALL_REDUCE,
+    REDUCE_SCATTER,
+    REDUCE_SCATTER_V
+  }
+
+  /// One rank's call: the same input, type and count on all ranks.
+  ///
+  /// @param count of the whole result, of an all-reduce; of a rank's part otherwise
+  private record Case(
+      LiveRank r, Form form, ReduceOp op, DataType from, DataType to, int count, long seed) {
+    /// The parts of a V-form: of different sizes, the last rank's first.
+    Partition parts() {
+      long[] counts = new long[r.size()];
+      long[] displacements = new long[r.size()];
+      long at = 2;
+      for (int rank = r.size() - 1; rank >= 0; rank--) {
+        counts[rank] = count + rank % 3;
+        displacements[rank] = at;
+        at += counts[rank];
+      }
+      return Partition.of(counts, displacements);
+    }
+
+    int inputCount() {
+      return switch (form) {
+        case ALL_REDUCE -> count;
+        case REDUCE_SCATTER -> count * r.size();
+        case REDUCE_SCATTER_V -> (int) parts().extent();
+      };
+    }
+
+    int outputCount() {
+      return form == Form.REDUCE_SCATTER_V ? (int) parts().count(r.rank()) : count;
+    }
+
+    long first() {
+      return switch (form) {
+        case ALL_REDUCE -> 0;
+        case REDUCE_SCATTER -> (long) r.rank() * count;
+        case REDUCE_SCATTER_V -> parts().displacement(r.rank());
+      };
+    }
+
+    byte[] input() {
+      return Values.ORDINARY.make(from, inputCount(), op, seed + r.rank());
+    }
+
+    Collective call(CommData input, CommData output, @Nullable Epilogue epilogue) {
+      return switch (form) {
+        case ALL_REDUCE -> new Collective.AllReduce(input, output, op, epilogue);
+        case REDUCE_SCATTER -> new Collective.ReduceScatter(input, output, op, epilogue);
+        case REDUCE_SCATTER_V ->
+            new Collective.ReduceScatterV(input, parts(), output, op, epilogue);
+      };
+    }
+
+    /// What must come out.
+    byte[] expected(byte[] result, double scale, byte @Nullable [] bias, byte @Nullable [] added) {
+      byte[] expected = new byte[outputCount() * to.bytes()];
+      ByteBuffer target = Oracle.buffer(expected);
+      ByteBuffer results = Oracle.buffer(result);
+      ByteBuffer biases = bias == null ? null : Oracle.buffer(bias);
+      ByteBuffer residuals = added == null ? null : Oracle.buffer(added);
+      long first = first();
+      for (int i = 0; i < expected.length / to.bytes(); i++) {
+        double value = Oracle.readFloat(from, results, i * from.bytes());
+        value = rounded(value * rounded(scale));
+        if (biases != null) {
+          int at = (int) ((first + i) % (biases.capacity() / to.bytes()));
+          value = rounded(value + Oracle.readFloat(to, biases, at * to.bytes()));
+        }
+        if (residuals != null) {
+          value = rounded(value + Oracle.readFloat(to, residuals, i * to.bytes()));
+        }
+        Oracle.write(target, i * to.bytes(), to.bytes(), Oracle.encode(to, value));
+      }
+      return expected;
+    }
+
+    /// Of two floats a double's sum and product, rounded to float, are those of floats.
+    private double rounded(double value) {
+      return from == DataType.FLOAT64 || to == DataType.FLOAT64 ? value : (float) value;
+    }
+
+    void check(String rule, String what, byte[] actual, byte[] expected) {
+      int at = Arrays.mismatch(expected, actual);
+      if (at >= 0) {
+        int element = at / to.bytes();
+        throw new RuleViolation(
+            rule,
+            "%s by %s of %s × %d to %s on rank %d, %s: element %d is %s (expected: %s)"
+                .formatted(
+                    form,
+                    op.name(),
+                    from,
+                    inputCount(),
+                    to,
+                    r.rank(),
+                    what,
+                    element,
+                    Numbers.text(to, actual, element * to.bytes()),
+                    Numbers.text(to, expected, element * to.bytes())));
+      }
+    }
+  }
+
+  /// Memory of a call: arrays, or what the communicator allocates, which may be a device's.
+  private static final class Memory implements AutoCloseable {
+    private final @Nullable Communicator allocator;
+    private final List<CommBuffer> buffers = new ArrayList<>();
+
+    /// @param allocator null for arrays
+    Memory(@Nullable Communicator allocator) {
+      this.allocator = allocator;
+    }
+
+    CommData with(DataType type, byte[] bytes) {
+      if (allocator == null) {
+        return CommData.of(type, MemorySegment.ofArray(bytes.clone()));
+      }
+      CommBuffer buffer = allocator.allocate(type, type.countIn(bytes.length));
+      buffers.add(buffer);
+      buffer.write(0, CommData.of(type, MemorySegment.ofArray(bytes)));
+      return buffer.data();
+    }
+
+    byte[] bytes(CommData data) {
+      byte[] bytes = new byte[(int) data.bytes()];
+      if (data instanceof HostData host) {
+        MemorySegment.copy(host.segment(), JAVA_BYTE, 0, bytes, 0, bytes.length);
+        return bytes;
+      }
+      CommBuffer buffer =
+          buffers.stream().filter(each -> each.data().equals(data)).findFirst().orElseThrow();
+      buffer.read(0, CommData.of(data.type(), MemorySegment.ofArray(bytes)));
+      return bytes;
+    }
+
+    @Override
+    public void close() {
+      buffers.forEach(CommBuffer::close);
+    }
+  }
+
+  private static byte[] numbers(DataType type, int count, long seed) {
+    return Values.ORDINARY.make(type, count, ReduceOp.SUM, seed);
+  }
+
+  private static byte[] result(Case of, Memory memory, CommData input) {
+    CommData plain = memory.with(of.from(), new byte[of.outputCount() * of.from().bytes()]);
+    of.r().comm().run(of.call(input, plain, null));
+    return memory.bytes(plain);
+  }
+
+  @Rule({"E1", "E3"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void epilogue_everyTypeAndForm_isTheReductionAndThenTheFunction(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (DataType type : FLOATS) {
+        for (Form form : Form.values()) {
+          for (int count : new int[] {0, 37, 1501}) {
+            ReduceOp op = count == 37 ? ReduceOp.AVERAGE : ReduceOp.SUM;
+            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+              allFunctions(new Case(r, form, op, type, type, count, r.seed() + count), memory);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Also checks that nothing but the output's elements changes.
+  private static void allFunctions(Case of, Memory memory) {
+    DataType type = of.to();
+    byte[] input = of.input();
+    byte[] biases = numbers(type, 5, of.seed() + 77);
+    byte[] longBiases = numbers(type, 3 * of.inputCount() + 1, of.seed() + 78);
+    byte[] residuals = numbers(type, of.outputCount(), of.seed() + 79 + of.r().rank());
+    CommData in = memory.with(type, input);
+    CommData bias = memory.with(type, biases);
+    CommData longBias = memory.with(type, longBiases);
+    CommData residual = memory.with(type, residuals);
+    byte[] result = result(of, memory, in);
+    byte[] around = numbers(type, of.outputCount() + 2 * GUARD, of.seed() + 80);
+    CommData whole = memory.with(type, around);
+    CommData output = whole.slice(GUARD, of.outputCount());
+    record Way(double scale, byte @Nullable [] bias, byte @Nullable [] residual, Epilogue it) {}
+    Epilogue third = Epilogue.scale(1.0 / 3);
+    for (Way way :
+        List.of(
+            new Way(1, null, null, Epilogue.cast()),
+            new Way(-0.7, null, null, Epilogue.scale(-0.7)),
+            new Way(1.0 / 3, biases, null, third.plusBias(bias)),
+            new Way(1.0 / 3, null, residuals, third.plusResidual(residual)),
+            new Way(2.5, biases, residuals, new Epilogue(2.5, bias, residual)),
+            new Way(1, longBiases, residuals, new Epilogue(1, longBias, residual)))) {
+      of.r().comm().run(of.call(in, output, way.it()));
+      byte[] after = memory.bytes(whole);
+      int from = GUARD * type.bytes();
+      int to = after.length - from;
+      of.check(
+          "E1",
+          way.it().toString(),
+          Arrays.copyOfRange(after, from, to),
+          of.expected(result, way.scale(), way.bias(), way.residual()));
+      Expect.that(
+          "D5",
+          Arrays.equals(after, 0, from, around, 0, from)
+              && Arrays.equals(after, to, after.length, around, to, after.length),
+          "%s of %s wrote beside its output",
+          way.it(),
+          of.form());
+    }
+    Expect.that("D4", Arrays.equals(memory.bytes(in), input), "an epilogue changed the input");
+    Expect.that("E3", Arrays.equals(memory.bytes(bias), biases), "a bias was changed");
+    Expect.that("E3", Arrays.equals(memory.bytes(residual), residuals), "a residual was changed");
+  }
+
+  @Rule("E3")
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void residual_exactlyTheOutput_isAddedTo(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (DataType type : FLOATS) {
+        for (Form form : Form.values()) {
+          for (int count : new int[] {1, 2001}) {
+            var of = new Case(r, form, ReduceOp.SUM, type, type, count, r.seed() - count);
+            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+              CommData input = memory.with(type, of.input());
+              byte[] before = numbers(type, of.outputCount(), of.seed() + 5 + r.rank());
+              byte[] result = result(of, memory, input);
+              CommData output = memory.with(type, before);
+              r.comm().run(of.call(input, output, Epilogue.scale(0.3).plusResidual(output)));
+              of.check(
+                  "E3",
+                  "the residual is the output",
+                  memory.bytes(output),
+                  of.expected(result, 0.3, null, before));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// In place a library may reduce in another order than else, so these are numbers whose sums are
+  /// exact, and a bias that leaves no zeros whose sign could differ.
+  @Rule({"E1", "E3", "O18"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void epilogue_inPlace_isTheSame(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
+        for (int count : new int[] {1, 64, 9001}) {
+          var of = new Case(r, Form.ALL_REDUCE, ReduceOp.SUM, type, type, count, r.seed());
+          List<byte[]> inputs = new ArrayList<>();
+          for (int rank = 0; rank < r.size(); rank++) {
+            inputs.add(whole(type, count, of.seed() + rank));
+          }
+          byte[] own = inputs.get(r.rank());
+          byte[] result = Oracle.fold(ReduceOp.SUM, type, inputs);
+          byte[] biases = numbers(type, 7, of.seed());
+          try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+            CommData bias = memory.with(type, biases);
+            CommData data = memory.with(type, own);
+            Epilogue biased = Epilogue.scale(0.5).plusBias(bias);
+            r.comm().run(of.call(data, data, biased));
+            byte[] expected = of.expected(result, 0.5, biases, null);
+            of.check("E1 O18", "in place", memory.bytes(data), expected);
+            CommData again = memory.with(type, own);
+            r.comm().run(of.call(again, again, biased.plusResidual(again)));
+            expected = of.expected(result, 0.5, biases, own);
+            of.check("E3 O18", "in place with itself", memory.bytes(again), expected);
+          }
+        }
+      }
+    }
+  }
+
+  private static byte[] whole(DataType type, int count, long seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    byte[] bytes = new byte[count * type.bytes()];
+    for (int at = 0; at < bytes.length; at += type.bytes()) {
+      long bits = Oracle.encode(type, random.nextInt(-8, 9));
+      Oracle.write(Oracle.buffer(bytes), at, type.bytes(), bits);
+    }
+    return bytes;
+  }
+
+  @Rule("E2")
+  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  static void output_ofAnotherType_isRoundedOnce(LiveRank r) {
+    Memory memory = new Memory(null);
+    for (DataType from : FLOATS) {
+      for (DataType to : FLOATS) {
+        for (Form form : Form.values()) {
+          for (int count : new int[] {3, 600}) {
+            var of = new Case(r, form, ReduceOp.AVERAGE, from, to, count, r.seed() + count);
+            CommData input = memory.with(from, of.input());
+            byte[] result = result(of, memory, input);
+            byte[] before = numbers(to, of.outputCount(), of.seed() + 3);
+            byte[] biases = numbers(to, 11, of.seed() + 4);
+            CommData output = memory.with(to, before);
+            r.comm().run(of.call(input, output, Epilogue.cast()));
+            of.check(
+                "E2", "a cast", memory.bytes(output), of.expected(result, 1, null, null));
+            CommData sums = memory.with(to, before);
+            CommData bias = memory.with(to, biases);
+            r.comm().run(of.call(input, sums, new Epilogue(1.7, bias, sums)));
+            of.check(
+                "E2",
+                "a cast of all",
+                memory.bytes(sums),
+                of.expected(result, 1.7, biases, before));
+          }
+        }
+      }
+    }
+  }
+
+  /// Memory that is the host's takes any type, a device's says that it does not.
+  @Rule({"E2", "G8"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void output_ofAnotherTypeInAllocatedMemory_isRoundedOrRefused(LiveRank r) {
+    Communicator comm = r.comm();
+    var of =
+        new Case(
+            r, Form.ALL_REDUCE, ReduceOp.SUM, DataType.BFLOAT16, DataType.FLOAT32, 99, r.seed());
+    try (Memory memory = new Memory(comm)) {
+      CommData input = memory.with(of.from(), of.input());
+      CommData output = memory.with(of.to(), new byte[99 * Float.BYTES]);
+      Collective call = of.call(input, output, Epilogue.cast());
+      if (output instanceof DeviceData) {
+        var refused =
+            Expect.thrown("G8", UnsupportedException.class, "a cast there", () -> comm.run(call));
+        Expect.says("G8", refused, "BFLOAT16", "FLOAT32");
+        Expect.thrown("G8", UnsupportedException.class, "its start", () -> comm.start(call));
+      } else {
+        byte[] result = result(of, memory, input);
+        comm.run(call);
+        of.check("E2", "a cast", memory.bytes(output), of.expected(result, 1, null, null));
+      }
+    }
+    LiveRank.works("G8", comm);
+  }
+
+  @Rule("E4")
+  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  static void ranks_withDifferentOnes_getEachItsOwn(LiveRank r) {
+    Memory memory = new Memory(null);
+    for (Form form : Form.values()) {
+      for (int count : new int[] {1, 4001, 20_000}) {
+        for (int turn = 0; turn < 3; turn++) {
+          int mine = (r.rank() + turn) % 3;
+          DataType to = mine == 2 ? DataType.FLOAT32 : DataType.FLOAT16;
+          var of =
+              new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed() + count);
+          CommData input = memory.with(of.from(), of.input());
+          byte[] result = result(of, memory, input);
+          byte[] before = numbers(to, of.outputCount(), of.seed() + r.rank());
+          CommData output = memory.with(to, before);
+          double scale = 1 + r.rank();
+          @Nullable Epilogue own =
+              switch (mine) {
+                case 0 -> null;
+                case 1 -> Epilogue.scale(scale);
+                default -> Epilogue.scale(scale).plusResidual(output);
+              };
+          r.comm().run(of.call(input, output, own));
+          byte[] expected =
+              mine == 0
+                  ? result
+                  : of.expected(result, scale, null, mine == 2 ? before : null);
+          of.check("E4", "its own function", memory.bytes(output), expected);
+        }
+      }
+    }
+  }
+
+  @Rule({"E1", "O22", "O23"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void epilogue_startedAndPrepared_isTheSame(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      var of =
+          new Case(
+              r,
+              Form.REDUCE_SCATTER,
+              ReduceOp.SUM,
+              DataType.FLOAT32,
+              DataType.FLOAT32,
+              700,
+              r.seed());
+      try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+        CommData input = memory.with(of.from(), of.input());
+        byte[] result = result(of, memory, input);
+        List<Request> started = new ArrayList<>();
+        List<CommData> outputs = new ArrayList<>();
+        for (int i = 0; i < 5; i++) {
+          CommData output = memory.with(of.to(), new byte[700 * Float.BYTES]);
+          outputs.add(output);
+          started.add(r.comm().start(of.call(input, output, Epilogue.scale(i))));
+        }
+        Request.waitAll(started);
+        for (int i = 0; i < outputs.size(); i++) {
+          byte[] expected = of.expected(result, i, null, null);
+          of.check("O22 O23", "started", memory.bytes(outputs.get(i)), expected);
+        }
+        byte[] sums = new byte[700 * Float.BYTES];
+        CommData output = memory.with(of.to(), sums);
+        var prepared =
+            r.comm().prepare(of.call(input, output, Epilogue.scale(0.1).plusResidual(output)));
+        for (int i = 0; i < 3; i++) {
+          prepared.run();
+          sums = of.expected(result, 0.1, null, sums);
+          of.check("O22", "prepared, run " + i, memory.bytes(output), sums);
+        }
+      }
+    }
+  }
+
+  @Rule({"E1", "O26"})
+  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  static void epilogue_oneLineMethods_doWhatTheirRecordsDo(LiveRank r) {
+    int size = r.size();
+    float[] sum = new float[2];
+    r.comm()
+        .allReduce(
+            CommData.of(1f, 2f),
+            CommData.of(sum),
+            ReduceOp.SUM,
+            Epilogue.scale(0.5).plusBias(CommData.of(100f)));
+    Expect.equal("O26", "allReduce", sum[1], 100f + size);
+    float[] part = {7};
+    r.comm()
+        .reduceScatter(
+            CommData.of(new float[size]),
+            CommData.of(part),
+            ReduceOp.AVERAGE,
+            Epilogue.scale(3).plusResidual(CommData.of(part)));
+    Expect.equal("O26", "reduceScatter", part[0], 7f);
+  }
+
+  @Rule({"E5", "A1", "A2", "A3"})
+  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  static void epilogue_wrongArgument_isRefusedHereAlone(LiveRank r) {
+    CommData four = CommData.of(new float[4]);
+    CommData eight = CommData.of(new float[8]);
+    CommData doubles = CommData.of(new double[4]);
+    CommData part = eight.slice(0, 4);
+    Epilogue half = Epilogue.scale(0.5);
+    refused(r, "MAX", () -> new Collective.AllReduce(four, four, ReduceOp.MAX, half));
+    CommData ints = CommData.of(new int[4]);
+    refused(r, "INT32", () -> new Collective.AllReduce(ints, ints, ReduceOp.SUM, half));
+    refused(r, "INT32 × 4", () -> new Collective.AllReduce(four, ints, ReduceOp.SUM, half));
+    refused(r, "FLOAT64 × 4", () -> new Collective.AllReduce(four, doubles, ReduceOp.SUM));
+    refused(r, "FLOAT32 × 0", () -> half.plusBias(four.slice(0, 0)));
+    refused(r, "FLOAT64 × 4", () -> sum(four, part, half.plusBias(doubles)));
+    refused(r, "FLOAT64 × 4", () -> sum(four, part, half.plusResidual(doubles)));
+    refused(r, "FLOAT32 × 8", () -> sum(four, CommData.of(new float[4]), half.plusResidual(eight)));
+    refused(r, "overlap", () -> sum(four, part, half.plusBias(eight.slice(3, 1))));
+    refused(r, "overlap", () -> sum(four, part, half.plusResidual(eight.slice(1, 4))));
+    try (Arena arena = Arena.ofConfined()) {
+      CommData confined = CommData.of(DataType.FLOAT32, arena.allocate(16, 4));
+      for (Epilogue each : List.of(half.plusBias(confined), half.plusResidual(confined))) {
+        refused(r, "confined", () -> r.comm().start(sum(four, part, each)));
+        r.comm().run(sum(four, part, each));
+      }
+    }
+    LiveRank.works("A3", r.comm());
+  }
+
+  private static Collective sum(CommData input, CommData output, Epilogue epilogue) {
+    return new Collective.AllReduce(input, output, ReduceOp.SUM, epilogue);
+  }
+
+  private static void refused(LiveRank r, String value, Expect.Action action) {
+    var thrown = Expect.thrown("E5", IllegalArgumentException.class, "a wrong epilogue", action);
+    Expect.says("A2", thrown, value, "expected");
+    Expect.that("A3", r.comm().failure().isEmpty(), "a wrong argument broke the communicator");
+  }
+
+  @Rule({"E3", "D11"})
+  @Needs(ranks = 2, capabilities = {Capability.EPILOGUE, Capability.POINT_TO_POINT})
+  static void buffer_ofAnEpilogueInFlight_isRefusedToClose(LiveRank r) {
+    Communicator comm = r.comm();
+    for (boolean isBias : new boolean[] {true, false}) {
+      try (CommBuffer data = comm.allocate(DataType.FLOAT32, 8);
+          CommBuffer added = comm.allocate(DataType.FLOAT32, 8)) {
+        Epilogue epilogue =
+            isBias
+                ? Epilogue.cast().plusBias(added.data())
+                : Epilogue.cast().plusResidual(added.data());
+        Collective call =
+            new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM, epilogue);
+        if (r.rank() == 0) {
+          Request request = comm.start(call);
+          var refused =
+              Expect.thrown("D11", IllegalStateException.class, "close() in use", added::close);
+          Expect.says("A2", refused, "flight");
+          for (int peer = 1; peer < r.size(); peer++) {
+            comm.send(CommData.of(1), peer, 0);
+          }
+          request.await();
+        } else {
+          comm.receive(CommData.of(new int[1]), 0, 0);
+          comm.run(call);
+        }
+      }
+    }
+  }
+}
