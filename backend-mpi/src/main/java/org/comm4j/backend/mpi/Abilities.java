@@ -15,6 +15,7 @@ final class Abilities {
           Capability.SPLIT,
           Capability.POINT_TO_POINT,
           Capability.USER_DEFINED_OPERATORS,
+          Capability.EPILOGUE,
           Capability.ORDERED_REDUCTION,
           Capability.SHARED_MEMORY,
           Capability.HOST_MEMORY);

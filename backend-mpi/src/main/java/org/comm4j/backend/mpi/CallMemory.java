@@ -26,7 +26,7 @@ final class CallMemory {
   private final List<MemorySegment> blocks = new ArrayList<>(2);
   private final List<MemorySegment> inputs = new ArrayList<>(1); // blocks that are only read
   private final List<MemorySegment> used = new ArrayList<>(2);
-  private final List<Runnable> copies = new ArrayList<>(1);
+  private final List<Runnable> last = new ArrayList<>(1); // what is left when it has ended
 
   /// @param staging copies what the call reads, which other processors will read
   /// @param blocking whether the library's functions return only when they are done
@@ -101,7 +101,12 @@ final class CallMemory {
 
   /// Copies when the call has ended well.
   void copyAtEnd(MemorySegment from, long fromByte, MemorySegment to, long toByte, long bytes) {
-    copies.add(() -> copy(from, fromByte, to, toByte, bytes));
+    last.add(() -> copy(from, fromByte, to, toByte, bytes));
+  }
+
+  /// Does something when the call has ended well, after the copies that were asked for before.
+  void atEnd(Runnable action) {
+    last.add(action);
   }
 
   static void copy(MemorySegment from, long fromByte, MemorySegment to, long toByte, long bytes) {
@@ -125,9 +130,9 @@ final class CallMemory {
     return used.stream().anyMatch(each -> each.asOverlappingSlice(memory).isPresent());
   }
 
-  /// Writes what is to be copied at the end.
+  /// Does what is left when the call has ended well: copies, the epilogue.
   void finish() {
-    copies.forEach(Runnable::run);
+    last.forEach(Runnable::run);
   }
 
   /// Gives the temporary memory back.
@@ -135,7 +140,7 @@ final class CallMemory {
     memory.giveBackWritten(blocks);
     memory.giveBackRead(inputs);
     used.clear();
-    copies.clear();
+    last.clear();
   }
 
   /// Whether the library may still write to a part of this memory, for a call that was given up.
@@ -169,6 +174,6 @@ final class CallMemory {
     blocks.clear();
     inputs.clear();
     used.clear();
-    copies.clear();
+    last.clear();
   }
 }

@@ -128,7 +128,8 @@ final class DirectCalls {
   }
 
   private boolean allReduce(Collective.AllReduce c) {
-    if (!canUse(c.input(), largestTried)
+    if (c.epilogue() != null
+        || !canUse(c.input(), largestTried)
         || !canUse(c.output(), largestTried)
         || !isByLibrary(c.op(), c.input().type())) {
       return false;

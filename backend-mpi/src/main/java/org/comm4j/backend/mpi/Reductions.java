@@ -6,10 +6,12 @@ import java.util.List;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Reduction;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.comm4j.core.kernel.Kernel;
 import org.jspecify.annotations.Nullable;
 
@@ -36,6 +38,56 @@ final class Reductions {
   }
 
   List<Stage> stages(Collective.Reducing call, long number, CallMemory memory) {
+    Epilogue epilogue = call.epilogue();
+    return epilogue == null
+        ? plainStages(call, number, memory)
+        : finishedStages(call, epilogue, number, memory);
+  }
+
+  /// The reduction as it is without the epilogue, and that at the very end.
+  private List<Stage> finishedStages(
+      Collective.Reducing call, Epilogue epilogue, long number, CallMemory memory) {
+    HostData out =
+        switch (call) {
+          case Collective.AllReduce c -> Messages.host(c.output());
+          case Collective.ReduceScatter c -> Messages.host(c.output());
+          case Collective.ReduceScatterV c -> Messages.host(c.output());
+          case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ ->
+              throw new IllegalStateException(call.label() + " has no epilogue");
+        };
+    DataType type = call.input().type();
+    HostData result = out;
+    if (EpilogueKernel.needsMemory(epilogue, type, out)) {
+      long bytes = type.bytes(out.count());
+      result = CommData.of(type, memory.take(bytes).asSlice(0, bytes));
+    }
+    List<Stage> stages = plainStages(withoutEpilogue(call, result), number, memory);
+    memory.uses(out.segment());
+    uses(memory, epilogue.bias());
+    uses(memory, epilogue.residual());
+    MemorySegment from = result.segment();
+    long first = EpilogueKernel.first(call, rank);
+    memory.atEnd(() -> EpilogueKernel.apply(epilogue, type, from, 0, out, first));
+    return stages;
+  }
+
+  private static void uses(CallMemory memory, @Nullable CommData data) {
+    if (data != null) {
+      memory.uses(Messages.host(data).segment());
+    }
+  }
+
+  private static Collective.Reducing withoutEpilogue(Collective.Reducing call, HostData result) {
+    return switch (call) {
+      case Collective.AllReduce c -> new Collective.AllReduce(c.input(), result, c.op());
+      case Collective.ReduceScatter c -> new Collective.ReduceScatter(c.input(), result, c.op());
+      case Collective.ReduceScatterV c ->
+          new Collective.ReduceScatterV(c.input(), c.parts(), result, c.op());
+      case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ -> call;
+    };
+  }
+
+  private List<Stage> plainStages(Collective.Reducing call, long number, CallMemory memory) {
     Operator op = new Operator(call.op(), call.input().type());
     boolean library = isByLibrary(call.op(), call.input().type(), group) && isCountable(call);
     return switch (call) {
