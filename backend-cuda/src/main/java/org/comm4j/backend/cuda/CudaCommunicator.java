@@ -24,6 +24,7 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
@@ -36,6 +37,7 @@ import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.Topology;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.CallSignature;
@@ -163,11 +165,26 @@ final class CudaCommunicator implements BackendCommunicator {
       return host.submit(operation);
     }
     data.forEach(each -> rank.check(operation.label(), each));
+    checkType(operation);
     checkUsable(operation.label());
     return switch (operation) {
       case Collective call -> start(call, data);
       case PointToPoint message -> messages.start(message);
     };
+  }
+
+  /// A kernel's results are of the type that it reduces. On the ways through the host they need not
+  /// be, but a program should not depend on the way.
+  private static void checkType(Operation operation) {
+    if (!(operation instanceof Collective.Reducing call) || call.epilogue() == null) {
+      return;
+    }
+    CommData output = Ends.of(call, 0).output();
+    if (output != null && output.type() != call.input().type()) {
+      throw new UnsupportedException(
+          "%s: an output of %s for an input of %s: a device's kernels store no other type than they reduce (expected: %s; or reduce first and change the type with a kernel of the program, or use data in the host's memory)"
+              .formatted(call.label(), output, call.input(), call.input().type()));
+    }
   }
 
   @Override

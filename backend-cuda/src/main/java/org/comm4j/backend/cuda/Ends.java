@@ -6,6 +6,7 @@ import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
 import org.jspecify.annotations.Nullable;
@@ -51,13 +52,21 @@ record Ends(@Nullable CommData input, @Nullable CommData output) {
           }
           case PointToPoint.Probe _ -> new Ends(null, null);
         };
-    List<CommData> all = Stream.of(ends.input, ends.output).filter(Objects::nonNull).toList();
+    Epilogue epilogue = operation instanceof Collective.Reducing it ? it.epilogue() : null;
+    CommData bias = epilogue == null ? null : epilogue.bias();
+    CommData residual = epilogue == null ? null : epilogue.residual();
+    List<CommData> all =
+        Stream.of(ends.input, ends.output, bias, residual).filter(Objects::nonNull).toList();
     List<DeviceData> devices =
         all.stream().filter(DeviceData.class::isInstance).map(DeviceData.class::cast).toList();
     if (!devices.isEmpty() && devices.size() < all.size()) {
       throw new IllegalArgumentException(
-          "%s: input %s, output %s (expected: both in a device's memory or both in the host's)"
-              .formatted(operation.label(), ends.input, ends.output));
+          "%s: input %s, output %s%s (expected: all in a device's memory or all in the host's)"
+              .formatted(
+                  operation.label(),
+                  ends.input,
+                  ends.output,
+                  epilogue == null ? "" : ", epilogue " + epilogue));
     }
     return devices;
   }

@@ -10,8 +10,11 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
+import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.jspecify.annotations.Nullable;
 
 /// The naive path: a collective of data in devices' memory is copied to the host, done there, and
@@ -20,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// What a rank reads and writes are parts, often one, often one for each rank, that all ranks cut
 /// alike: a round takes so many elements of each that they are at most a chunk. Rounds take turns in
 /// two slots of pinned memory, so the device copies while the host is busy, and a call needs at most
-/// four chunks whatever its size:
+/// four chunks whatever its size, with an epilogue two more and room for its bias:
 ///
 ///     device   fetch 0 | fetch 1         | store 0, fetch 2 | store 1, fetch 3 | …
 ///     host     -       | collective 0    | collective 1     | collective 2     | …
@@ -75,23 +78,31 @@ final class HostPath {
     long rounds = Math.max(1, Math.ceilDiv(most, cut));
     List<Slot> inputs = new ArrayList<>();
     List<Slot> outputs = new ArrayList<>();
+    Ending ending = Ending.NONE;
     try {
       for (int slot = 0; slot < Math.min(2, rounds); slot++) {
         inputs.add(new Slot(input, cut));
         outputs.add(new Slot(output, cut));
+        assert outputs.getLast().bytes <= rank.options().chunkBytes() || cut == 1 : cut;
       }
-      run(call, rounds, inputs, outputs);
+      if (call instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
+        ending = new Function(reducing, reducing.epilogue(), outputs.size(), cut);
+      }
+      run(call, rounds, inputs, outputs, ending);
     } finally {
       awaitCopies();
       inputs.forEach(Slot::close);
       outputs.forEach(Slot::close);
+      ending.close();
     }
   }
 
-  private void run(Collective call, long rounds, List<Slot> inputs, List<Slot> outputs) {
+  private void run(
+      Collective call, long rounds, List<Slot> inputs, List<Slot> outputs, Ending ending) {
     boolean isStored =
         !(call instanceof Collective.ExclusiveScan) || me > 0; // rank 0 has no result
     at(inputs, 0).fetch(0);
+    ending.fetch(0);
     for (long round = 0; round < rounds; round++) {
       rank.device().await(stream); // this input has come, and this slot's last result has gone
       if (round > 0 && isStored) {
@@ -99,8 +110,10 @@ final class HostPath {
       }
       if (round + 1 < rounds) {
         at(inputs, round + 1).fetch(round + 1);
+        ending.fetch(round + 1);
       }
       host.run(onHost(call, at(inputs, round), at(outputs, round), round));
+      ending.apply(at(outputs, round), round);
     }
     if (isStored) {
       at(outputs, rounds - 1).store(rounds - 1);
@@ -246,7 +259,6 @@ final class HostPath {
       this.side = side;
       this.cut = cut;
       this.bytes = bytes(0); // no round has more than the first
-      assert bytes <= rank.options().chunkBytes() || cut == 1 : bytes + " bytes are no chunk";
       this.memory = rank.gpu().hostMemory().take(bytes);
     }
 
@@ -263,7 +275,7 @@ final class HostPath {
     }
 
     /// A round's data.
-    CommData data(long round) {
+    HostData data(long round) {
       return CommData.of(side.data.type(), memory.segment().asSlice(0, bytes(round)));
     }
 
@@ -298,6 +310,79 @@ final class HostPath {
     @Override
     public void close() {
       rank.gpu().hostMemory().giveBack(bytes, memory);
+    }
+  }
+
+  /// What is done to a round's result before it is stored.
+  private interface Ending extends AutoCloseable {
+    Ending NONE =
+        new Ending() {
+          @Override
+          public void fetch(long round) {}
+
+          @Override
+          public void apply(Slot output, long round) {}
+
+          @Override
+          public void close() {}
+        };
+
+    /// Puts into the stream that what it needs in a round comes.
+    void fetch(long round);
+
+    void apply(Slot output, long round);
+
+    @Override
+    void close();
+  }
+
+  /// The call's epilogue: the bias is here as a whole, of the residual what a round needs.
+  private final class Function implements Ending {
+    private final Epilogue epilogue;
+    private final long first;
+    private final long cut;
+    private final List<Slot> biases = new ArrayList<>();
+    private final List<Slot> residuals = new ArrayList<>();
+
+    Function(Collective.Reducing call, Epilogue epilogue, int slots, long cut) {
+      this.epilogue = epilogue;
+      this.first = EpilogueKernel.first(call, me);
+      this.cut = cut;
+      try {
+        if (epilogue.bias() != null) {
+          biases.add(new Slot(Side.of(epilogue.bias(), null), epilogue.bias().count()));
+          biases.getFirst().fetch(0);
+        }
+        for (int slot = 0; slot < slots && epilogue.residual() != null; slot++) {
+          residuals.add(new Slot(Side.of(epilogue.residual(), null), cut));
+        }
+      } catch (RuntimeException e) {
+        awaitCopies();
+        close();
+        throw e;
+      }
+    }
+
+    @Override
+    public void fetch(long round) {
+      if (!residuals.isEmpty()) {
+        at(residuals, round).fetch(round);
+      }
+    }
+
+    @Override
+    public void apply(Slot output, long round) {
+      HostData data = output.data(round);
+      HostData bias = biases.isEmpty() ? null : biases.getFirst().data(0);
+      HostData residual = residuals.isEmpty() ? null : at(residuals, round).data(round);
+      var here = new Epilogue(epilogue.scale(), bias, residual);
+      EpilogueKernel.apply(here, data.type(), data.segment(), 0, data, first + round * cut);
+    }
+
+    @Override
+    public void close() {
+      biases.forEach(Slot::close);
+      residuals.forEach(Slot::close);
     }
   }
 

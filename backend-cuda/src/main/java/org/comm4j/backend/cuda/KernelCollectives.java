@@ -8,8 +8,10 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.jspecify.annotations.Nullable;
 
@@ -87,10 +89,10 @@ final class KernelCollectives {
               c.input(),
               Partition.even(size, c.output().count()),
               c.output(),
-              c.op(),
+              c,
               group.isOneProcess());
       case Collective.ReduceScatterV c -> // ranks may have the parts at different places
-          reduceScatter(c.input(), c.parts(), c.output(), c.op(), false);
+          reduceScatter(c.input(), c.parts(), c.output(), c, false);
       case Collective.Broadcast c ->
           gather(
               c.root() == me ? c.data() : null,
@@ -175,12 +177,14 @@ final class KernelCollectives {
         next(1);
         parameters.data(input.address(), output.address(), false);
         parameters.twoStage(input.count(), divisor);
+        epilogue(call, 0);
         run(little.orElseThrow(), input.bytes() / WORD_BYTES);
       }
       case ONE_STAGE -> {
         boolean inPlace = input.address() == output.address();
         publish(next(2), List.of(input), output.address(), group.isOneProcess() && !inPlace);
         parameters.oneStage(0, input.count(), divisor);
+        epilogue(call, 0);
         run(kernel(call.op(), input), input.bytes() / UNIT_BYTES);
       }
       case TWO_STAGE -> {
@@ -190,6 +194,7 @@ final class KernelCollectives {
           long to = output.address() + input.type().bytes(from);
           publish(next(3), List.of(part), to, group.isOneProcess());
           parameters.twoStage(part.count(), divisor);
+          epilogue(call, from);
           run(kernel(call.op(), input), part.bytes() / UNIT_BYTES / size);
         }
       }
@@ -218,13 +223,14 @@ final class KernelCollectives {
     } while (from < input.count());
   }
 
+  /// @param call with the operator and the epilogue
   /// @param inPlace whether peers read the input where it is; then the parts are one behind the
   ///   other
   private void reduceScatter(
-      CommData in, Partition parts, CommData out, ReduceOp op, boolean inPlace) {
+      CommData in, Partition parts, CommData out, Collective.Reducing call, boolean inPlace) {
     DeviceData input = (DeviceData) in;
     DeviceData output = (DeviceData) out;
-    KernelName kernel = kernel(op, input);
+    KernelName kernel = kernel(call.op(), input);
     int element = input.type().bytes();
     long most = 0;
     for (int each = 0; each < size; each++) {
@@ -245,10 +251,29 @@ final class KernelCollectives {
       }
       long to = output.address() + Math.min(from, output.count()) * element;
       publish(next(5), inPlace ? List.of(input) : pieces, to, inPlace);
-      parameters.oneStage(begin, pieces.get(me).count(), divisor(op));
+      parameters.oneStage(begin, pieces.get(me).count(), divisor(call.op()));
+      epilogue(call, Math.min(from, output.count()));
       run(kernel, Math.min(piece, most) * element / UNIT_BYTES);
       from += piece;
     } while (from < most);
+  }
+
+  /// Makes a call's epilogue part of its next kernel, which gives this rank's output from an element
+  /// on.
+  private void epilogue(Collective.Reducing call, long from) {
+    Epilogue epilogue = call.epilogue();
+    if (epilogue == null) {
+      return;
+    }
+    assert KernelName.hasEpilogue(call.op(), call.input().type()) : call;
+    long bias = epilogue.bias() instanceof DeviceData data ? data.address() : 0;
+    long biasCount = epilogue.bias() instanceof DeviceData data ? data.count() : 0;
+    long residual =
+        epilogue.residual() instanceof DeviceData data
+            ? data.address() + data.type().bytes(from)
+            : 0;
+    long first = EpilogueKernel.first(call, me) + from;
+    parameters.epilogue(epilogue.scale(), bias, biasCount, first, residual);
   }
 
   private int divisor(ReduceOp op) {

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 abstract class CudaContract extends CommunicatorContract {
   private static final int THREADS = 16; // of a block: each is one of the host
 
-  private static final String COLLECTIVES = ".*anyArguments.*";
+  private static final String COLLECTIVES = "(.*anyArguments.*|E\\d.*)";
 
   private final Map<String, String> options;
   private final boolean isOneProcess;
@@ -26,7 +26,8 @@ abstract class CudaContract extends CommunicatorContract {
   @TempDir Path root;
 
   /// @param isOneProcess whether ranks are of one process, not each of its own
-  /// @param isWhole whether all rules are checked, not only the collectives on fewer sizes
+  /// @param isWhole whether all rules are checked, not only the collectives and their epilogues on
+  ///   fewer sizes
   CudaContract(Map<String, String> options, boolean isOneProcess, boolean isWhole) {
     this.options = options;
     this.isOneProcess = isOneProcess;
