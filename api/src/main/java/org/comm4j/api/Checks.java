@@ -76,8 +76,7 @@ final class Checks {
   }
 
   /// Checks what the result of a reduction goes into.
-  static void result(
-      CommData output, CommData input, ReduceOp op, @Nullable Epilogue epilogue) {
+  static void result(CommData output, CommData input, ReduceOp op, @Nullable Epilogue epilogue) {
     if (epilogue == null) {
       sameType("output", output, input);
       return;

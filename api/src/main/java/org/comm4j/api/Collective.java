@@ -274,11 +274,7 @@ public sealed interface Collective extends Operation {
   /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
   /// @param epilogue what this rank does to each element of its part; null for nothing
   record ReduceScatterV(
-      CommData input,
-      Partition parts,
-      CommData output,
-      ReduceOp op,
-      @Nullable Epilogue epilogue)
+      CommData input, Partition parts, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
       implements Reducing {
     /// Checks what needs no group.
     public ReduceScatterV {

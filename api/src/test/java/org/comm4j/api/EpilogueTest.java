@@ -87,10 +87,9 @@ class EpilogueTest {
   void biasAndResidual_areOfTheOutputsTypeAndCount() {
     HostData wide = data(DataType.FLOAT64, 4);
 
-    assertThatCode(
-            () ->
-                new AllReduce(
-                    four, wide, ReduceOp.SUM, HALF.plusBias(wideOf(9)).plusResidual(wideOf(4))))
+    assertThatCode(() ->
+            new AllReduce(
+                four, wide, ReduceOp.SUM, HALF.plusBias(wideOf(9)).plusResidual(wideOf(4))))
         .doesNotThrowAnyException();
     assertRefused(
         () -> new AllReduce(four, wide, ReduceOp.SUM, HALF.plusBias(eight)),

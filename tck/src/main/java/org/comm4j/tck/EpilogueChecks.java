@@ -404,8 +404,7 @@ final class EpilogueChecks {
         for (int turn = 0; turn < 3; turn++) {
           int mine = (r.rank() + turn) % 3;
           DataType to = mine == 2 ? DataType.FLOAT32 : DataType.FLOAT16;
-          var of =
-              new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed() + count);
+          var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed() + count);
           CommData input = memory.with(of.from(), of.input());
           byte[] result = result(of, memory, input);
           byte[] before = numbers(to, of.outputCount(), of.seed() + r.rank());
@@ -419,9 +418,7 @@ final class EpilogueChecks {
               };
           r.comm().run(of.call(input, output, own));
           byte[] expected =
-              mine == 0
-                  ? result
-                  : of.expected(result, scale, null, mine == 2 ? before : null);
+              mine == 0 ? result : of.expected(result, scale, null, mine == 2 ? before : null);
           of.check("E4", "its own function", memory.bytes(output), expected);
         }
       }
@@ -534,7 +531,9 @@ final class EpilogueChecks {
   }
 
   @Rule({"E3", "D11"})
-  @Needs(ranks = 2, capabilities = {Capability.EPILOGUE, Capability.POINT_TO_POINT})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.EPILOGUE, Capability.POINT_TO_POINT})
   static void buffer_ofAnEpilogueInFlight_isRefusedToClose(LiveRank r) {
     Communicator comm = r.comm();
     for (boolean isBias : new boolean[] {true, false}) {

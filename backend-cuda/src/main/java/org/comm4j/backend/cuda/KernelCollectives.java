@@ -258,8 +258,8 @@ final class KernelCollectives {
     } while (from < most);
   }
 
-  /// Makes a call's epilogue part of its next kernel, which gives this rank's output from an element
-  /// on.
+  /// Makes a call's epilogue part of its next kernel, which gives this rank's output from an
+  /// element on.
   private void epilogue(Collective.Reducing call, long from) {
     Epilogue epilogue = call.epilogue();
     if (epilogue == null) {

@@ -101,11 +101,9 @@ final class Parameters {
   ///     round(widen(result[i]) × factor + bias[(first + i) mod biasCount] + residual[i])
   ///
   /// where `result` is what the reduction gives without it, and each step is rounded in the
-  /// accumulation type: bit for bit the reduction and then the function. Nothing of it goes to other
-  /// ranks, each may have another one or none. So a communicator that is asked for such a function
-  /// makes it part of the last kernel of the call; of a call in pieces each gets the function of its
-  /// part of the output. Where it reduces without kernels, or by an operator without epilogue, it
-  /// has to do both apart.
+  /// accumulation type: bit for bit the reduction and then the function, as
+  /// [org.comm4j.api.Epilogue] promises. Nothing of it goes to other ranks, each may have another
+  /// one or none. Of a call in pieces each gets the function of its part of the output.
   ///
   /// @param factor in the accumulation type, to which it is rounded; 1 for none
   /// @param bias the address of elements of the type

@@ -37,6 +37,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.LocalGroup;
@@ -122,10 +123,25 @@ class CudaCommunicatorTest {
             assertThatThrownBy(
                     () -> comm.allReduce(other.data(), CommData.of(new float[8]), ReduceOp.SUM))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("both in a device's memory or both in the host's");
+                .hasMessageContaining("all in a device's memory or all in the host's");
+            assertEpilogueRefused(
+                comm,
+                other.data(),
+                Epilogue.cast().plusBias(CommData.of(new float[8])),
+                "× 1.0 + bias (FLOAT32 × 8)",
+                "all in a device's memory or all in the host's");
+            assertEpilogueRefused(
+                comm, other.data(), Epilogue.scale(2).plusResidual(data), "it was freed");
             assertSum(comm, other);
           }
         });
+  }
+
+  private static void assertEpilogueRefused(
+      Communicator comm, CommData data, Epilogue epilogue, String... says) {
+    assertThatThrownBy(() -> comm.allReduce(data, data, ReduceOp.SUM, epilogue))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll(says);
   }
 
   private static void assertRefused(Communicator comm, DeviceData data, String... says) {

@@ -11,6 +11,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
@@ -25,8 +26,8 @@ class AllocationTest {
   private static final int CALLS = 20_000;
   private static final int MOST_ROUNDS = 2000; // until the compiler has removed what it can
 
-  /// An all-reduce's record, its view of an array, and the JDK's segment of that.
-  private static final int RECORD_BYTES = 128;
+  /// An all-reduce's record (32), its view of an array, and the JDK's segment of that.
+  private static final int RECORD_BYTES = 136;
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
@@ -41,6 +42,21 @@ class AllocationTest {
         comm -> {
           HostData data = CommData.of(new double[100]);
           var operation = new Collective.AllReduce(data, data, ReduceOp.SUM);
+          return () -> comm.run(operation);
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_recordWithEpilogueAgain_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          HostData data = CommData.of(new double[100]);
+          var epilogue =
+              Epilogue.scale(0.5).plusBias(CommData.of(new double[7])).plusResidual(data);
+          var operation = new Collective.AllReduce(data, data, ReduceOp.SUM, epilogue);
           return () -> comm.run(operation);
         });
   }

@@ -107,8 +107,7 @@ public final class EpilogueKernel {
     int run = (int) Math.min(known, from.count() - index);
     Tile raw = raw(tiles, type, wide, to);
     MemorySegment.copy(from.segment(), type.bytes(index), raw.segment(), 0, type.bytes(run));
-    MemorySegment.copy(
-        from.segment(), 0, raw.segment(), type.bytes(run), type.bytes(known - run));
+    MemorySegment.copy(from.segment(), 0, raw.segment(), type.bytes(run), type.bytes(known - run));
     widen(tiles, type, raw, wide, to, known);
     switch (to.array()) {
       case float[] values -> {
@@ -202,8 +201,7 @@ public final class EpilogueKernel {
       }
     }
     Nans.makeCanonical(Carrier.of(type), rounded.array(), rounded.segment(), 0, 0, count);
-    MemorySegment.copy(
-        rounded.segment(), 0, output.segment(), type.bytes(at), type.bytes(count));
+    MemorySegment.copy(rounded.segment(), 0, output.segment(), type.bytes(at), type.bytes(count));
   }
 
   private static void narrow(double[] from, float[] to, DataType type, int count) {

@@ -96,8 +96,7 @@ class EpilogueKernelTest {
       }
       HostData output = data(type, values.length);
 
-      EpilogueKernel.apply(
-          Epilogue.cast(), FLOAT64, CommData.of(values).segment(), 0, output, 0);
+      EpilogueKernel.apply(Epilogue.cast(), FLOAT64, CommData.of(values).segment(), 0, output, 0);
 
       for (int i = 0; i < values.length; i++) {
         assertThat(bits(output, i))
@@ -125,8 +124,7 @@ class EpilogueKernelTest {
     Epilogue plain = Epilogue.cast();
 
     assertThat(EpilogueKernel.needsMemory(plain, FLOAT32, output)).isFalse();
-    assertThat(
-            EpilogueKernel.needsMemory(plain.plusResidual(data(FLOAT32, 3)), FLOAT32, output))
+    assertThat(EpilogueKernel.needsMemory(plain.plusResidual(data(FLOAT32, 3)), FLOAT32, output))
         .isFalse();
     assertThat(EpilogueKernel.needsMemory(plain.plusResidual(output), FLOAT32, output)).isTrue();
     assertThat(EpilogueKernel.needsMemory(plain, FLOAT64, output)).isTrue();
@@ -146,8 +144,7 @@ class EpilogueKernelTest {
               number(result.type(), result.segment(), i) * round(epilogue.scale(), isDouble),
               isDouble);
       if (epilogue.bias() instanceof HostData bias) {
-        value =
-            round(value + number(to, bias.segment(), (first + i) % bias.count()), isDouble);
+        value = round(value + number(to, bias.segment(), (first + i) % bias.count()), isDouble);
       }
       if (epilogue.residual() instanceof HostData residual) {
         value = round(value + number(to, residual.segment(), i), isDouble);
