@@ -56,7 +56,7 @@ final class EpilogueChecks {
       long[] displacements = new long[r.size()];
       long at = 2;
       for (int rank = r.size() - 1; rank >= 0; rank--) {
-        counts[rank] = count + rank % 3;
+        counts[rank] = count + rank % 3L;
         displacements[rank] = at;
         at += counts[rank];
       }

@@ -204,12 +204,10 @@ final class Buffers {
       scratch = temporary.take(type.bytes(plan.scratchCount()));
       work = temporary.take(accumulator.bytes(plan.workCount()));
     }
-    isApart =
-        epilogue != null
-            && finished != null
-            && EpilogueKernel.needsMemory(epilogue, type, finished);
-    if (isApart) {
-      result = temporary.take(type.bytes(finished.count()));
+    HostData out = finished;
+    if (epilogue != null && out != null && EpilogueKernel.needsMemory(epilogue, type, out)) {
+      isApart = true;
+      result = temporary.take(type.bytes(out.count()));
       inPlace = false; // the input stays as it is until the end
     }
   }
