@@ -15,6 +15,7 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Partition;
@@ -227,6 +228,61 @@ final class BrokenDoors {
       }
       return new Collective.Broadcast(data, 0);
     });
+  }
+
+  static UnaryOperator<BackendCommunicator> epiloguesAreIgnored() {
+    return changing((operation, inner) ->
+        operation instanceof Collective.AllReduce call
+                && call.input().type() == call.output().type()
+            ? new Collective.AllReduce(call.input(), call.output(), call.op())
+            : operation);
+  }
+
+  /// In each rank's part of a reduce-scatter.
+  static UnaryOperator<BackendCommunicator> biasesStartAnew() {
+    return changing((operation, inner) -> {
+      if (!(operation instanceof Collective.ReduceScatter call)
+          || call.epilogue() == null
+          || call.epilogue().bias() == null) {
+        return operation;
+      }
+      CommData bias = call.epilogue().bias();
+      byte[] from = bytes(bias);
+      byte[] turned = new byte[from.length];
+      int first = (int) (inner.rank() * call.output().bytes() % from.length);
+      System.arraycopy(from, 0, turned, first, from.length - first);
+      System.arraycopy(from, from.length - first, turned, 0, first);
+      return new Collective.ReduceScatter(
+          call.input(),
+          call.output(),
+          call.op(),
+          call.epilogue().plusBias(CommData.of(bias.type(), MemorySegment.ofArray(turned))));
+    });
+  }
+
+  /// As if it had reduced into the output before it reads what is to be added.
+  static UnaryOperator<BackendCommunicator> residualsAreOverwritten() {
+    return changing((operation, inner) ->
+        operation instanceof Collective.AllReduce call
+                && call.epilogue() != null
+                && call.epilogue().residual() != null
+                && segment(call.epilogue().residual()).equals(segment(call.output()))
+            ? new Collective.AllReduce(
+                call.input(),
+                call.output(),
+                call.op(),
+                new Epilogue(call.epilogue().scale() + 1, call.epilogue().bias(), null))
+            : operation);
+  }
+
+  /// As if the types of outputs had to agree.
+  static UnaryOperator<BackendCommunicator> outputsKeepTheInputsType() {
+    return changing((operation, inner) ->
+        operation instanceof Collective.AllReduce call
+                && call.epilogue() != null
+                && call.input().type() != call.output().type()
+            ? new Collective.AllReduce(call.input(), call.input(), call.op())
+            : operation);
   }
 
   static UnaryOperator<BackendCommunicator> barrierIsNothing() {
