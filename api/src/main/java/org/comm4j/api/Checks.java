@@ -96,7 +96,7 @@ final class Checks {
     if (bias != null) {
       ofOutput("bias", bias, output);
       if (overlap(bias, output)) {
-        throw overlapping(bias, output, "a bias is read for elements that come later too");
+        throw overlapping(bias, output, "the bias is read for elements that come later too");
       }
     }
     CommData residual = epilogue.residual();
@@ -108,7 +108,8 @@ final class Checks {
                 .formatted(residual, output.count()));
       }
       if (overlap(residual, output) && !same(residual, output)) {
-        throw overlapping(residual, output, "or exactly the same memory, to which the call adds");
+        throw overlapping(
+            residual, output, "or as residual exactly the output, to which the call adds");
       }
     }
   }

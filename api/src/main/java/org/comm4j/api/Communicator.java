@@ -99,7 +99,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output becomes the function of the result; as many elements, apart from the input or
   ///   the same memory, perhaps of another floating-point type
-  /// @param op SUM or AVERAGE
+  /// @param op SUM or AVERAGE, of a floating-point type
   /// @param epilogue what this rank does to each element of its result
   default void allReduce(CommData input, CommData output, ReduceOp op, Epilogue epilogue) {
     run(new Collective.AllReduce(input, output, op, epilogue));
@@ -351,7 +351,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input `size()` times as many elements as the output
   /// @param output becomes the function of this rank's part of the result; the same count on every
   ///   rank, perhaps of another floating-point type
-  /// @param op SUM or AVERAGE
+  /// @param op SUM or AVERAGE, of a floating-point type
   /// @param epilogue what this rank does to each element of its part
   default void reduceScatter(CommData input, CommData output, ReduceOp op, Epilogue epilogue) {
     run(new Collective.ReduceScatter(input, output, op, epilogue));

@@ -38,7 +38,8 @@ public record Epilogue(double scale, @Nullable CommData bias, @Nullable CommData
   /// Checks what needs no call.
   public Epilogue {
     if (bias != null && bias.count() == 0) {
-      throw new IllegalArgumentException("bias: " + bias + " (expected: at least 1 element)");
+      throw new IllegalArgumentException(
+          "bias: " + bias + " (expected: at least 1 element, or null for none)");
     }
   }
 

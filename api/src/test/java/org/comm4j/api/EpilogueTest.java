@@ -120,7 +120,7 @@ class EpilogueTest {
     assertRefused(
         () -> new AllReduce(four, output, ReduceOp.SUM, HALF.plusResidual(eight.slice(1, 4))),
         "overlap",
-        "exactly the same memory");
+        "exactly the output");
     assertRefused(
         () -> new AllReduce(four, output, ReduceOp.SUM, HALF.plusBias(output)), "overlap");
     assertRefused(

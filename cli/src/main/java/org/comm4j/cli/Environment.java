@@ -59,7 +59,7 @@ final class Environment {
   /// launch that the rank is of.
   static Optional<String> launchName() {
     return System.getenv("COMM_RANK") == null
-        ? Optional.ofNullable(System.getenv("COMM_SESSION"))
+        ? Optional.ofNullable(System.getenv("COMM_SESSION")).filter(name -> !name.isBlank())
         : Optional.empty();
   }
 

@@ -28,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// has failed, upon which all end theirs. A launch on one host needs no such session.
 final class Nodes implements AutoCloseable {
   private static final String LAUNCHERS = "comm-cli-run";
+  private static final int MOST_NAME = 256; // characters of a session's name
   private static final String RANKS = "ranks";
   private static final String ENDED = "ended";
   private static final Duration AS_LONG_AS_RANKS_RUN = Duration.ofDays(36_500);
@@ -96,13 +97,19 @@ final class Nodes implements AutoCloseable {
     }
   }
 
+  /// What launchers call where they meet. Of a long name its beginning: the ranks compare it all.
+  private static String meeting(Cluster cluster) {
+    String name = cluster.name().map(given -> LAUNCHERS + "/" + given).orElse(LAUNCHERS);
+    return name.substring(0, Math.min(name.length(), MOST_NAME));
+  }
+
   private static Session join(Cluster cluster, CommConfig config) {
     CommConfig.Builder place =
         config.toBuilder()
             .worldSize(cluster.nodes())
             .masterAddress(address(cluster.host()).getHostAddress())
             .masterPort(cluster.port())
-            .session(cluster.name().map(name -> LAUNCHERS + "/" + name).orElse(LAUNCHERS));
+            .session(meeting(cluster));
     if (cluster.node().isPresent()) {
       return join(place, cluster.node().getAsInt());
     }

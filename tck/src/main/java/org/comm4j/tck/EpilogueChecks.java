@@ -83,6 +83,23 @@ final class EpilogueChecks {
       };
     }
 
+    /// This rank's part, as an output in place.
+    CommData part(CommData all) {
+      return all.slice(first(), outputCount());
+    }
+
+    byte[] part(byte[] all) {
+      int at = (int) from.bytes(first());
+      return Arrays.copyOfRange(all, at, at + (int) from.bytes(outputCount()));
+    }
+
+    /// All elements, with other ones in this rank's part.
+    byte[] with(byte[] all, byte[] part) {
+      byte[] changed = all.clone();
+      System.arraycopy(part, 0, changed, (int) from.bytes(first()), part.length);
+      return changed;
+    }
+
     byte[] input() {
       return Values.ORDINARY.make(from, inputCount(), op, seed + r.rank());
     }
@@ -309,29 +326,57 @@ final class EpilogueChecks {
   static void epilogue_inPlace_isTheSame(LiveRank r) {
     for (boolean isAllocated : new boolean[] {false, true}) {
       for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
-        for (int count : new int[] {1, 64, 9001}) {
-          var of = new Case(r, Form.ALL_REDUCE, ReduceOp.SUM, type, type, count, r.seed());
-          List<byte[]> inputs = new ArrayList<>();
-          for (int rank = 0; rank < r.size(); rank++) {
-            inputs.add(whole(type, count, of.seed() + rank));
-          }
-          byte[] own = inputs.get(r.rank());
-          byte[] result = Oracle.fold(ReduceOp.SUM, type, inputs);
-          byte[] biases = numbers(type, 7, of.seed());
-          try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-            CommData bias = memory.with(type, biases);
-            CommData data = memory.with(type, own);
-            Epilogue biased = Epilogue.scale(0.5).plusBias(bias);
-            r.comm().run(of.call(data, data, biased));
-            byte[] expected = of.expected(result, 0.5, biases, null);
-            of.check("E1 O18", "in place", memory.bytes(data), expected);
-            CommData again = memory.with(type, own);
-            r.comm().run(of.call(again, again, biased.plusResidual(again)));
-            expected = of.expected(result, 0.5, biases, own);
-            of.check("E3 O18", "in place with itself", memory.bytes(again), expected);
+        for (Form form : Form.values()) {
+          for (int count : new int[] {1, 64, 9001}) {
+            var of = new Case(r, form, ReduceOp.SUM, type, type, count, r.seed());
+            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+              inPlace(of, memory);
+            }
           }
         }
       }
+    }
+  }
+
+  private static void inPlace(Case of, Memory memory) {
+    DataType type = of.from();
+    byte[] own = whole(type, of.inputCount(), of.seed() + of.r().rank());
+    byte[] before = of.part(own);
+    byte[] result = of.part(sum(of));
+    byte[] biases = numbers(type, 7, of.seed());
+    Epilogue biased = Epilogue.scale(0.5).plusBias(memory.with(type, biases));
+    CommData data = memory.with(type, own);
+    of.r().comm().run(of.call(data, of.part(data), biased));
+    byte[] expected = of.with(own, of.expected(result, 0.5, biases, null));
+    of.check("E1 O18", "in place", memory.bytes(data), expected);
+    CommData again = memory.with(type, own);
+    CommData part = of.part(again);
+    of.r().comm().run(of.call(again, part, biased.plusResidual(part)));
+    expected = of.with(own, of.expected(result, 0.5, biases, before));
+    of.check("E3 O18", "in place with itself", memory.bytes(again), expected);
+  }
+
+  private static byte[] sum(Case of) {
+    List<byte[]> inputs = new ArrayList<>();
+    for (int rank = 0; rank < of.r().size(); rank++) {
+      inputs.add(whole(of.from(), of.inputCount(), of.seed() + rank));
+    }
+    return Oracle.fold(ReduceOp.SUM, of.from(), inputs);
+  }
+
+  /// A type of the same size takes the same memory.
+  @Rule({"E2", "O18"})
+  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  static void output_ofAnotherTypeInPlace_isRoundedOnce(LiveRank r) {
+    for (Form form : Form.values()) {
+      var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, DataType.BFLOAT16, 5001, r.seed());
+      byte[] memory = whole(of.from(), of.inputCount(), of.seed() + r.rank());
+      byte[] own = memory.clone();
+      MemorySegment segment = MemorySegment.ofArray(memory);
+      CommData output = of.part(CommData.of(of.to(), segment));
+      r.comm().run(of.call(CommData.of(of.from(), segment), output, Epilogue.scale(3)));
+      byte[] expected = of.with(own, of.expected(of.part(sum(of)), 3, null, null));
+      of.check("E2 O18", "in place", memory, expected);
     }
   }
 
@@ -400,12 +445,14 @@ final class EpilogueChecks {
   static void ranks_withDifferentOnes_getEachItsOwn(LiveRank r) {
     Memory memory = new Memory(null);
     for (Form form : Form.values()) {
-      for (int count : new int[] {1, 4001, 20_000}) {
+      for (int count : new int[] {1, 2, 4001, 20_000}) {
         for (int turn = 0; turn < 3; turn++) {
           int mine = (r.rank() + turn) % 3;
-          DataType to = mine == 2 ? DataType.FLOAT32 : DataType.FLOAT16;
-          var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed() + count);
-          CommData input = memory.with(of.from(), of.input());
+          DataType from = count % 2 == 0 ? DataType.FLOAT32 : DataType.FLOAT16;
+          DataType to = mine == 2 ? DataType.FLOAT64 : from;
+          var of = new Case(r, form, ReduceOp.SUM, from, to, count, r.seed() + count);
+          CommData input =
+              memory.with(from, whole(from, of.inputCount(), of.seed() + 7L * r.rank()));
           byte[] result = result(of, memory, input);
           byte[] before = numbers(to, of.outputCount(), of.seed() + r.rank());
           CommData output = memory.with(to, before);

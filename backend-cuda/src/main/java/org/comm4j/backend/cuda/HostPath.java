@@ -86,7 +86,7 @@ final class HostPath {
         assert outputs.getLast().bytes <= rank.options().chunkBytes() || cut == 1 : cut;
       }
       if (call instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
-        ending = new Function(reducing, reducing.epilogue(), outputs.size(), cut);
+        ending = new EpilogueInRounds(reducing, reducing.epilogue(), outputs.size(), cut);
       }
       run(call, rounds, inputs, outputs, ending);
     } finally {
@@ -337,14 +337,14 @@ final class HostPath {
   }
 
   /// The call's epilogue: the bias is here as a whole, of the residual what a round needs.
-  private final class Function implements Ending {
+  private final class EpilogueInRounds implements Ending {
     private final Epilogue epilogue;
     private final long first;
     private final long cut;
     private final List<Slot> biases = new ArrayList<>();
     private final List<Slot> residuals = new ArrayList<>();
 
-    Function(Collective.Reducing call, Epilogue epilogue, int slots, long cut) {
+    EpilogueInRounds(Collective.Reducing call, Epilogue epilogue, int slots, long cut) {
       this.epilogue = epilogue;
       this.first = EpilogueKernel.first(call, me);
       this.cut = cut;
@@ -356,7 +356,7 @@ final class HostPath {
         for (int slot = 0; slot < slots && epilogue.residual() != null; slot++) {
           residuals.add(new Slot(Side.of(epilogue.residual(), null), cut));
         }
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         awaitCopies();
         close();
         throw e;

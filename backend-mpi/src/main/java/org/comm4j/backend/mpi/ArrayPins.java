@@ -15,8 +15,8 @@ final class ArrayPins {
   private final long[] references = new long[MOST];
   private final long[] addresses = new long[MOST];
   private int count;
-  private @Nullable Thread thread; // the last one that pinned
-  private long environment; // its
+  private long thread; // the last one that pinned, by its id
+  private long environment; // its; 0 where it can't be had
 
   /// Pins an array.
   ///
@@ -31,10 +31,13 @@ final class ArrayPins {
     if (array == null) {
       return null;
     }
-    long reference = Pinning.reference(environment(), array);
+    long environment = environment();
+    long reference = environment == 0 ? 0 : Pinning.reference(environment, array);
     long address = reference == 0 ? 0 : Pinning.pin(environment, reference);
     if (address == 0) {
-      Pinning.forget(environment, reference);
+      if (reference != 0) {
+        Pinning.forget(environment, reference);
+      }
       return null;
     }
     references[count] = reference;
@@ -44,7 +47,7 @@ final class ArrayPins {
   }
 
   private long environment() {
-    Thread caller = Thread.currentThread();
+    long caller = Thread.currentThread().threadId();
     if (caller != thread) {
       environment = Pinning.environment();
       thread = caller;
@@ -59,5 +62,10 @@ final class ArrayPins {
       Pinning.unpin(environment, references[count], addresses[count]);
       Pinning.forget(environment, references[count]);
     }
+  }
+
+  /// Leaves all arrays pinned for as long as the process lives: the library may still use them.
+  void keep() {
+    count = 0;
   }
 }

@@ -164,6 +164,12 @@ final class CallMemory {
     LOST.addAll(List.of(memory));
   }
 
+  /// Keeps memory reachable for as long as the process lives.
+  static void keep(List<MemorySegment> memory) {
+    LOST.addAll(memory);
+    memory.clear();
+  }
+
   /// Keeps the memory reachable for as long as the process lives: requests that use it have not
   /// ended.
   void lose(Requests requests) {

@@ -55,10 +55,13 @@ final class DirectCalls {
   ///
   /// @return false if it has to go the long way
   boolean run(Collective call) {
+    boolean isOver = false;
     try {
-      return runNow(call);
+      boolean done = runNow(call);
+      isOver = true;
+      return done;
     } finally {
-      giveBack();
+      end(isOver);
     }
   }
 
@@ -119,7 +122,15 @@ final class DirectCalls {
     MemorySegment.copy(staged, 0, data.segment(), 0, bytes);
   }
 
-  private void giveBack() {
+  /// Gives the call's memory back. Of one that has failed the library may still use it: then arrays
+  /// stay where they are, and copies where they were, for as long as the process lives.
+  private void end(boolean isOver) {
+    if (!isOver) {
+      pins.keep();
+      CallMemory.keep(read);
+      CallMemory.keep(written);
+      return;
+    }
     pins.release();
     if (!read.isEmpty() || !written.isEmpty()) {
       group.job().memory().giveBackRead(read);
@@ -136,12 +147,12 @@ final class DirectCalls {
     }
     HostData in = (HostData) c.input();
     HostData out = (HostData) c.output();
-    group.nextSequence();
     MemorySegment own = own(out);
     MemorySegment output = own == null ? stagedOutput(out) : own;
     MemorySegment input = input(in);
     boolean isSame = input.address() == output.address();
     long count = in.count();
+    group.nextSequence();
     int code =
         MpiCollectives.allReduce(
             isSame ? inPlace : input,
@@ -182,13 +193,13 @@ final class DirectCalls {
       return false;
     }
     HostData data = (HostData) c.data();
-    group.nextSequence();
     boolean isRoot = group.rank() == c.root();
     MemorySegment own = own(data);
     MemorySegment buffer = own;
     if (buffer == null) {
       buffer = isRoot ? stagedInput(data) : stagedOutput(data);
     }
+    group.nextSequence();
     int code =
         MpiCollectives.broadcast(
             buffer, data.count(), Amount.unit(data.type().bytes()), c.root(), group.collectives());
@@ -205,7 +216,6 @@ final class DirectCalls {
     }
     HostData in = (HostData) c.input();
     HostData out = (HostData) c.output();
-    group.nextSequence();
     long count = in.count();
     long unit = Amount.unit(in.type().bytes());
     MemorySegment own = own(out);
@@ -213,6 +223,7 @@ final class DirectCalls {
     MemorySegment ownInput = own(in);
     boolean isPart = own != null && ownInput != null && out.overlaps(in);
     MemorySegment input = ownInput == null ? stagedInput(in) : ownInput;
+    group.nextSequence();
     int code =
         MpiCollectives.allGather(
             isPart ? inPlace : input, count, unit, output, count, unit, group.collectives());
@@ -230,11 +241,13 @@ final class DirectCalls {
     if (!canUse(call.data(), largest)) {
       return false;
     }
+    boolean isOver = false;
     try {
       sendNow(call, (HostData) call.data());
+      isOver = true;
       return true;
     } finally {
-      giveBack();
+      end(isOver);
     }
   }
 
@@ -257,10 +270,13 @@ final class DirectCalls {
     if (!canUse(call.data(), largest)) {
       return null;
     }
+    boolean isOver = false;
     try {
-      return receiveNow(call, (HostData) call.data());
+      Received received = receiveNow(call, (HostData) call.data());
+      isOver = true;
+      return received;
     } finally {
-      giveBack();
+      end(isOver);
     }
   }
 

@@ -43,6 +43,8 @@ record Pinning(
     MethodHandle unpin,
     MethodHandle forget) { // a record: the compiler trusts its fields
 
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
+
   private static final int JNI_VERSION = 0x0015_0000; // 21
 
   // the functions' places: of the machine's table, then of an environment's
@@ -100,15 +102,13 @@ record Pinning(
     return HERE != null && Shelf.REFERENCE != 0;
   }
 
-  /// The environment of the calling thread, a platform thread: the same for as long as it lives.
+  /// The environment of the calling thread, a platform thread: the same for as long as it lives; 0
+  /// where it can't be had.
   static long environment() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment found = arena.allocate(JAVA_LONG);
       int error = (int) here().getEnv.invokeExact(here().machine, found.address(), JNI_VERSION);
-      if (error != 0) {
-        throw new IllegalStateException("JNI GetEnv: " + error + " (expected: 0)");
-      }
-      return found.get(JAVA_LONG, 0);
+      return error == 0 ? found.get(JAVA_LONG, 0) : 0;
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -174,11 +174,16 @@ record Pinning(
   private static @Nullable Pinning find() {
     byte[] code = MachineCode.ofX86(GLOBALLY);
     var library = Path.of(System.getProperty("java.home"), "lib", "server", "libjvm.so");
-    if (code == null || !Files.exists(library) || !collectsAround()) {
+    try {
+      if (code == null || !Files.exists(library) || !collectsAround()) {
+        return null;
+      }
+      MemorySegment globally = ExecutableMemory.of(code);
+      return globally == null ? null : find(library, globally);
+    } catch (RuntimeException | LinkageError e) { // a small runtime may lack java.management
+      LOG.log(System.Logger.Level.DEBUG, "arrays are copied: they can't be pinned here", e);
       return null;
     }
-    MemorySegment globally = ExecutableMemory.of(code);
-    return globally == null ? null : find(library, globally);
   }
 
   private static boolean collectsAround() {
@@ -257,9 +262,16 @@ record Pinning(
     }
 
     /// A global reference to an array, for as long as the process lives.
+    ///
+    /// @return 0 where there is none: no thread can be started
     static long referenceTo(@Nullable Object[] told) {
       var teller = new Teller(told);
-      teller.start();
+      try {
+        teller.start();
+      } catch (OutOfMemoryError e) { // so the virtual machine says it
+        LOG.log(System.Logger.Level.DEBUG, "arrays are copied: no thread can be started", e);
+        return 0;
+      }
       boolean interrupted = false;
       while (true) {
         try {

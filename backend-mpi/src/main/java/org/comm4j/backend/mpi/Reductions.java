@@ -61,7 +61,12 @@ final class Reductions {
       long bytes = type.bytes(out.count());
       result = CommData.of(type, memory.take(bytes).asSlice(0, bytes));
     }
-    List<Stage> stages = plainStages(withoutEpilogue(call, result), number, memory);
+    CommData input = call.input();
+    if (result != out && Messages.host(input).isSameMemory(out)) { // as in place as without it
+      result.segment().copyFrom(Messages.host(input).segment());
+      input = result;
+    }
+    List<Stage> stages = plainStages(withoutEpilogue(call, input, result), number, memory);
     memory.uses(out.segment());
     uses(memory, epilogue.bias());
     uses(memory, epilogue.residual());
@@ -77,12 +82,13 @@ final class Reductions {
     }
   }
 
-  private static Collective.Reducing withoutEpilogue(Collective.Reducing call, HostData result) {
+  private static Collective.Reducing withoutEpilogue(
+      Collective.Reducing call, CommData input, HostData result) {
     return switch (call) {
-      case Collective.AllReduce c -> new Collective.AllReduce(c.input(), result, c.op());
-      case Collective.ReduceScatter c -> new Collective.ReduceScatter(c.input(), result, c.op());
+      case Collective.AllReduce c -> new Collective.AllReduce(input, result, c.op());
+      case Collective.ReduceScatter c -> new Collective.ReduceScatter(input, result, c.op());
       case Collective.ReduceScatterV c ->
-          new Collective.ReduceScatterV(c.input(), c.parts(), result, c.op());
+          new Collective.ReduceScatterV(input, c.parts(), result, c.op());
       case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ -> call;
     };
   }

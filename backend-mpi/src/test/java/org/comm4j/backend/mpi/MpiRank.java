@@ -49,7 +49,7 @@ import org.comm4j.tck.LiveVerification;
 final class MpiRank {
   static final String ARRAYS = "arrays";
 
-  private static final int ROUNDS_OF_ARRAYS = 20;
+  private static final int ROUNDS_OF_ARRAYS = 4;
   private static final int WARM_UP = 100;
   private static final long NOTICED_NS = 2_000_000_000L;
 
@@ -208,47 +208,57 @@ final class MpiRank {
                 objects[i] = new byte[1_000];
               }
             });
-    int rank = communicator.rank();
-    int size = communicator.size();
     int good = 0;
     for (int round = 0; round < ROUNDS_OF_ARRAYS; round++) {
-      float[] sum = new float[5_000]; // below, at and above what is pinned and staged
-      float[] own = new float[20_000];
-      Arrays.fill(sum, rank);
-      Arrays.fill(own, round + rank);
-      float[] result = new float[own.length];
-      communicator.allReduce(CommData.of(sum), ReduceOp.SUM);
-      communicator.run(
-          new Collective.AllReduce(CommData.of(own), CommData.of(result), ReduceOp.MAX));
-      long[] all = new long[2_000 * size];
-      Arrays.fill(all, 2_000 * rank, 2_000 * (rank + 1), round * size + rank);
-      HostData gathered = CommData.of(all);
-      communicator.run(new Collective.AllGather(gathered.slice(2_000L * rank, 2_000), gathered));
-      short[] news = new short[10_001];
-      Arrays.fill(news, (short) (rank == 1 ? round : -1));
-      communicator.broadcast(CommData.of(news).slice(1, 10_000), 1);
-      byte[] letter = new byte[9_000];
-      Arrays.fill(letter, (byte) rank);
-      if (rank == 0) {
-        communicator.send(CommData.of(letter), 1, 7);
-      } else if (rank == 1) {
-        communicator.receive(CommData.of(letter), 0, 7);
-      }
-      float total = size * (size - 1) / 2f;
-      boolean isGood = isAll(sum, total) && isAll(own, round + rank);
-      isGood &= isAll(result, round + size - 1f);
-      for (int i = 0; i < all.length; i++) {
-        isGood &= all[i] == (long) round * size + i / 2_000;
-      }
-      isGood &= news[0] == (rank == 1 ? round : -1) && letter[8_999] == (rank == 1 ? 0 : rank);
-      for (int i = 1; i < news.length; i++) {
-        isGood &= news[i] == round;
+      boolean isGood = true;
+      for (int count : new int[] {500, 2_047, 2_048, 20_000}) { // 8 KiB and more are pinned
+        isGood &= arrays(communicator, round, count);
       }
       good += isGood ? 1 : 0;
     }
     isOver.set(true);
     System.out.println("%d of %d rounds".formatted(good, ROUNDS_OF_ARRAYS));
     System.out.println("pins arrays: " + Pinning.isPossible());
+  }
+
+  private static boolean arrays(Communicator communicator, int round, int count) {
+    int rank = communicator.rank();
+    int size = communicator.size();
+    float[] sum = new float[count];
+    float[] own = new float[count];
+    Arrays.fill(sum, rank);
+    Arrays.fill(own, round + rank);
+    float[] result = new float[count];
+    communicator.allReduce(CommData.of(sum), ReduceOp.SUM);
+    communicator.run(new Collective.AllReduce(CommData.of(own), CommData.of(result), ReduceOp.MAX));
+    long[] all = new long[count / 2 * size]; // of 2,047 a part is not pinned and the whole is
+    int part = count / 2;
+    Arrays.fill(all, part * rank, part * (rank + 1), (long) round * size + rank);
+    HostData gathered = CommData.of(all);
+    communicator.run(new Collective.AllGather(gathered.slice((long) part * rank, part), gathered));
+    byte[] news = new byte[4 * count + 1];
+    Arrays.fill(news, rank == 1 ? (byte) round : -1);
+    MemorySegment odd = MemorySegment.ofArray(news).asSlice(1); // no float may stand there
+    communicator.broadcast(CommData.of(DataType.FLOAT32, odd), 1);
+    short[] letter = new short[2 * count];
+    Arrays.fill(letter, (short) rank);
+    if (rank == 0) {
+      communicator.send(CommData.of(letter), 1, 7);
+    } else if (rank == 1) {
+      communicator.receive(CommData.of(letter), 0, 7);
+    }
+    boolean isGood = isAll(sum, size * (size - 1) / 2f) && isAll(own, round + rank);
+    isGood &= isAll(result, round + size - 1f) && news[0] == (rank == 1 ? round : -1);
+    for (int i = 0; i < all.length; i++) {
+      isGood &= all[i] == (long) round * size + i / part;
+    }
+    for (int i = 1; i < news.length; i++) {
+      isGood &= news[i] == round;
+    }
+    for (short each : letter) {
+      isGood &= each == (rank == 1 ? 0 : rank);
+    }
+    return isGood;
   }
 
   private static boolean isAll(float[] values, float expected) {

@@ -206,8 +206,8 @@ final class Buffers {
     }
     HostData out = finished;
     if (epilogue != null && out != null && EpilogueKernel.needsMemory(epilogue, type, out)) {
-      isApart = true;
       result = temporary.take(type.bytes(out.count()));
+      isApart = true;
       inPlace = false; // the input stays as it is until the end
     }
   }
