@@ -131,7 +131,12 @@ class CudaCommunicatorTest {
                 "× 1.0 + bias (FLOAT32 × 8)",
                 "all in a device's memory or all in the host's");
             assertEpilogueRefused(
-                comm, other.data(), Epilogue.scale(2).plusResidual(data), "it was freed");
+                comm,
+                other.data(),
+                Epilogue.cast()
+                    .plusResidual(new DeviceData(DataType.FLOAT32, data.address(), 8, 5)),
+                "this rank's",
+                "device 5");
             assertSum(comm, other);
           }
         });
