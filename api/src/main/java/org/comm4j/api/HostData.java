@@ -8,15 +8,13 @@ import org.jspecify.annotations.Nullable;
 public final class HostData implements CommData {
   private final DataType type;
   private final MemorySegment segment;
-  private final long count;
   private final @Nullable Object array;
 
   HostData(DataType type, MemorySegment segment) {
     this.type = type;
     this.segment = segment;
-    this.count = type.countIn(segment.byteSize());
     this.array = segment.heapBase().orElse(null);
-    if (type.bytes(count) != segment.byteSize()) {
+    if (type.bytes(count()) != segment.byteSize()) {
       throw new IllegalArgumentException(
           "segment: %d bytes (expected: a multiple of %d, the size of %s); cut it or change the type"
               .formatted(segment.byteSize(), type.bytes(), type));
@@ -30,7 +28,7 @@ public final class HostData implements CommData {
 
   @Override
   public long count() {
-    return count;
+    return type.countIn(segment.byteSize()); // kept in no field: each call of one line makes a view
   }
 
   @Override
@@ -46,7 +44,7 @@ public final class HostData implements CommData {
 
   @Override
   public HostData slice(long from, long count) {
-    Ranges.check(from, count, this.count);
+    Ranges.check(from, count, count());
     return new HostData(type, segment.asSlice(type.bytes(from), type.bytes(count)));
   }
 
@@ -87,6 +85,6 @@ public final class HostData implements CommData {
   /// For example `FLOAT32 × 1024`.
   @Override
   public String toString() {
-    return type + " × " + count;
+    return type + " × " + count();
   }
 }

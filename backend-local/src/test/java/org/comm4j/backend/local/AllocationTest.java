@@ -27,7 +27,7 @@ class AllocationTest {
   private static final int MOST_ROUNDS = 2000; // until the compiler has removed what it can
 
   /// An all-reduce's record (32), its view of an array, and the JDK's segment of that.
-  private static final int RECORD_BYTES = 136;
+  private static final int RECORD_BYTES = 128;
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
