@@ -83,8 +83,9 @@ class WallsTest {
           "org.comm4j.backend.mpi.LibraryFolders",
           "org.comm4j.backend.mpi.MpiLibraries",
           "org.comm4j.backend.mpi.MpiProvider",
-          "org.comm4j.backend.mpi.StreamingLoop",
-          "org.comm4j.core.kernel.StreamingCopy",
+          "org.comm4j.backend.mpi.ExecutableMemory",
+          "org.comm4j.backend.mpi.Pinning",
+          "org.comm4j.core.kernel.MachineCode",
           // Asks for PATH.
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.
