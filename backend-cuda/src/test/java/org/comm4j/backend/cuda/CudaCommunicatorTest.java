@@ -635,16 +635,14 @@ class CudaCommunicatorTest {
   void tuning_differsBetweenRanks_allHearOfIt(String line) throws IOException {
     Path ofOne = Files.writeString(root.resolve("one"), "cuda: allReduce one-stage blocks=2");
     Path ofOther = Files.writeString(root.resolve("other"), "cuda: allReduce " + line);
+    CudaProvider provider = provider(true);
     try (LocalGroup group =
         ThreadGroups.open(
             2,
             session ->
-                provider(true)
-                    .open(
-                        session,
-                        CONFIG.toBuilder()
-                            .tuning(session.rank() == 0 ? ofOne : ofOther)
-                            .build()))) {
+                provider.open(
+                    session,
+                    CONFIG.toBuilder().tuning(session.rank() == 0 ? ofOne : ofOther).build()))) {
       List<Throwable> failures =
           failures(
               group,
@@ -930,8 +928,8 @@ class CudaCommunicatorTest {
     AtomicInteger next = new AtomicInteger();
     Supplier<CommConfig> config =
         () -> options(Map.of("COMM_CUDA_CHUNK", next.getAndIncrement() == 0 ? "65536" : "131072"));
-    try (LocalGroup group =
-        ThreadGroups.open(2, session -> provider(true).open(session, config.get()))) {
+    CudaProvider provider = provider(true);
+    try (LocalGroup group = ThreadGroups.open(2, session -> provider.open(session, config.get()))) {
       List<Throwable> failures =
           failures(
               group,
@@ -987,6 +985,8 @@ class CudaCommunicatorTest {
     return config.build();
   }
 
+  /// A provider for all ranks: it writes the files of its host, so none is made while another one
+  /// reads them.
   private CudaProvider provider(boolean isOneProcess) {
     try {
       var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
