@@ -15,6 +15,8 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.comm4j.core.kernel.MachineCode;
 import org.jspecify.annotations.Nullable;
 
@@ -254,7 +256,7 @@ record Pinning(
     @SuppressWarnings("UnusedVariable") // native code reads it
     private final @Nullable Object[] told;
 
-    private volatile long reference;
+    private final CompletableFuture<Long> reference = new CompletableFuture<>();
 
     private Teller(@Nullable Object[] told) {
       super("comm4j-mpi-pinning");
@@ -263,33 +265,29 @@ record Pinning(
 
     /// A global reference to an array, for as long as the process lives.
     ///
-    /// @return 0 where there is none: no thread can be started
+    /// @return 0 where there is none
     static long referenceTo(@Nullable Object[] told) {
       var teller = new Teller(told);
       try {
         teller.start();
-      } catch (OutOfMemoryError e) { // so the virtual machine says it
-        LOG.log(System.Logger.Level.DEBUG, "arrays are copied: no thread can be started", e);
+        return teller.reference.join();
+      } catch (OutOfMemoryError | CompletionException e) { // the former: no more threads
+        LOG.log(System.Logger.Level.DEBUG, "arrays are copied: they can't be pinned here", e);
         return 0;
       }
-      boolean interrupted = false;
-      while (true) {
-        try {
-          teller.join();
-          break;
-        } catch (InterruptedException _) {
-          interrupted = true;
-        }
-      }
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-      return teller.reference;
     }
 
     @Override
     public void run() {
-      long environment = environment();
+      try {
+        long environment = environment();
+        reference.complete(environment == 0 ? 0 : reference(environment));
+      } catch (RuntimeException | Error e) {
+        reference.completeExceptionally(e);
+      }
+    }
+
+    private static long reference(long environment) {
       try (Arena arena = Arena.ofConfined()) {
         long threads = globally(environment, FIND_CLASS, text(arena, "java/lang/Thread"), 0, 0);
         long current =
@@ -308,10 +306,11 @@ record Pinning(
                 type,
                 text(arena, "told"),
                 text(arena, "[Ljava/lang/Object;"));
-        reference = globally(environment, GET_OBJECT_FIELD, self, field, 0);
+        long reference = globally(environment, GET_OBJECT_FIELD, self, field, 0);
         forget(environment, threads);
         forget(environment, self);
         forget(environment, type);
+        return reference;
       }
     }
 

@@ -86,7 +86,10 @@ final class MpiTestJob implements AutoCloseable {
 
   /// The command of a rank.
   static List<String> rank(Path folder, String... arguments) {
-    boolean movesObjects = arguments[0].equals(MpiRank.ARRAYS);
+    List<String> heap =
+        arguments[0].equals(MpiRank.ARRAYS)
+            ? List.of("-XX:+Use%sGC".formatted(arguments[1]), "-Xmx32m") // often full
+            : List.of("-XX:+UseSerialGC");
     List<String> command =
         new ArrayList<>(
             List.of(
@@ -97,11 +100,10 @@ final class MpiTestJob implements AutoCloseable {
                 "--add-modules=jdk.incubator.vector",
                 // the ranks share few cores, and compiling well would be most of their work
                 "-XX:TieredStopAtLevel=1",
-                "-XX:+Use%sGC".formatted(movesObjects ? arguments[1] : "Serial"),
-                movesObjects ? "-Xmx32m" : "-Xmx2g",
                 "-cp",
                 classPath(),
                 MpiRank.class.getName()));
+    command.addAll(1, heap);
     command.addAll(List.of(arguments));
     return command;
   }
