@@ -19,12 +19,16 @@ public sealed interface Collective extends Operation {
 
     /// {@return the operator}
     ReduceOp op();
+  }
+
+  /// A reduction that may have an [Epilogue].
+  sealed interface WithEpilogue extends Reducing {
+    /// {@return what this rank's result goes into}
+    CommData output();
 
     /// {@return what is done to each element of the result where this rank stores it; null for
     /// nothing} Ranks may have different ones.
-    default @Nullable Epilogue epilogue() {
-      return null;
-    }
+    @Nullable Epilogue epilogue();
   }
 
   /// A collective with one rank that all others send to or receive from.
@@ -41,7 +45,7 @@ public sealed interface Collective extends Operation {
   /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
   /// @param epilogue what this rank does to each element of its result; null for nothing
   record AllReduce(CommData input, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
-      implements Reducing {
+      implements WithEpilogue {
     /// Checks what needs no group.
     public AllReduce {
       Checks.reduction(op, input);
@@ -243,7 +247,7 @@ public sealed interface Collective extends Operation {
   /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type
   /// @param epilogue what this rank does to each element of its part; null for nothing
   record ReduceScatter(CommData input, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
-      implements Reducing {
+      implements WithEpilogue {
     /// Checks what needs no group.
     public ReduceScatter {
       Checks.reduction(op, input);
@@ -275,7 +279,7 @@ public sealed interface Collective extends Operation {
   /// @param epilogue what this rank does to each element of its part; null for nothing
   record ReduceScatterV(
       CommData input, Partition parts, CommData output, ReduceOp op, @Nullable Epilogue epilogue)
-      implements Reducing {
+      implements WithEpilogue {
     /// Checks what needs no group.
     public ReduceScatterV {
       Checks.reduction(op, input);

@@ -68,13 +68,15 @@ final class OperationChecks {
     if (operation instanceof PointToPoint && !messages) {
       throw unsupported(operation.label() + " (no messages between two ranks)");
     }
-    if (operation instanceof Collective.Reducing reducing) {
-      if (reducing.op() instanceof ReduceOp.UserDefined && !userDefinedOperators) {
-        throw unsupported("the user-defined operator '" + reducing.op().name() + "'");
-      }
-      if (reducing.epilogue() != null && !epilogues) {
-        throw unsupported(operation.label() + " with an epilogue (" + reducing.epilogue() + ")");
-      }
+    if (operation instanceof Collective.Reducing reducing
+        && reducing.op() instanceof ReduceOp.UserDefined
+        && !userDefinedOperators) {
+      throw unsupported("the user-defined operator '" + reducing.op().name() + "'");
+    }
+    if (operation instanceof Collective.WithEpilogue call
+        && call.epilogue() != null
+        && !epilogues) {
+      throw unsupported(call.label() + " with an epilogue (" + call.epilogue() + ")");
     }
   }
 
@@ -88,8 +90,8 @@ final class OperationChecks {
   }
 
   private void memoryOf(Collective operation, boolean asynchronous) {
-    if (operation instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
-      memoryOf(reducing.epilogue(), asynchronous);
+    if (operation instanceof Collective.WithEpilogue call && call.epilogue() != null) {
+      memoryOf(call.epilogue(), asynchronous);
     }
     switch (operation) {
       case AllReduce o -> both(o.input(), o.output(), asynchronous);

@@ -24,7 +24,6 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
-import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
@@ -176,14 +175,11 @@ final class CudaCommunicator implements BackendCommunicator {
   /// A kernel's results are of the type that it reduces. On the ways through the host they need not
   /// be, but a program should not depend on the way.
   private static void checkType(Operation operation) {
-    if (!(operation instanceof Collective.Reducing call) || call.epilogue() == null) {
-      return;
-    }
-    CommData output = Ends.of(call, 0).output();
-    if (output != null && output.type() != call.input().type()) {
+    if (operation instanceof Collective.WithEpilogue call
+        && call.output().type() != call.input().type()) {
       throw new UnsupportedException(
           "%s: an output of %s for an input of %s: a device's kernels store no other type than they reduce (expected: %s; or reduce first and change the type with a kernel of the program, or use data in the host's memory)"
-              .formatted(call.label(), output, call.input(), call.input().type()));
+              .formatted(call.label(), call.output(), call.input(), call.input().type()));
     }
   }
 

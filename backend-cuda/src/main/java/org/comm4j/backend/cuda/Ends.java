@@ -52,7 +52,7 @@ record Ends(@Nullable CommData input, @Nullable CommData output) {
           }
           case PointToPoint.Probe _ -> new Ends(null, null);
         };
-    Epilogue epilogue = operation instanceof Collective.Reducing it ? it.epilogue() : null;
+    Epilogue epilogue = operation instanceof Collective.WithEpilogue it ? it.epilogue() : null;
     CommData bias = epilogue == null ? null : epilogue.bias();
     CommData residual = epilogue == null ? null : epilogue.residual();
     List<CommData> all =

@@ -78,15 +78,12 @@ final class HostPath {
     long rounds = Math.max(1, Math.ceilDiv(most, cut));
     List<Slot> inputs = new ArrayList<>();
     List<Slot> outputs = new ArrayList<>();
-    Ending ending = Ending.NONE;
+    var ending = new Ending(call, Math.min(2, rounds), cut);
     try {
       for (int slot = 0; slot < Math.min(2, rounds); slot++) {
         inputs.add(new Slot(input, cut));
         outputs.add(new Slot(output, cut));
         assert outputs.getLast().bytes <= rank.options().chunkBytes() || cut == 1 : cut;
-      }
-      if (call instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
-        ending = new EpilogueInRounds(reducing, reducing.epilogue(), outputs.size(), cut);
       }
       run(call, rounds, inputs, outputs, ending);
     } finally {
@@ -313,41 +310,23 @@ final class HostPath {
     }
   }
 
-  /// What is done to a round's result before it is stored.
-  private interface Ending extends AutoCloseable {
-    Ending NONE =
-        new Ending() {
-          @Override
-          public void fetch(long round) {}
-
-          @Override
-          public void apply(Slot output, long round) {}
-
-          @Override
-          public void close() {}
-        };
-
-    /// Puts into the stream that what it needs in a round comes.
-    void fetch(long round);
-
-    void apply(Slot output, long round);
-
-    @Override
-    void close();
-  }
-
-  /// The call's epilogue: the bias is here as a whole, of the residual what a round needs.
-  private final class EpilogueInRounds implements Ending {
-    private final Epilogue epilogue;
+  /// What is done to a round's result before it is stored: the call's epilogue, if it has one. The
+  /// bias is here as a whole, of the residual what a round needs.
+  private final class Ending {
+    private final @Nullable Epilogue epilogue;
     private final long first;
     private final long cut;
     private final List<Slot> biases = new ArrayList<>();
     private final List<Slot> residuals = new ArrayList<>();
 
-    EpilogueInRounds(Collective.Reducing call, Epilogue epilogue, int slots, long cut) {
-      this.epilogue = epilogue;
-      this.first = EpilogueKernel.first(call, me);
+    Ending(Collective call, long slots, long cut) {
+      var reduction = call instanceof Collective.WithEpilogue it ? it : null;
+      this.epilogue = reduction == null ? null : reduction.epilogue();
+      this.first = reduction == null ? 0 : EpilogueKernel.first(reduction, me);
       this.cut = cut;
+      if (epilogue == null) {
+        return;
+      }
       try {
         if (epilogue.bias() != null) {
           biases.add(new Slot(Side.of(epilogue.bias(), null), epilogue.bias().count()));
@@ -363,15 +342,17 @@ final class HostPath {
       }
     }
 
-    @Override
-    public void fetch(long round) {
+    /// Puts into the stream that what it needs in a round comes.
+    void fetch(long round) {
       if (!residuals.isEmpty()) {
         at(residuals, round).fetch(round);
       }
     }
 
-    @Override
-    public void apply(Slot output, long round) {
+    void apply(Slot output, long round) {
+      if (epilogue == null) {
+        return;
+      }
       HostData data = output.data(round);
       HostData bias = biases.isEmpty() ? null : biases.getFirst().data(0);
       HostData residual = residuals.isEmpty() ? null : at(residuals, round).data(round);
@@ -379,8 +360,7 @@ final class HostPath {
       EpilogueKernel.apply(here, data.type(), data.segment(), 0, data, first + round * cut);
     }
 
-    @Override
-    public void close() {
+    void close() {
       biases.forEach(Slot::close);
       residuals.forEach(Slot::close);
     }

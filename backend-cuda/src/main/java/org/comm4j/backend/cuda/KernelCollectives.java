@@ -227,7 +227,7 @@ final class KernelCollectives {
   /// @param inPlace whether peers read the input where it is; then the parts are one behind the
   ///   other
   private void reduceScatter(
-      CommData in, Partition parts, CommData out, Collective.Reducing call, boolean inPlace) {
+      CommData in, Partition parts, CommData out, Collective.WithEpilogue call, boolean inPlace) {
     DeviceData input = (DeviceData) in;
     DeviceData output = (DeviceData) out;
     KernelName kernel = kernel(call.op(), input);
@@ -260,7 +260,7 @@ final class KernelCollectives {
 
   /// Makes a call's epilogue part of its next kernel, which gives this rank's output from an
   /// element on.
-  private void epilogue(Collective.Reducing call, long from) {
+  private void epilogue(Collective.WithEpilogue call, long from) {
     Epilogue epilogue = call.epilogue();
     if (epilogue == null) {
       return;

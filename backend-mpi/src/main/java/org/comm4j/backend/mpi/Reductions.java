@@ -38,23 +38,15 @@ final class Reductions {
   }
 
   List<Stage> stages(Collective.Reducing call, long number, CallMemory memory) {
-    Epilogue epilogue = call.epilogue();
-    return epilogue == null
-        ? plainStages(call, number, memory)
-        : finishedStages(call, epilogue, number, memory);
+    return call instanceof Collective.WithEpilogue reduction && reduction.epilogue() != null
+        ? finishedStages(reduction, reduction.epilogue(), number, memory)
+        : plainStages(call, number, memory);
   }
 
   /// The reduction as it is without the epilogue, and that at the very end.
   private List<Stage> finishedStages(
-      Collective.Reducing call, Epilogue epilogue, long number, CallMemory memory) {
-    HostData out =
-        switch (call) {
-          case Collective.AllReduce c -> Messages.host(c.output());
-          case Collective.ReduceScatter c -> Messages.host(c.output());
-          case Collective.ReduceScatterV c -> Messages.host(c.output());
-          case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ ->
-              throw new IllegalStateException(call.label() + " has no epilogue");
-        };
+      Collective.WithEpilogue call, Epilogue epilogue, long number, CallMemory memory) {
+    HostData out = Messages.host(call.output());
     DataType type = call.input().type();
     HostData result = out;
     if (EpilogueKernel.needsMemory(epilogue, type, out)) {
@@ -83,13 +75,12 @@ final class Reductions {
   }
 
   private static Collective.Reducing withoutEpilogue(
-      Collective.Reducing call, CommData input, HostData result) {
+      Collective.WithEpilogue call, CommData input, HostData result) {
     return switch (call) {
       case Collective.AllReduce c -> new Collective.AllReduce(input, result, c.op());
       case Collective.ReduceScatter c -> new Collective.ReduceScatter(input, result, c.op());
       case Collective.ReduceScatterV c ->
           new Collective.ReduceScatterV(input, c.parts(), result, c.op());
-      case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ -> call;
     };
   }
 

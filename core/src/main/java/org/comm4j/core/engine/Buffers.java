@@ -34,7 +34,7 @@ final class Buffers {
   private MemorySegment output = NOTHING;
   private MemorySegment result = NOTHING; // what plans call the output; mostly it is
   private @Nullable Epilogue epilogue;
-  private @Nullable HostData finished; // the output, where there is an epilogue
+  private @Nullable HostData target; // the output, where there is an epilogue
   private long first; // of the output's elements in the whole result
   private boolean isApart; // the result, from the output
   private boolean inPlace;
@@ -57,28 +57,17 @@ final class Buffers {
   void use(Collective call, int rank) {
     useMemory(call, rank);
     epilogue = null;
-    if (call instanceof Collective.Reducing reducing && reducing.epilogue() != null) {
-      use(reducing, reducing.epilogue(), rank);
+    if (call instanceof Collective.WithEpilogue reduction && reduction.epilogue() != null) {
+      use(reduction, reduction.epilogue(), rank);
     }
   }
 
-  private void use(Collective.Reducing call, Epilogue wanted, int rank) {
+  private void use(Collective.WithEpilogue call, Epilogue wanted, int rank) {
     segment(wanted.bias());
     segment(wanted.residual());
     epilogue = wanted;
-    finished = output(call);
+    target = (HostData) call.output();
     first = EpilogueKernel.first(call, rank);
-  }
-
-  private static HostData output(Collective.Reducing call) {
-    return (HostData)
-        switch (call) {
-          case Collective.AllReduce c -> c.output();
-          case Collective.ReduceScatter c -> c.output();
-          case Collective.ReduceScatterV c -> c.output();
-          case Collective.Reduce _, Collective.Scan _, Collective.ExclusiveScan _ ->
-              throw new IllegalStateException(call.label() + " has no epilogue");
-        };
   }
 
   private void useMemory(Collective call, int rank) {
@@ -204,7 +193,7 @@ final class Buffers {
       scratch = temporary.take(type.bytes(plan.scratchCount()));
       work = temporary.take(accumulator.bytes(plan.workCount()));
     }
-    HostData out = finished;
+    HostData out = target;
     if (epilogue != null && out != null && EpilogueKernel.needsMemory(epilogue, type, out)) {
       result = temporary.take(type.bytes(out.count()));
       isApart = true;
@@ -215,8 +204,8 @@ final class Buffers {
   /// Does the epilogue, if there is one: the plan has been run, and no peer reads this rank's input
   /// any more.
   void end() {
-    if (epilogue != null && finished != null) {
-      EpilogueKernel.apply(epilogue, type, result, 0, finished, first);
+    if (epilogue != null && target != null) {
+      EpilogueKernel.apply(epilogue, type, result, 0, target, first);
     }
   }
 
@@ -235,7 +224,7 @@ final class Buffers {
     output = NOTHING;
     result = NOTHING;
     epilogue = null;
-    finished = null;
+    target = null;
   }
 
   int wireBytes(Step.Wire wire) {

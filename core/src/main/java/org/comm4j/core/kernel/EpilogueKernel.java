@@ -16,17 +16,12 @@ public final class EpilogueKernel {
 
   /// {@return which element of the whole result is the first one of this rank's output}
   ///
-  /// @param call one that may have an epilogue
   /// @param rank the caller's
-  public static long first(Collective.Reducing call, int rank) {
+  public static long first(Collective.WithEpilogue call, int rank) {
     return switch (call) {
+      case Collective.AllReduce _ -> 0;
       case Collective.ReduceScatter c -> rank * c.output().count();
       case Collective.ReduceScatterV c -> c.parts().displacement(rank);
-      case Collective.AllReduce _,
-          Collective.Reduce _,
-          Collective.Scan _,
-          Collective.ExclusiveScan _ ->
-          0;
     };
   }
 
