@@ -37,6 +37,23 @@ final class Codec {
     }
   }
 
+  /// BFLOAT16 in native memory to FLOAT32, where it is.
+  static void widenNativeBrain(MemorySegment raw, long offset, Tile wide, int count) {
+    int pairs = count / 2;
+    MemorySegment floats = wide.segment();
+    var _ =
+        raw.address() ^ floats.address(); // as above; its own loop, since its classes are others
+    for (int i = 0; i < pairs; i++) {
+      long pair = raw.get(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i);
+      floats.set(
+          ValueLayout.JAVA_LONG_UNALIGNED, 8L * i, ((pair & UPPER) << 32) | ((pair << 16) & UPPER));
+    }
+    if (count % 2 != 0) {
+      int last = raw.get(ValueLayout.JAVA_SHORT_UNALIGNED, offset + 4L * pairs);
+      floats.set(ValueLayout.JAVA_INT_UNALIGNED, 8L * pairs, last << 16);
+    }
+  }
+
   private static void widenFloats(DataType type, Object raw, float[] wide, int count) {
     switch (type) {
       case FLOAT16 -> {

@@ -2,6 +2,7 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import org.comm4j.core.kernel.Carrier.Tile;
 
 /// Makes NaNs canonical: which bits a NaN gets depends on the processor and on what the compiler
 /// does.
@@ -32,6 +33,61 @@ final class Nans {
     }
   }
 
+  /// Copies the first elements of a tile, NaNs made canonical. Into native memory bits go as they
+  /// are looked at, which saves a pass; NaNs are mended there and copied again.
+  ///
+  /// @param count of the carrier's primitive
+  static void storeCanonical(
+      Carrier carrier, Tile tile, MemorySegment target, long offset, int count) {
+    boolean looksWhileCopying =
+        target.isNative() && (carrier == Carrier.FLOAT || carrier == Carrier.DOUBLE);
+    if (looksWhileCopying && !copyFindsNan(carrier, tile.segment(), target, offset, count)) {
+      return;
+    }
+    makeCanonical(carrier, tile.array(), tile.segment(), 0, 0, count);
+    MemorySegment.copy(tile.segment(), 0, target, offset, (long) count * carrier.bytes());
+  }
+
+  private static boolean copyFindsNan(
+      Carrier carrier, MemorySegment tile, MemorySegment target, long offset, int count) {
+    return carrier == Carrier.FLOAT
+        ? copyFindsFloatNan(tile, target, offset, count)
+        : copyFindsDoubleNan(tile, target, offset, count);
+  }
+
+  private static boolean copyFindsFloatNan(
+      MemorySegment tile, MemorySegment target, long offset, int count) {
+    var _ = tile.address() ^ target.address(); // tells the compiler their classes
+    int joined = 0;
+    for (int i = 0; i < count; i++) {
+      int bits = tile.get(ValueLayout.JAVA_INT_UNALIGNED, 4L * i);
+      target.set(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i, bits);
+      joined |= floatNan(bits);
+    }
+    return joined < 0;
+  }
+
+  private static boolean copyFindsDoubleNan(
+      MemorySegment tile, MemorySegment target, long offset, int count) {
+    var _ = tile.address() ^ target.address(); // as above
+    long joined = 0;
+    for (int i = 0; i < count; i++) {
+      long bits = tile.get(ValueLayout.JAVA_LONG_UNALIGNED, 8L * i);
+      target.set(ValueLayout.JAVA_LONG_UNALIGNED, offset + 8L * i, bits);
+      joined |= doubleNan(bits);
+    }
+    return joined < 0;
+  }
+
+  /// Negative for the bits of a NaN.
+  private static int floatNan(int bits) {
+    return 0x7f800000 - (bits & 0x7fffffff);
+  }
+
+  private static long doubleNan(long bits) {
+    return 0x7ff0000000000000L - (bits & 0x7fffffffffffffffL);
+  }
+
   /// {@return whether there is a NaN in some part of a `float[]`} Its bits are read where they are:
   /// floats that are turned into integers one by one keep the loop from being vectorised too.
   static boolean hasFloatNan(MemorySegment floats, long offset, int count) {
@@ -39,7 +95,7 @@ final class Nans {
     int joined = 0;
     for (int i = 0; i < count; i++) {
       int bits = floats.get(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i);
-      joined |= 0x7f800000 - (bits & 0x7fffffff);
+      joined |= floatNan(bits);
     }
     return joined < 0;
   }
@@ -49,7 +105,7 @@ final class Nans {
     long joined = 0;
     for (int i = 0; i < count; i++) {
       long bits = doubles.get(ValueLayout.JAVA_LONG_UNALIGNED, offset + 8L * i);
-      joined |= 0x7ff0000000000000L - (bits & 0x7fffffffffffffffL);
+      joined |= doubleNan(bits);
     }
     return joined < 0;
   }

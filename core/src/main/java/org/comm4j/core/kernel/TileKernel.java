@@ -228,8 +228,8 @@ final class TileKernel implements Kernel {
         load(tiles, bType, b, bAt, y, part);
         loop.apply(x.array(), y.array(), x.array(), 0, carriers(part));
       }
-      Nans.makeCanonical(wide, x.array(), x.segment(), 0, 0, carriers(part));
-      store(x, out, outOffset + (long) at * accumulator.bytes(), part);
+      Nans.storeCanonical(
+          wide, x, out, outOffset + (long) at * accumulator.bytes(), carriers(part));
     }
   }
 
@@ -373,13 +373,12 @@ final class TileKernel implements Kernel {
     if (op == Predefined.AVERAGE) {
       Division.divide(accumulator, x.array(), carriers(count), divisor);
     }
-    Tile result = x;
     if (type == accumulator) {
-      Nans.makeCanonical(wide, x.array(), x.segment(), 0, 0, carriers(count));
-    } else {
-      result = tiles.x(raw);
-      Codec.narrow(type, x, result, count); // which does so too
+      Nans.storeCanonical(wide, x, target, offset, carriers(count));
+      return;
     }
+    Tile result = tiles.x(raw);
+    Codec.narrow(type, x, result, count); // which makes NaNs canonical too
     MemorySegment.copy(result.segment(), 0, target, offset, (long) count * type.bytes());
   }
 
@@ -415,6 +414,8 @@ final class TileKernel implements Kernel {
       Tiles tiles, DataType form, MemorySegment from, long offset, Tile tile, int count) {
     if (form == accumulator) {
       MemorySegment.copy(from, offset, tile.segment(), 0, (long) count * form.bytes());
+    } else if (form == DataType.BFLOAT16 && from.isNative()) {
+      Codec.widenNativeBrain(from, offset, tile, count);
     } else {
       Tile narrow = tiles.x(raw);
       MemorySegment.copy(from, offset, narrow.segment(), 0, (long) count * form.bytes());
