@@ -37,12 +37,11 @@ final class Codec {
     }
   }
 
-  /// BFLOAT16 in native memory to FLOAT32, where it is.
+  /// BFLOAT16 in native memory to FLOAT32, where it is: a loop of its own for its own classes.
   static void widenNativeBrain(MemorySegment raw, long offset, Tile wide, int count) {
     int pairs = count / 2;
     MemorySegment floats = wide.segment();
-    var _ =
-        raw.address() ^ floats.address(); // as above; its own loop, since its classes are others
+    var _ = raw.address() ^ floats.address(); // as above
     for (int i = 0; i < pairs; i++) {
       long pair = raw.get(ValueLayout.JAVA_INT_UNALIGNED, offset + 4L * i);
       floats.set(
