@@ -24,7 +24,7 @@ final class ArrayPins {
   /// @return its memory, until [#release]; null where it is to be copied: little, memory that may
   ///   only be read (which hides its array), or a virtual machine that can't pin
   @Nullable MemorySegment pin(MemorySegment segment) {
-    if (segment.byteSize() < LEAST_BYTES || !Pinning.isPossible()) {
+    if (segment.byteSize() < LEAST_BYTES || count == MOST || !Pinning.isPossible()) {
       return null;
     }
     Object array = segment.heapBase().orElse(null);

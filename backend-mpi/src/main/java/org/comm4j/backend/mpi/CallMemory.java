@@ -10,9 +10,11 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.IntToLongFunction;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.jspecify.annotations.Nullable;
 
-/// The memory of one call as the library sees it: the user's own where it is native, aligned and
-/// any thread may touch it, else a copy in temporary memory. Guarded by the call's group.
+/// The memory of one call as the library sees it: the user's own where it is aligned and either
+/// native, and any thread may touch it, or an array that can be lent; else a copy in temporary
+/// memory. Guarded by the call's group.
 final class CallMemory {
   private static final Thread SOME_OTHER_THREAD = new Thread();
 
@@ -22,32 +24,60 @@ final class CallMemory {
 
   private final StagingMemory memory;
   private final StreamingCopy staging;
-  private final boolean blocking;
+  private final @Nullable ArrayPins pins;
+  private final List<MemorySegment> lent = new ArrayList<>(0);
+  private final List<MemorySegment> lentAs = new ArrayList<>(0);
   private final List<MemorySegment> blocks = new ArrayList<>(2);
   private final List<MemorySegment> inputs = new ArrayList<>(1); // blocks that are only read
   private final List<MemorySegment> used = new ArrayList<>(2);
   private final List<Runnable> last = new ArrayList<>(1); // what is left when it has ended
 
   /// @param staging copies what the call reads, which other processors will read
-  /// @param blocking whether the library's functions return only when they are done
-  CallMemory(StagingMemory memory, StreamingCopy staging, boolean blocking) {
+  /// @param pins lends arrays, for a call that the caller's thread runs to its end in the library's
+  ///   blocking functions; null where it may end on another
+  CallMemory(StagingMemory memory, StreamingCopy staging, @Nullable ArrayPins pins) {
     this.memory = memory;
     this.staging = staging;
-    this.blocking = blocking;
+    this.pins = pins;
   }
 
-  /// Whether the library can use this memory as it is.
+  /// Whether the library can use this memory where it is.
   boolean isDirect(MemorySegment segment, int elementBytes) {
-    return segment.isNative()
-        && segment.address() % Math.min(elementBytes, Long.BYTES) == 0
-        && (blocking || segment.isAccessibleBy(SOME_OTHER_THREAD));
+    return direct(segment, elementBytes) != null;
+  }
+
+  /// This memory where it is, for the library; null where that works with a copy.
+  @Nullable MemorySegment direct(MemorySegment segment, int elementBytes) {
+    MemorySegment here = segment.isNative() ? own(segment) : lend(segment);
+    return here != null && here.address() % Math.min(elementBytes, Long.BYTES) == 0 ? here : null;
+  }
+
+  private @Nullable MemorySegment own(MemorySegment segment) {
+    return pins != null || segment.isAccessibleBy(SOME_OTHER_THREAD) ? segment : null;
+  }
+
+  private @Nullable MemorySegment lend(MemorySegment array) {
+    if (pins == null) {
+      return null;
+    }
+    int known = lent.indexOf(array);
+    if (known >= 0) {
+      return lentAs.get(known);
+    }
+    MemorySegment here = pins.pin(array);
+    if (here != null) {
+      lent.add(array);
+      lentAs.add(here);
+    }
+    return here;
   }
 
   /// What a call reads.
   MemorySegment input(MemorySegment segment, int elementBytes) {
     used.add(segment);
-    if (isDirect(segment, elementBytes)) {
-      return segment;
+    MemorySegment direct = direct(segment, elementBytes);
+    if (direct != null) {
+      return direct;
     }
     if (segment.byteSize() == 0) {
       return MemorySegment.NULL;
@@ -61,8 +91,9 @@ final class CallMemory {
   /// What a call writes, every byte of it.
   MemorySegment output(MemorySegment segment, int elementBytes) {
     used.add(segment);
-    if (isDirect(segment, elementBytes)) {
-      return segment;
+    MemorySegment direct = direct(segment, elementBytes);
+    if (direct != null) {
+      return direct;
     }
     MemorySegment copy = take(segment.byteSize());
     copyAtEnd(copy, 0, segment, 0, segment.byteSize());
@@ -135,8 +166,11 @@ final class CallMemory {
     last.forEach(Runnable::run);
   }
 
-  /// Gives the temporary memory back.
+  /// Gives the temporary memory back, and arrays to the collector.
   void release() {
+    if (pins != null) {
+      pins.release();
+    }
     memory.giveBackWritten(blocks);
     memory.giveBackRead(inputs);
     used.clear();
@@ -174,6 +208,14 @@ final class CallMemory {
   /// ended.
   void lose(Requests requests) {
     keep(requests);
+    lose();
+  }
+
+  /// The same of a blocking function of the library that has failed; arrays stay where they are.
+  void lose() {
+    if (pins != null) {
+      pins.keep();
+    }
     LOST.addAll(blocks);
     LOST.addAll(inputs);
     LOST.addAll(used);

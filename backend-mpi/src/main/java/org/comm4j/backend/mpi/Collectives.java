@@ -136,17 +136,14 @@ final class Collectives {
     DataType type = in.type();
     Partition parts = c.parts();
     boolean counted = Parts.total(parts) <= largest; // the same on all ranks
-    boolean direct =
-        memory.isDirect(out.segment(), type.bytes()) && (!counted || parts.extent() <= largest);
-    memory.uses(out.segment());
-    Parts target = Parts.output(parts, out.segment(), type, direct, memory);
-    MemorySegment input =
-        direct && out.overlaps(in) ? inPlace() : memory.input(in.segment(), type.bytes());
+    boolean wanted = !counted || parts.extent() <= largest;
+    Parts target = Parts.output(parts, out.segment(), type, wanted, memory);
+    boolean inPlace = counted && target.isDirect() && out.overlaps(in);
+    MemorySegment input = inPlace ? inPlace() : memory.input(in.segment(), type.bytes());
     if (!counted) {
-      MemorySegment own = direct && out.overlaps(in) ? in.segment() : input;
       Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
       for (int peer = 0; peer < size; peer++) {
-        exchange.send(peer, own, 0, in.count());
+        exchange.send(peer, input, 0, in.count());
         exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
       }
       return List.of(exchange, Stage.ours(() -> target.copyOwn(in.segment(), 0, rank)));
@@ -224,10 +221,8 @@ final class Collectives {
     }
     HostData out = Messages.host(present(c.output()));
     Partition parts = present(c.parts());
-    boolean direct = memory.isDirect(out.segment(), type.bytes());
-    memory.uses(out.segment());
     memory.uses(in.segment());
-    Parts target = Parts.output(parts, out.segment(), type, direct, memory);
+    Parts target = Parts.output(parts, out.segment(), type, true, memory);
     for (int peer = 0; peer < size; peer++) {
       exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
     }
@@ -354,9 +349,7 @@ final class Collectives {
     HostData out = Messages.host(c.output());
     DataType type = in.type();
     MemorySegment source = memory.input(in.segment(), type.bytes());
-    boolean direct = memory.isDirect(out.segment(), type.bytes());
-    memory.uses(out.segment());
-    Parts target = Parts.output(c.receiveParts(), out.segment(), type, direct, memory);
+    Parts target = Parts.output(c.receiveParts(), out.segment(), type, true, memory);
     Exchange exchange = new Exchange(group, c.label(), Tags.ofCall(number), type);
     for (int peer = 0; peer < size; peer++) {
       exchange.receive(peer, target.memory(), target.offset(peer), c.receiveParts().count(peer));
@@ -376,7 +369,13 @@ final class Collectives {
   ///
   /// @param memory the buffer
   /// @param elementPlaces of the parts in it, by rank
-  record Parts(Partition parts, DataType type, MemorySegment memory, long[] elementPlaces) {
+  /// @param isDirect whether that is the user's buffer itself
+  record Parts(
+      Partition parts,
+      DataType type,
+      MemorySegment memory,
+      long[] elementPlaces,
+      boolean isDirect) {
 
     /// How many elements all parts have together.
     static long total(Partition parts) {
@@ -388,14 +387,18 @@ final class Collectives {
     }
 
     /// An output: the user's, or a copy of its parts that is copied to their places at the end.
+    ///
+    /// @param wanted whether the user's will do
     static Parts output(
-        Partition parts, MemorySegment user, DataType type, boolean direct, CallMemory memory) {
+        Partition parts, MemorySegment user, DataType type, boolean wanted, CallMemory memory) {
+      memory.uses(user);
       long[] places = new long[parts.ranks()];
-      if (direct) {
+      MemorySegment direct = wanted ? memory.direct(user, type.bytes()) : null;
+      if (direct != null) {
         for (int rank = 0; rank < places.length; rank++) {
           places[rank] = parts.count(rank) == 0 ? 0 : parts.displacement(rank);
         }
-        return new Parts(parts, type, user, places);
+        return new Parts(parts, type, direct, places, true);
       }
       MemorySegment copy = memory.take(type.bytes(total(parts)));
       long place = 0;
@@ -409,7 +412,7 @@ final class Collectives {
             type.bytes(parts.count(rank)));
         place += parts.count(rank);
       }
-      return new Parts(parts, type, copy, places);
+      return new Parts(parts, type, copy, places, false);
     }
 
     /// Where a rank's part is, in bytes.

@@ -115,6 +115,7 @@ final class Messages {
     private final CallMemory memory;
     private final HostData data;
     private final java.lang.foreign.MemorySegment buffer;
+    private final boolean isCopied;
     private final Amount amount;
     private final int source;
     private final int tag;
@@ -124,10 +125,9 @@ final class Messages {
       this.memory = memory;
       this.data = data;
       memory.uses(data.segment());
-      this.buffer =
-          memory.isDirect(data.segment(), data.type().bytes())
-              ? data.segment()
-              : memory.take(data.bytes());
+      var direct = memory.direct(data.segment(), data.type().bytes());
+      this.isCopied = direct == null;
+      this.buffer = direct == null ? memory.take(data.bytes()) : direct;
       this.amount = Amount.of(data.count(), data.type(), largest);
       this.source = Tags.source(source);
       this.tag = Tags.of(tag, data.type());
@@ -168,7 +168,7 @@ final class Messages {
 
     @Override
     public void end(Requests requests) {
-      if (!buffer.equals(data.segment())) {
+      if (isCopied) {
         long bytes = Math.min(requests.bytes(0), data.bytes());
         memory.copyAtEnd(buffer, 0, data.segment(), 0, bytes);
       }

@@ -200,10 +200,13 @@ class MpiCall implements Pending {
   /// along.
   final void runBlocking() {
     Requests own = Objects.requireNonNull(requests);
+    boolean inLibrary = false;
     try {
       for (Stage stage : List.copyOf(stages)) {
         own.clear();
+        inLibrary = true;
         stage.run(own);
+        inLibrary = false;
         if (done) {
           return; // it was ended meanwhile, and stays so
         }
@@ -221,6 +224,9 @@ class MpiCall implements Pending {
       group.lock();
       try {
         isElsewhere = false;
+        if (inLibrary) { // which may still use it
+          memory.lose();
+        }
         group.breakBy(this, thrown);
         RuntimeException reason = group.failure();
         reason = reason == null ? group.closed(label) : reason;

@@ -138,7 +138,7 @@ final class MpiCommunicator implements BackendCommunicator {
   }
 
   private CallMemory memory(boolean blocking) {
-    return new CallMemory(job.memory(), group.staging(), blocking);
+    return new CallMemory(job.memory(), group.staging(), blocking ? new ArrayPins() : null);
   }
 
   /// Makes a call; the caller holds the lock.

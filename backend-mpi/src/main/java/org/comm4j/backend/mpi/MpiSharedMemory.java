@@ -105,7 +105,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
             all,
             "createRegion",
             0,
-            new CallMemory(all.job().memory(), all.staging(), false),
+            new CallMemory(all.job().memory(), all.staging(), null),
             List.of(exchange)) {
           @Override
           boolean isCollective() {

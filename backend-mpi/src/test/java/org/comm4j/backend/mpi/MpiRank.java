@@ -10,10 +10,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
@@ -49,7 +47,6 @@ import org.comm4j.tck.LiveVerification;
 final class MpiRank {
   static final String ARRAYS = "arrays";
 
-  private static final int ROUNDS_OF_ARRAYS = 4;
   private static final int WARM_UP = 100;
   private static final long NOTICED_NS = 2_000_000_000L;
 
@@ -73,7 +70,7 @@ final class MpiRank {
           contract(communicator, config, Path.of(args[1]), Long.parseLong(args[2]));
         }
         case "open" -> open(communicator);
-        case ARRAYS -> arrays(communicator);
+        case ARRAYS -> MovingArrays.run(communicator);
         case "large" -> large(communicator);
         case "local" -> local(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
@@ -195,79 +192,6 @@ final class MpiRank {
       System.out.println("unsupported: " + e.getMessage());
     }
     System.out.println("goes on, sum " + communicator.allReduce(1L, ReduceOp.SUM));
-  }
-
-  private static void arrays(Communicator communicator) {
-    var isOver = new AtomicBoolean();
-    var _ =
-        Thread.ofPlatform()
-            .daemon()
-            .start(() -> {
-              byte[][] objects = new byte[1_000][];
-              for (int i = 0; !isOver.get(); i = (i + 1) % objects.length) {
-                objects[i] = new byte[1_000];
-              }
-            });
-    int good = 0;
-    for (int round = 0; round < ROUNDS_OF_ARRAYS; round++) {
-      boolean isGood = true;
-      for (int count : new int[] {500, 2_047, 2_048, 20_000}) { // 8 KiB and more are pinned
-        isGood &= arrays(communicator, round, count);
-      }
-      good += isGood ? 1 : 0;
-    }
-    isOver.set(true);
-    System.out.println("%d of %d rounds".formatted(good, ROUNDS_OF_ARRAYS));
-    System.out.println("pins arrays: " + Pinning.isPossible());
-  }
-
-  private static boolean arrays(Communicator communicator, int round, int count) {
-    int rank = communicator.rank();
-    int size = communicator.size();
-    float[] sum = new float[count];
-    float[] own = new float[count];
-    Arrays.fill(sum, rank);
-    Arrays.fill(own, round + rank);
-    float[] result = new float[count];
-    communicator.allReduce(CommData.of(sum), ReduceOp.SUM);
-    communicator.run(new Collective.AllReduce(CommData.of(own), CommData.of(result), ReduceOp.MAX));
-    long[] all = new long[count / 2 * size]; // of 2,047 a part is not pinned and the whole is
-    int part = count / 2;
-    Arrays.fill(all, part * rank, part * (rank + 1), (long) round * size + rank);
-    HostData gathered = CommData.of(all);
-    communicator.run(new Collective.AllGather(gathered.slice((long) part * rank, part), gathered));
-    byte[] news = new byte[4 * count + 1];
-    Arrays.fill(news, rank == 1 ? (byte) round : -1);
-    MemorySegment odd = MemorySegment.ofArray(news).asSlice(1); // no float may stand there
-    communicator.broadcast(CommData.of(DataType.FLOAT32, odd), 1);
-    short[] letter = new short[2 * count];
-    Arrays.fill(letter, (short) rank);
-    if (rank == 0) {
-      communicator.send(CommData.of(letter), 1, 7);
-    } else if (rank == 1) {
-      communicator.receive(CommData.of(letter), 0, 7);
-    }
-    boolean isGood = isAll(sum, size * (size - 1) / 2f) && isAll(own, round + rank);
-    isGood &= isAll(result, round + size - 1f) && news[0] == (rank == 1 ? round : -1);
-    for (int i = 0; i < all.length; i++) {
-      isGood &= all[i] == (long) round * size + i / part;
-    }
-    for (int i = 1; i < news.length; i++) {
-      isGood &= news[i] == round;
-    }
-    for (short each : letter) {
-      isGood &= each == (rank == 1 ? 0 : rank);
-    }
-    return isGood;
-  }
-
-  private static boolean isAll(float[] values, float expected) {
-    for (float value : values) {
-      if (value != expected) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private static void large(Communicator communicator) {
