@@ -1,16 +1,20 @@
 package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// The arrays that one call has lent to the library: it reads and writes them where they are, and
-/// the collector leaves them there meanwhile. One thread at a time, and never a virtual one: who
-/// lends takes back.
+/// The arrays that a communicator's blocking call has lent to the library: it reads and writes them
+/// where they are, and the collector leaves them there meanwhile. One thread at a time, and never a
+/// virtual one: who lends takes back.
 final class ArrayPins {
   /// Shorter arrays are copied in less time than it takes to pin them.
   private static final long LEAST_BYTES = 8 << 10;
 
   private static final int MOST = 2; // an input and an output
+
+  private static final LongAdder LENT = new LongAdder();
+  private static final LongAdder TAKEN_BACK = new LongAdder();
 
   private final long[] references = new long[MOST];
   private final long[] addresses = new long[MOST];
@@ -43,6 +47,7 @@ final class ArrayPins {
     references[count] = reference;
     addresses[count] = address;
     count++;
+    LENT.increment();
     return MemorySegment.ofAddress(address + segment.address()).reinterpret(segment.byteSize());
   }
 
@@ -59,9 +64,20 @@ final class ArrayPins {
   void release() {
     while (count > 0) {
       count--;
+      TAKEN_BACK.increment();
       Pinning.unpin(environment, references[count], addresses[count]);
       Pinning.forget(environment, references[count]);
     }
+  }
+
+  /// How many arrays this process has lent.
+  static long lent() {
+    return LENT.sum();
+  }
+
+  /// How many of them it has back.
+  static long takenBack() {
+    return TAKEN_BACK.sum();
   }
 
   /// Leaves all arrays pinned for as long as the process lives: the library may still use them.

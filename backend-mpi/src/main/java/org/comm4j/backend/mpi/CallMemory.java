@@ -13,8 +13,8 @@ import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
 /// The memory of one call as the library sees it: the user's own where it is aligned and either
-/// native, and any thread may touch it, or an array that can be lent; else a copy in temporary
-/// memory. Guarded by the call's group.
+/// native, and the thread that needs it may touch it, or an array that can be lent; else a copy in
+/// temporary memory. Guarded by the call's group.
 final class CallMemory {
   private static final Thread SOME_OTHER_THREAD = new Thread();
 
@@ -25,8 +25,8 @@ final class CallMemory {
   private final StagingMemory memory;
   private final StreamingCopy staging;
   private final @Nullable ArrayPins pins;
-  private final List<MemorySegment> lent = new ArrayList<>(0);
-  private final List<MemorySegment> lentAs = new ArrayList<>(0);
+  private final List<MemorySegment> lent = new ArrayList<>(0); // arrays that were to be lent
+  private final List<@Nullable MemorySegment> lentAs = new ArrayList<>(0);
   private final List<MemorySegment> blocks = new ArrayList<>(2);
   private final List<MemorySegment> inputs = new ArrayList<>(1); // blocks that are only read
   private final List<MemorySegment> used = new ArrayList<>(2);
@@ -46,10 +46,18 @@ final class CallMemory {
     return direct(segment, elementBytes) != null;
   }
 
-  /// This memory where it is, for the library; null where that works with a copy.
+  /// This memory where it is, for the library; null where that works with a copy. For the same
+  /// memory always the same.
   @Nullable MemorySegment direct(MemorySegment segment, int elementBytes) {
-    MemorySegment here = segment.isNative() ? own(segment) : lend(segment);
-    return here != null && here.address() % Math.min(elementBytes, Long.BYTES) == 0 ? here : null;
+    if (!isAligned(segment, elementBytes)) {
+      return null;
+    }
+    return segment.isNative() ? own(segment) : lend(segment);
+  }
+
+  /// Whether elements may stand there; arrays begin at a multiple of 8 bytes.
+  static boolean isAligned(MemorySegment segment, int elementBytes) {
+    return segment.address() % Math.min(elementBytes, Long.BYTES) == 0;
   }
 
   private @Nullable MemorySegment own(MemorySegment segment) {
@@ -65,10 +73,8 @@ final class CallMemory {
       return lentAs.get(known);
     }
     MemorySegment here = pins.pin(array);
-    if (here != null) {
-      lent.add(array);
-      lentAs.add(here);
-    }
+    lent.add(array);
+    lentAs.add(here);
     return here;
   }
 

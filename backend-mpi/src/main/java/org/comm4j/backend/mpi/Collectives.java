@@ -136,8 +136,8 @@ final class Collectives {
     DataType type = in.type();
     Partition parts = c.parts();
     boolean counted = Parts.total(parts) <= largest; // the same on all ranks
-    boolean wanted = !counted || parts.extent() <= largest;
-    Parts target = Parts.output(parts, out.segment(), type, wanted, memory);
+    boolean mayBeDirect = !counted || parts.extent() <= largest;
+    Parts target = Parts.output(parts, out.segment(), type, mayBeDirect, memory);
     boolean inPlace = counted && target.isDirect() && out.overlaps(in);
     MemorySegment input = inPlace ? inPlace() : memory.input(in.segment(), type.bytes());
     if (!counted) {
@@ -388,12 +388,16 @@ final class Collectives {
 
     /// An output: the user's, or a copy of its parts that is copied to their places at the end.
     ///
-    /// @param wanted whether the user's will do
+    /// @param mayBeDirect whether the user's will do if the library can use it
     static Parts output(
-        Partition parts, MemorySegment user, DataType type, boolean wanted, CallMemory memory) {
+        Partition parts,
+        MemorySegment user,
+        DataType type,
+        boolean mayBeDirect,
+        CallMemory memory) {
       memory.uses(user);
       long[] places = new long[parts.ranks()];
-      MemorySegment direct = wanted ? memory.direct(user, type.bytes()) : null;
+      MemorySegment direct = mayBeDirect ? memory.direct(user, type.bytes()) : null;
       if (direct != null) {
         for (int rank = 0; rank < places.length; rank++) {
           places[rank] = parts.count(rank) == 0 ? 0 : parts.displacement(rank);

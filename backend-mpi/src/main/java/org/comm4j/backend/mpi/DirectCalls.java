@@ -8,6 +8,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
@@ -31,7 +32,7 @@ final class DirectCalls {
   private final MemorySegment stagedOutput;
   private final List<MemorySegment> read = new ArrayList<>(1); // taken for the call that runs
   private final List<MemorySegment> written = new ArrayList<>(1);
-  private final ArrayPins pins = new ArrayPins();
+  private final ArrayPins pins;
   private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
   private @Nullable DataType type;
   private boolean isByLibrary;
@@ -40,8 +41,10 @@ final class DirectCalls {
   private long opInLibrary;
   private long typeInLibrary;
 
-  DirectCalls(MpiGroup group) {
+  /// @param pins the communicator's
+  DirectCalls(MpiGroup group, ArrayPins pins) {
     this.group = group;
+    this.pins = pins;
     this.largest = group.job().largestCount();
     this.largestTried = group.job().largestTried();
     this.synchronous = group.config().synchronousSend();
@@ -86,10 +89,10 @@ final class DirectCalls {
   /// The user's memory where it is, for the library; null where that works with a copy.
   private @Nullable MemorySegment own(HostData data) {
     MemorySegment segment = data.segment();
-    MemorySegment here = segment.isNative() ? segment : pins.pin(segment);
-    boolean isAligned =
-        here != null && here.address() % Math.min(data.type().bytes(), Long.BYTES) == 0;
-    return isAligned ? here : null;
+    if (!CallMemory.isAligned(segment, data.type().bytes())) {
+      return null;
+    }
+    return segment.isNative() ? segment : pins.pin(segment);
   }
 
   /// What the library reads.
@@ -275,6 +278,9 @@ final class DirectCalls {
       Received received = receiveNow(call, (HostData) call.data());
       isOver = true;
       return received;
+    } catch (MismatchedCallException e) {
+      isOver = true; // the library has said so, and is done
+      throw e;
     } finally {
       end(isOver);
     }

@@ -224,7 +224,7 @@ class MpiCall implements Pending {
       group.lock();
       try {
         isElsewhere = false;
-        if (inLibrary) { // which may still use it
+        if (inLibrary && !(thrown instanceof TruncatedException)) { // else it may still use it
           memory.lose();
         }
         group.breakBy(this, thrown);

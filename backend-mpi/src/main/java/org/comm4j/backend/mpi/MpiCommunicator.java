@@ -39,6 +39,7 @@ final class MpiCommunicator implements BackendCommunicator {
   private final MpiGroup group;
   private final Collectives collectives;
   private final Messages messages;
+  private final ArrayPins pins = new ArrayPins(); // of the blocking call that runs
   private @Nullable DirectCalls direct; // from the first blocking call on
   private final List<MpiBuffer> buffers = new ArrayList<>();
   private @Nullable MpiSharedMemory sharedMemory;
@@ -138,7 +139,7 @@ final class MpiCommunicator implements BackendCommunicator {
   }
 
   private CallMemory memory(boolean blocking) {
-    return new CallMemory(job.memory(), group.staging(), blocking ? new ArrayPins() : null);
+    return new CallMemory(job.memory(), group.staging(), blocking ? pins : null);
   }
 
   /// Makes a call; the caller holds the lock.
@@ -207,7 +208,7 @@ final class MpiCommunicator implements BackendCommunicator {
   private DirectCalls direct() {
     DirectCalls calls = direct;
     if (calls == null) {
-      calls = new DirectCalls(group);
+      calls = new DirectCalls(group, pins);
       direct = calls;
     }
     return calls;
@@ -239,13 +240,18 @@ final class MpiCommunicator implements BackendCommunicator {
   }
 
   private MpiCall prepared(Operation operation) {
+    boolean isMade = false;
     group.lock();
     try {
       group.checkUsable(operation.label());
       MpiCall call = call(operation, true);
       call.prepare();
+      isMade = true;
       return call;
     } finally {
+      if (!isMade) {
+        pins.release(); // the library has not seen them
+      }
       group.unlock();
     }
   }

@@ -17,6 +17,7 @@ import org.comm4j.api.ReduceOp;
 /// many rounds were good.
 final class MovingArrays {
   private static final int ROUNDS = 4;
+  private static final int LENT_BY_STAGES = 20; // each call below lends one array or two
 
   private MovingArrays() {}
 
@@ -35,14 +36,20 @@ final class MovingArrays {
     for (int round = 0; round < ROUNDS; round++) {
       boolean isGood = true;
       for (int count : new int[] {500, 2_047, 2_048, 20_000}) { // 8 KiB and more are pinned
+        long before = ArrayPins.lent();
         isGood &= atOnce(communicator, round, count);
+        long between = ArrayPins.lent();
         isGood &= byStages(communicator, round, count);
+        boolean pins = Pinning.isPossible() && count >= 2_048;
+        isGood &= between > before || !pins;
+        isGood &= ArrayPins.lent() - between >= LENT_BY_STAGES || !pins;
       }
       good += isGood ? 1 : 0;
     }
     isOver.set(true);
     System.out.println("%d of %d rounds".formatted(good, ROUNDS));
-    System.out.println("pins arrays: " + Pinning.isPossible());
+    System.out.println("pins arrays: " + (ArrayPins.lent() > 0));
+    System.out.println("has not back: " + (ArrayPins.lent() - ArrayPins.takenBack()));
   }
 
   /// What goes straight to the library.
@@ -116,6 +123,7 @@ final class MovingArrays {
 
     Partition uneven =
         Partition.of(IntStream.range(0, size).mapToLong(peer -> count - peer).toArray());
+    Partition even = Partition.even(size, count);
     HostData mine = CommData.of(own).slice(0, count - rank);
     Arrays.fill(all, -1);
     communicator.run(new Collective.AllGatherV(mine, CommData.of(all), uneven));
@@ -127,7 +135,24 @@ final class MovingArrays {
     int from = (rank + last) % size;
     communicator.run(
         new PointToPoint.SendReceive(CommData.of(own), to, 3, CommData.of(result), from, 3));
-    return isGood && isAll(result, 0, count, round + from) && isAll(own, 0, count, round + rank);
+    isGood &= isAll(result, 0, count, round + from) && isAll(own, 0, count, round + rank);
+
+    communicator.run(
+        new Collective.ScatterV(
+            CommData.of(all), uneven, CommData.of(result).slice(0, count - rank), last));
+    isGood &= isAll(result, 0, count - rank, round + rank);
+    communicator.run(
+        new Collective.ReduceScatterV(
+            CommData.of(parts), uneven, CommData.of(result).slice(0, count - rank), ReduceOp.MAX));
+    isGood &= size > 2 || isAll(result, 0, count - rank, 100 * (round + last) + rank);
+    communicator.run(new Collective.AllToAllV(CommData.of(parts), even, CommData.of(all), even));
+    for (int peer = 0; peer < size; peer++) {
+      isGood &= isAll(all, peer * count, count, 100 * (round + peer) + rank);
+    }
+    communicator.run(new Collective.Scan(CommData.of(own), CommData.of(result), ReduceOp.MIN));
+    isGood &= isAll(result, 0, count, round);
+    communicator.reduce(CommData.of(own), CommData.of(own), ReduceOp.SUM, last); // in place
+    return isGood && isAll(own, 0, count, rank == last ? size * round + ranks : round + rank);
   }
 
   private static boolean hasAll(int[] values, Partition parts, int round) {

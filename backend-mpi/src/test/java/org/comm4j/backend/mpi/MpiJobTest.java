@@ -88,6 +88,7 @@ class MpiJobTest {
       assertThat(job.output().lines().filter("4 of 4 rounds"::equals)).hasSize(2);
       boolean pins = collector.equals("G1") && "amd64".equals(System.getProperty("os.arch"));
       assertThat(job.output().lines().filter(("pins arrays: " + pins)::equals)).hasSize(2);
+      assertThat(job.output().lines().filter("has not back: 0"::equals)).hasSize(2);
     }
   }
 

@@ -37,7 +37,8 @@ final class Codec {
     }
   }
 
-  /// BFLOAT16 in native memory to FLOAT32, where it is: a loop of its own for its own classes.
+  /// BFLOAT16 from native memory, without a copy, to FLOAT32: a loop of its own for its own
+  /// classes.
   static void widenNativeBrain(MemorySegment raw, long offset, Tile wide, int count) {
     int pairs = count / 2;
     MemorySegment floats = wide.segment();

@@ -34,7 +34,7 @@ final class Nans {
   }
 
   /// Copies the first elements of a tile, NaNs made canonical. Into native memory bits go as they
-  /// are looked at, which saves a pass; NaNs are mended there and copied again.
+  /// are looked at, which saves a pass; where there is a NaN the tile is mended and copied again.
   ///
   /// @param count of the carrier's primitive
   static void storeCanonical(
