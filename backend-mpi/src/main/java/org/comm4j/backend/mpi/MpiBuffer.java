@@ -10,9 +10,11 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
-/// Memory of the library's (`MPI_Alloc_mem`), which it may have prepared for its network.
+/// Memory of the library's (`MPI_Alloc_mem`), which it may have prepared for its network. What is
+/// not little begins at a page, so on all ranks alike: where source and target lie a few bytes
+/// apart in their pages some processors copy several times as slowly (`docs/performance.md`).
 final class MpiBuffer implements CommBuffer {
-  private static final long FIRST_PAGE_BYTES = 4096; // nothing is ever there
+  private static final long PAGE_BYTES = 4096; // nothing is ever in the first one
 
   private final MpiJob job;
   private final Arena arena;
@@ -29,13 +31,15 @@ final class MpiBuffer implements CommBuffer {
 
   static MpiBuffer allocate(MpiJob job, DataType type, long count) {
     long bytes = type.bytes(count);
+    boolean isLittle = bytes < PAGE_BYTES;
+    long spare = isLittle || bytes > Long.MAX_VALUE - PAGE_BYTES ? 0 : PAGE_BYTES - 1;
     MemorySegment address;
     try (Arena temporary = Arena.ofConfined()) {
       MemorySegment result = temporary.allocate(ADDRESS);
-      int code = Mpi.allocMem(Math.max(bytes, 1), Functions.constants().infoNull, result);
+      int code = Mpi.allocMem(Math.max(bytes + spare, 1), Functions.constants().infoNull, result);
       address = result.get(ADDRESS, 0);
       // MPICH 4.0 adds the length of a header to what malloc gives, also when that is nothing
-      if (code != Constants.SUCCESS || address.address() < FIRST_PAGE_BYTES) {
+      if (code != Constants.SUCCESS || address.address() < PAGE_BYTES) {
         throw new TransportFailedException(
             "allocate: %d bytes do not fit in the memory that the MPI library can get (MPI_Alloc_mem returned %d); close buffers, or raise what limits it"
                 .formatted(bytes, code),
@@ -43,7 +47,8 @@ final class MpiBuffer implements CommBuffer {
       }
     }
     Arena arena = Arena.ofShared();
-    MemorySegment segment = address.reinterpret(bytes, arena, MpiBuffer::free);
+    MemorySegment whole = address.reinterpret(bytes + spare, arena, MpiBuffer::free);
+    MemorySegment segment = whole.asSlice(-address.address() & spare, bytes);
     segment.fill((byte) 0);
     return new MpiBuffer(job, arena, segment, type);
   }

@@ -44,6 +44,7 @@ class MpiJobTest {
           .contains("rank 2 of 3 on mpi, sum 3")
           .contains(
               "counts of %d bits".formatted(abi == Abi.MPICH ? 64 : 32)); // what the contract tests
+      assertThat(job.output().lines().filter("a buffer at byte 0 of a page"::equals)).hasSize(3);
     }
   }
 

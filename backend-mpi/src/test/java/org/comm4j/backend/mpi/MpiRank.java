@@ -101,6 +101,10 @@ final class MpiRank {
     System.out.println(
         "rank %d of %d on %s, sum %d"
             .formatted(communicator.rank(), communicator.size(), communicator.backend(), sum));
+    try (CommBuffer buffer = communicator.allocate(DataType.FLOAT32, 10_000)) {
+      long address = ((HostData) buffer.data()).segment().address();
+      System.out.println("a buffer at byte %d of a page".formatted(address % 4096));
+    }
   }
 
   /// A program that uses MPI beside comm4j.
