@@ -22,12 +22,24 @@ final class ArrayPins {
   private long thread; // the last one that pinned, by its id
   private long environment; // its; 0 where it can't be had
 
-  /// Pins an array.
+  /// Memory where it is, for the library, until [#release]; null where that works with a copy.
   ///
-  /// @param segment on the heap
-  /// @return its memory, until [#release]; null where it is to be copied: little, memory that may
-  ///   only be read (which hides its array), or a virtual machine that can't pin
-  @Nullable MemorySegment pin(MemorySegment segment) {
+  /// @param elementBytes the size of an element, which may have to stand at a multiple of it
+  @Nullable MemorySegment here(MemorySegment segment, int elementBytes) {
+    if (!isAligned(segment, elementBytes)) {
+      return null;
+    }
+    return segment.isNative() ? segment : pin(segment);
+  }
+
+  /// Whether elements may stand there; arrays begin at a multiple of 8 bytes.
+  static boolean isAligned(MemorySegment segment, int elementBytes) {
+    return segment.address() % Math.min(elementBytes, Long.BYTES) == 0;
+  }
+
+  /// Null for an array that is to be copied: little, memory that may only be read (which hides its
+  /// array), a third array, or a virtual machine that can't pin.
+  private @Nullable MemorySegment pin(MemorySegment segment) {
     if (segment.byteSize() < LEAST_BYTES || count == MOST || !Pinning.isPossible()) {
       return null;
     }

@@ -25,8 +25,8 @@ final class CallMemory {
   private final StagingMemory memory;
   private final StreamingCopy staging;
   private final @Nullable ArrayPins pins;
-  private final List<MemorySegment> lent = new ArrayList<>(0); // arrays that were to be lent
-  private final List<@Nullable MemorySegment> lentAs = new ArrayList<>(0);
+  private final List<MemorySegment> asked = new ArrayList<>(0); // of the pins, and what they said
+  private final List<@Nullable MemorySegment> answers = new ArrayList<>(0);
   private final List<MemorySegment> blocks = new ArrayList<>(2);
   private final List<MemorySegment> inputs = new ArrayList<>(1); // blocks that are only read
   private final List<MemorySegment> used = new ArrayList<>(2);
@@ -49,32 +49,17 @@ final class CallMemory {
   /// This memory where it is, for the library; null where that works with a copy. For the same
   /// memory always the same.
   @Nullable MemorySegment direct(MemorySegment segment, int elementBytes) {
-    if (!isAligned(segment, elementBytes)) {
-      return null;
-    }
-    return segment.isNative() ? own(segment) : lend(segment);
-  }
-
-  /// Whether elements may stand there; arrays begin at a multiple of 8 bytes.
-  static boolean isAligned(MemorySegment segment, int elementBytes) {
-    return segment.address() % Math.min(elementBytes, Long.BYTES) == 0;
-  }
-
-  private @Nullable MemorySegment own(MemorySegment segment) {
-    return pins != null || segment.isAccessibleBy(SOME_OTHER_THREAD) ? segment : null;
-  }
-
-  private @Nullable MemorySegment lend(MemorySegment array) {
     if (pins == null) {
-      return null;
+      boolean isOurs = segment.isNative() && segment.isAccessibleBy(SOME_OTHER_THREAD);
+      return isOurs && ArrayPins.isAligned(segment, elementBytes) ? segment : null;
     }
-    int known = lent.indexOf(array);
+    int known = asked.indexOf(segment);
     if (known >= 0) {
-      return lentAs.get(known);
+      return answers.get(known);
     }
-    MemorySegment here = pins.pin(array);
-    lent.add(array);
-    lentAs.add(here);
+    MemorySegment here = pins.here(segment, elementBytes);
+    asked.add(segment);
+    answers.add(here);
     return here;
   }
 

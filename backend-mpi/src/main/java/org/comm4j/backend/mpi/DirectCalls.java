@@ -88,11 +88,7 @@ final class DirectCalls {
 
   /// The user's memory where it is, for the library; null where that works with a copy.
   private @Nullable MemorySegment own(HostData data) {
-    MemorySegment segment = data.segment();
-    if (!CallMemory.isAligned(segment, data.type().bytes())) {
-      return null;
-    }
-    return segment.isNative() ? segment : pins.pin(segment);
+    return pins.here(data.segment(), data.type().bytes());
   }
 
   /// What the library reads.
