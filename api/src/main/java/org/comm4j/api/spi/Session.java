@@ -143,7 +143,12 @@ public interface Session extends AutoCloseable {
     ///
     /// @param rank a world rank
     public boolean hasFailed(int rank) {
-      return failures.stream().anyMatch(failure -> failure.rank() == rank);
+      for (int i = 0; i < failures.size(); i++) { // transports ask with every payload
+        if (failures.get(i).rank() == rank) {
+          return true;
+        }
+      }
+      return false;
     }
   }
 
