@@ -3,8 +3,10 @@ package org.comm4j.backend.local;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.comm4j.api.Collective;
@@ -91,10 +93,44 @@ class AllocationTest {
         });
   }
 
+  /// Six messages in four pieces each wait in the ring when the first is received: what is behind
+  /// it stays there.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void receive_moreMessagesBehindIt_keepsNoneOfThem(BackendProvider provider) throws Exception {
+    int messages = 6;
+    int bytes = 128 << 10;
+    var sent = new CountDownLatch(1);
+    onTwoRanks(
+        provider,
+        comm -> {
+          HostData data = CommData.of(new byte[bytes]);
+          if (comm.rank() == 0) {
+            for (int i = 0; i < messages; i++) {
+              comm.send(data, 1, 0);
+            }
+            sent.countDown();
+          } else {
+            await(sent);
+            double each = Allocations.perCall(messages, () -> comm.receive(data, 0, 0));
+            assertThat(each).as("bytes allocated for a message").isLessThan(bytes / 4.0);
+          }
+        });
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(1, TimeUnit.MINUTES)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /// The least of many rounds is at most so many bytes a call, on every rank.
   private static void assertAllocates(
       BackendProvider provider, long most, Function<Communicator, Runnable> call) throws Exception {
-    Consumer<Communicator> body =
+    onTwoRanks(
+        provider,
         comm -> {
           Runnable once = call.apply(comm);
           double least = Double.MAX_VALUE;
@@ -105,7 +141,11 @@ class AllocationTest {
             isEnough = comm.allReduce(least, ReduceOp.MAX) < most + 1.0;
           }
           assertThat(least).as("bytes a call on rank %d", comm.rank()).isLessThan(most + 1.0);
-        };
+        });
+  }
+
+  private static void onTwoRanks(BackendProvider provider, Consumer<Communicator> body)
+      throws Exception {
     try (LocalGroup group = ThreadGroups.open(provider, 2, CommConfig.builder().build());
         var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
       for (Future<Object> each :

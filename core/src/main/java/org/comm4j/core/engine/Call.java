@@ -78,6 +78,11 @@ abstract class Call implements Pending {
     return false;
   }
 
+  /// Whether a message comes to it in pieces; looked at without the lock, so it is a hint.
+  boolean takesPieces() {
+    return false;
+  }
+
   /// Does what can be done now.
   ///
   /// @return whether something moved

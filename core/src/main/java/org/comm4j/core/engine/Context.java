@@ -220,7 +220,7 @@ final class Context {
       boolean awaitsMemory = call.isAwaitingMemory();
       boolean polls = byMessages && !awaitsMemory && !awaitedMemory;
       awaitedMemory = awaitsMemory;
-      boolean moved = polls && engine.poll();
+      boolean moved = polls && engine.poll(call);
       if (polls ? moved || looks % LOOKS_PER_ADVANCE == 0 : !awaitsMemory) {
         moved |= advance();
       }

@@ -499,9 +499,13 @@ final class Engine {
   ///
   /// @return whether something moved
   boolean advance() {
+    return advance(POLL_LIMIT);
+  }
+
+  private boolean advance(int payloads) {
     try {
       boolean moved = takeNews();
-      moved |= poll();
+      moved |= poll(payloads);
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
       }
@@ -528,9 +532,21 @@ final class Engine {
     return poll(POLL_LIMIT);
   }
 
+  /// Does the same for a thread that waits for a call.
+  boolean poll(Call awaited) {
+    return poll(limit(awaited));
+  }
+
   /// Takes one payload at most, and otherwise does the same.
   boolean pollOne() {
     return poll(1);
+  }
+
+  /// How many payloads are best taken at a time. What comes behind a message that comes in pieces
+  /// is left where it is, if nobody else wants it: kept for a call to come it would be copied
+  /// twice.
+  private static int limit(Call awaited) {
+    return awaited.takesPieces() ? 1 : POLL_LIMIT;
   }
 
   private boolean poll(int limit) {
@@ -646,11 +662,15 @@ final class Engine {
 
   /// Moves everything along if no other thread is at it.
   Turn tryAdvance() {
+    return tryAdvance(POLL_LIMIT);
+  }
+
+  private Turn tryAdvance(int payloads) {
     if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
       return Turn.BUSY;
     }
     try {
-      return advance() ? Turn.MOVED : Turn.IDLE;
+      return advance(payloads) ? Turn.MOVED : Turn.IDLE;
     } finally {
       lock.unlock();
     }
@@ -674,7 +694,7 @@ final class Engine {
     long startNs = System.nanoTime();
     long movedNs = call.idleSince(startNs);
     while (true) {
-      Turn turn = tryAdvance();
+      Turn turn = tryAdvance(limit(call));
       if (call.hasEnded()) {
         return true;
       }

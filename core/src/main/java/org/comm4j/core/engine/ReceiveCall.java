@@ -57,6 +57,11 @@ final class ReceiveCall extends Call {
             .formatted(message, context.rank(), receive.data()));
   }
 
+  @Override
+  boolean takesPieces() {
+    return message != null;
+  }
+
   /// Takes what has come of its message; may be called on any thread.
   @Override
   boolean advance() {
