@@ -63,9 +63,10 @@ final class BenchCase implements AutoCloseable {
     }
   }
 
-  /// Makes the call once.
-  void call() {
-    call.run();
+  /// What makes the call once: always of the class that the warm-up has seen, so that what was
+  /// compiled for it holds.
+  Runnable call() {
+    return call;
   }
 
   /// How often the unit that is reported happens in one call: 2 halves of a round trip, the

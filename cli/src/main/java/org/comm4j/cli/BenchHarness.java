@@ -136,7 +136,16 @@ final class BenchHarness {
   ///
   /// @return the same on every rank
   Time measure(Runnable call, boolean rooted) {
-    for (int left = MOST_MEASUREMENTS - 1; ; left--) {
+    return measure(call, rooted, MOST_MEASUREMENTS);
+  }
+
+  /// Goes once through all that [#measure] does, whatever is compiled meanwhile.
+  void warmUp(Runnable call, boolean rooted) {
+    var _ = measure(call, rooted, 1);
+  }
+
+  private Time measure(Runnable call, boolean rooted, int most) {
+    for (int left = most - 1; ; left--) {
       long startNs = System.nanoTime();
       long startMs = compilerMs();
       long warming = warmingUp();
@@ -153,8 +162,7 @@ final class BenchHarness {
     }
   }
 
-  /// Measures once, whatever happens meanwhile.
-  Time measureOnce(Runnable call, boolean rooted) {
+  private Time measureOnce(Runnable call, boolean rooted) {
     double perCallNs = nsPerCall(call, rooted);
     int calls = calls(perCallNs, rooted);
     int most = plan.repetitions() * (perCallNs * calls > LONG_NS ? 1 : MOST_ATTEMPTS);

@@ -104,7 +104,7 @@ final class BenchProgram {
           return;
         }
         BenchHarness.Time time =
-            harness.measure(made::call, operation.isRooted()).dividedBy(made.unitsPerCall());
+            harness.measure(made.call(), operation.isRooted()).dividedBy(made.unitsPerCall());
         if (isPrinting) {
           report.add(
               new BenchReport.Point(
@@ -136,7 +136,7 @@ final class BenchProgram {
             break;
           }
           bad.computeIfAbsent(bytes, _ -> check(operation, bytes, made));
-          var _ = harness.measureOnce(made::call, operation.isRooted());
+          harness.warmUp(made.call(), operation.isRooted());
           communicator.barrier(); // nobody uses the memory any more
         }
       }
