@@ -21,6 +21,7 @@ import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.PointToPoint.SendReceive;
+import org.comm4j.api.spi.LastOperation;
 import org.jspecify.annotations.Nullable;
 
 /// What is checked of an operation before a backend sees it: its shape against the group
@@ -38,6 +39,7 @@ final class OperationChecks {
   private final boolean epilogues;
   private final boolean hostMemory;
   private final boolean deviceMemory;
+  private final LastOperation last = new LastOperation(); // of those that block
 
   OperationChecks(int rank, int size, String backend, Capabilities capabilities) {
     this.rank = rank;
@@ -50,9 +52,13 @@ final class OperationChecks {
     this.deviceMemory = capabilities.supports(Capability.DEVICE_MEMORY);
   }
 
-  /// Checks an operation that ends before the call returns.
+  /// Checks an operation that ends before the call returns; of one that comes again only what may
+  /// have changed.
   void blocking(Operation operation) {
-    group(operation);
+    if (!last.isKnown(operation)) {
+      group(operation);
+      last.note(operation);
+    }
     memory(operation, false);
   }
 

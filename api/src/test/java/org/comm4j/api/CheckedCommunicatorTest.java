@@ -70,6 +70,32 @@ class CheckedCommunicatorTest {
   }
 
   @Test
+  void run_sameRecordAgain_isRefusedOnceItsMemoryIsClosed() {
+    Arena arena = Arena.ofShared();
+    var operation = new Collective.Broadcast(CommData.of(DataType.FLOAT32, arena.allocate(16)), 0);
+    comm.run(operation);
+    comm.run(operation);
+    arena.close();
+
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> comm.run(operation))
+        .withMessageContaining("closed");
+    assertThat(backend.calls).containsExactly("broadcast", "broadcast");
+  }
+
+  @Test
+  void run_sameWrongRecordAgain_isRefusedAgain() {
+    var operation = new Collective.Broadcast(CommData.of(new float[2]), 7);
+
+    for (int call = 0; call < 3; call++) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> comm.run(operation))
+          .withMessageContaining("root: 7");
+    }
+    assertThat(backend.calls).isEmpty();
+  }
+
+  @Test
   void start_confinedArena_isRefused() {
     try (Arena arena = Arena.ofConfined()) {
       var operation =

@@ -1,0 +1,79 @@
+package org.comm4j.api.spi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.ref.WeakReference;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Operation;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+class LastOperationTest {
+  private final LastOperation last = new LastOperation();
+
+  @Test
+  void isKnown_theOneNoted_byIdentity() {
+    CommData data = CommData.of(new float[3]);
+    Operation operation = new Collective.Broadcast(data, 0);
+    Operation equal = new Collective.Broadcast(data, 0);
+
+    boolean before = last.isKnown(operation);
+    last.note(operation);
+
+    assertThat(before).isFalse();
+    assertThat(last.isKnown(operation)).isTrue();
+    assertThat(last.isKnown(equal)).isFalse();
+  }
+
+  @Test
+  void note_newOnesAllTheTime_notesFewOfThem() {
+    for (int i = 0; i < 10_000; i++) {
+      last.note(operation());
+    }
+
+    assertThat(isNoted(operation())).isFalse();
+  }
+
+  @Test
+  void isKnown_oneAgainAfterManyOthers_soon() {
+    for (int i = 0; i < 10_000; i++) {
+      last.note(operation());
+    }
+    Operation again = operation();
+    int calls = 0;
+    while (!last.isKnown(again)) {
+      last.note(again);
+      calls++;
+    }
+
+    assertThat(calls).isLessThanOrEqualTo(1024);
+    assertThat(isNoted(operation())).as("the next one, now that one has come again").isTrue();
+  }
+
+  @Test
+  @Timeout(60)
+  void note_keepsNothingAlive() {
+    WeakReference<float[]> array = noteOneOf(new float[1000]);
+
+    while (array.get() != null) {
+      System.gc();
+    }
+
+    assertThat(array.get()).isNull();
+  }
+
+  private WeakReference<float[]> noteOneOf(float[] array) {
+    last.note(new Collective.Broadcast(CommData.of(array), 0));
+    return new WeakReference<>(array);
+  }
+
+  private boolean isNoted(Operation operation) {
+    last.note(operation);
+    return last.isKnown(operation);
+  }
+
+  private static Operation operation() {
+    return new Collective.Broadcast(CommData.of(new float[3]), 0);
+  }
+}
