@@ -7,6 +7,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.comm4j.api.Collective;
@@ -77,6 +78,23 @@ class AllocationTest {
 
   @ParameterizedTest
   @MethodSource("providers")
+  void run_recordsInTurn_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          Collective[] records = new Collective[3];
+          for (int i = 0; i < records.length; i++) {
+            HostData data = CommData.of(new double[100]);
+            records[i] = new Collective.AllReduce(data, data, ReduceOp.SUM);
+          }
+          int[] turn = new int[1];
+          return () -> comm.run(records[turn[0]++ % records.length]);
+        });
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
   void barrier_allocatesNothing(BackendProvider provider) throws Exception {
     assertAllocates(provider, 32, comm -> comm::barrier);
   }
@@ -98,6 +116,18 @@ class AllocationTest {
   @ParameterizedTest
   @MethodSource("providers")
   void receive_moreMessagesBehindIt_keepsNoneOfThem(BackendProvider provider) throws Exception {
+    assertKeepsNone(provider, (comm, data) -> comm.receive(data, 0, 0));
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void sendReceive_moreMessagesBehindIt_keepsNoneOfThem(BackendProvider provider) throws Exception {
+    HostData nothing = CommData.of(new byte[0]);
+    assertKeepsNone(provider, (comm, data) -> comm.sendReceive(nothing, 0, data, 0, 0));
+  }
+
+  private static void assertKeepsNone(
+      BackendProvider provider, BiConsumer<Communicator, HostData> receive) throws Exception {
     int messages = 6;
     int bytes = 128 << 10;
     var sent = new CountDownLatch(1);
@@ -112,7 +142,7 @@ class AllocationTest {
             sent.countDown();
           } else {
             await(sent);
-            double each = Allocations.perCall(messages, () -> comm.receive(data, 0, 0));
+            double each = Allocations.perCall(messages, () -> receive.accept(comm, data));
             assertThat(each).as("bytes allocated for a message").isLessThan(bytes / 4.0);
           }
         });

@@ -78,8 +78,8 @@ abstract class Call implements Pending {
     return false;
   }
 
-  /// Whether a message comes to it in pieces; looked at without the lock, so it is a hint.
-  boolean takesPieces() {
+  /// Whether what comes behind its message is best left where it is until it is asked for.
+  boolean leavesTheRest() {
     return false;
   }
 

@@ -253,6 +253,18 @@ final class Context {
     return calls.isEmpty();
   }
 
+  /// Whether more than one call in flight takes messages.
+  boolean hasReceivers() {
+    int receivers = 0;
+    for (int i = 0; i < calls.size(); i++) {
+      Call call = calls.get(i);
+      if ((call instanceof ReceiveCall || call instanceof CollectiveCall) && ++receivers > 1) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   List<Call> calls() {
     return List.copyOf(calls);
   }

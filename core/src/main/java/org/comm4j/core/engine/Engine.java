@@ -502,10 +502,10 @@ final class Engine {
     return advance(POLL_LIMIT);
   }
 
-  private boolean advance(int payloads) {
+  private boolean advance(int limit) {
     try {
       boolean moved = takeNews();
-      moved |= poll(payloads);
+      moved |= poll(limit);
       for (int i = 0; i < contexts.size(); i++) {
         moved |= contexts.get(i).advance();
       }
@@ -532,7 +532,7 @@ final class Engine {
     return poll(POLL_LIMIT);
   }
 
-  /// Does the same for a thread that waits for a call.
+  /// Does the same for a thread that waits for a call, and has the lock.
   boolean poll(Call awaited) {
     return poll(limit(awaited));
   }
@@ -542,11 +542,22 @@ final class Engine {
     return poll(1);
   }
 
-  /// How many payloads are best taken at a time. What comes behind a message that comes in pieces
-  /// is left where it is, if nobody else wants it: kept for a call to come it would be copied
-  /// twice.
-  private static int limit(Call awaited) {
-    return awaited.takesPieces() ? 1 : POLL_LIMIT;
+  /// How many payloads a thread that waits for a call takes at a time. What comes behind an awaited
+  /// message is left where it is, unless others may want it: kept for a receive to come it would be
+  /// copied twice.
+  private int limit(Call awaited) {
+    return awaited.leavesTheRest() && isAlone(awaited.context) ? 1 : POLL_LIMIT;
+  }
+
+  /// Whether at most one call of this communicator takes messages, and none of another one does.
+  private boolean isAlone(Context context) {
+    for (int i = 0; i < contexts.size(); i++) {
+      Context each = contexts.get(i);
+      if (each == context ? each.hasReceivers() : !each.isIdle()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private boolean poll(int limit) {
@@ -662,15 +673,17 @@ final class Engine {
 
   /// Moves everything along if no other thread is at it.
   Turn tryAdvance() {
-    return tryAdvance(POLL_LIMIT);
+    return tryAdvance(null);
   }
 
-  private Turn tryAdvance(int payloads) {
+  /// Does the same for a thread that waits for a call.
+  private Turn tryAdvance(@Nullable Call awaited) {
     if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
       return Turn.BUSY;
     }
     try {
-      return advance(payloads) ? Turn.MOVED : Turn.IDLE;
+      boolean moved = advance(awaited == null ? POLL_LIMIT : limit(awaited));
+      return moved ? Turn.MOVED : Turn.IDLE;
     } finally {
       lock.unlock();
     }
@@ -694,7 +707,7 @@ final class Engine {
     long startNs = System.nanoTime();
     long movedNs = call.idleSince(startNs);
     while (true) {
-      Turn turn = tryAdvance(limit(call));
+      Turn turn = tryAdvance(call);
       if (call.hasEnded()) {
         return true;
       }

@@ -30,6 +30,11 @@ final class ExchangeCall extends Call {
   }
 
   @Override
+  boolean leavesTheRest() {
+    return true;
+  }
+
+  @Override
   void missing(BitSet ranks) {
     if (!send.hasEnded()) {
       send.missing(ranks);

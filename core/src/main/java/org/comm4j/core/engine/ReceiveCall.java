@@ -58,8 +58,8 @@ final class ReceiveCall extends Call {
   }
 
   @Override
-  boolean takesPieces() {
-    return message != null;
+  boolean leavesTheRest() {
+    return true;
   }
 
   /// Takes what has come of its message; may be called on any thread.
