@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// A call takes the owner word ([Gate]), looks whether the communicator is closed or broken, checks
 /// the operation ([OperationChecks]), and only then reaches the backend; so a backend checks
 /// nothing twice and a caller's mistake never leaves the process. On the blocking path nothing of
-/// this allocates.
+/// this allocates for a record that is run again.
 ///
 /// `close()` may come from any thread. While another one waits in a call, it aborts the
 /// communicator, for a collective that one rank leaves half-way can't succeed; that call ends with

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 
 /// What is checked of an operation before a backend sees it: its shape against the group
 /// ([Checks#group]), what the backend can do, and that its memory can be used. Allocates nothing
-/// for a legal operation.
+/// for a legal operation, but what [LastOperation] notes once in many records.
 final class OperationChecks {
   /// Belongs to nobody: memory that it may not use is confined to one thread.
   private static final Thread ANOTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
@@ -52,8 +52,8 @@ final class OperationChecks {
     this.deviceMemory = capabilities.supports(Capability.DEVICE_MEMORY);
   }
 
-  /// Checks an operation that ends before the call returns; of one that comes again only what may
-  /// have changed.
+  /// Checks an operation that ends before the call returns; of one that is known only what may have
+  /// changed.
   void blocking(Operation operation) {
     if (!last.isKnown(operation)) {
       group(operation);

@@ -3,20 +3,23 @@ package org.comm4j.api.spi;
 import java.lang.ref.WeakReference;
 import org.comm4j.api.Operation;
 
-/// The operation that came last, known when it comes again: programs run the same record over and
+/// An operation that has come, known when it comes again: programs run the same record over and
 /// over, and what was found out about it, which never changes, need not be found out again. It
 /// keeps neither the operation nor its memory alive.
 ///
-/// To know one takes some bytes. A program that makes a new record for each call would have that
-/// with each, for nothing; so the longer none comes again, the fewer are noted.
+/// To note one takes some bytes. A program that makes a new record for each call, or has more of
+/// them in turn than can be known, would have that with each, for nothing; so one that has come
+/// again is kept for a while, and the longer none does, the fewer are noted.
 ///
-/// For one thread at a time.
+/// The library uses one in front of the backends, for its checks; a backend may have another one
+/// for its own. For one thread at a time.
 public final class LastOperation {
+  private static final int LEAST_UNNOTED = 64;
   private static final int MOST_UNNOTED = 1024;
 
-  private WeakReference<Operation> last = new WeakReference<>(null);
-  private int wait = 1; // one of so many is noted
-  private int come;
+  private WeakReference<Operation> noted = new WeakReference<>(null);
+  private int unnoted; // since then
+  private int mostUnnoted; // before the next is noted
 
   /// Knows none.
   public LastOperation() {}
@@ -25,9 +28,10 @@ public final class LastOperation {
   ///
   /// @param operation that has come
   public boolean isKnown(Operation operation) {
-    boolean known = last.refersTo(operation);
+    boolean known = noted.refersTo(operation);
     if (known) {
-      wait = 1;
+      unnoted = 0;
+      mostUnnoted = LEAST_UNNOTED;
     }
     return known;
   }
@@ -36,11 +40,11 @@ public final class LastOperation {
   ///
   /// @param operation that has come
   public void note(Operation operation) {
-    if (++come < wait) {
+    if (++unnoted <= mostUnnoted) {
       return;
     }
-    come = 0;
-    wait = Math.min(2 * wait, MOST_UNNOTED);
-    last = new WeakReference<>(operation);
+    unnoted = 0;
+    mostUnnoted = Math.clamp(2L * mostUnnoted, 1, MOST_UNNOTED);
+    noted = new WeakReference<>(operation);
   }
 }
