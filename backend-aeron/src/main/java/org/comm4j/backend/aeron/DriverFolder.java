@@ -18,6 +18,7 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -119,9 +120,11 @@ final class DriverFolder implements AutoCloseable {
 
   /// When the JVM is ended by a signal, or exits with communicators open.
   private static void removeOwn() {
+    List<Path> roots = OWN.stream().map(Path::getParent).distinct().toList();
     for (int i = 0; i < TRIES && OWN.stream().anyMatch(Files::exists); i++) {
       OWN.forEach(DriverFolder::remove); // again, if a driver was just writing there
     }
+    roots.forEach(DriverFolder::sweep); // peers may have been killed
   }
 
   /// Removes what killed processes have left.

@@ -75,7 +75,7 @@ class DriverFolderTest {
     }
   }
 
-  /// What [#signal_endsTheProcess_folderIsRemoved] ends.
+  /// What [#signal_endsTheProcess_foldersAreRemoved] ends.
   static final class Holder {
     public static void main(String[] root) throws Exception {
       IO.println(DriverFolder.create(Path.of(root[0])).driver().getParent());
@@ -83,8 +83,9 @@ class DriverFolderTest {
     }
   }
 
+  /// Its own, and that of a peer which was killed while it lived.
   @Test
-  void signal_endsTheProcess_folderIsRemoved() throws Exception {
+  void signal_endsTheProcess_foldersAreRemoved() throws Exception {
     List<String> command = new ArrayList<>(ChildJvm.command(List.of(), Holder.class));
     command.add(root.toString());
     Process holder =
@@ -92,9 +93,12 @@ class DriverFolderTest {
     try (var out = holder.inputReader()) {
       Path folder = Path.of(String.valueOf(out.readLine()));
       assertThat(folder).exists();
+      Path left = ownFolder("comm4j-aeron-789");
+      Files.createFile(left.resolve("lock"));
       holder.destroy();
       assertThat(holder.waitFor(20, TimeUnit.SECONDS)).isTrue();
       assertThat(folder).doesNotExist();
+      assertThat(left).doesNotExist();
     } finally {
       holder.destroyForcibly();
     }
