@@ -21,12 +21,12 @@ import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.PointToPoint.SendReceive;
-import org.comm4j.api.spi.LastOperation;
+import org.comm4j.api.spi.KnownOperation;
 import org.jspecify.annotations.Nullable;
 
 /// What is checked of an operation before a backend sees it: its shape against the group
 /// ([Checks#group]), what the backend can do, and that its memory can be used. Allocates nothing
-/// for a legal operation, but what [LastOperation] notes once in many records.
+/// for a legal operation, but what [KnownOperation] notes once in many records.
 final class OperationChecks {
   /// Belongs to nobody: memory that it may not use is confined to one thread.
   private static final Thread ANOTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
@@ -39,7 +39,7 @@ final class OperationChecks {
   private final boolean epilogues;
   private final boolean hostMemory;
   private final boolean deviceMemory;
-  private final LastOperation last = new LastOperation(); // of those that block
+  private final KnownOperation known = new KnownOperation(); // of those that block
 
   OperationChecks(int rank, int size, String backend, Capabilities capabilities) {
     this.rank = rank;
@@ -55,9 +55,9 @@ final class OperationChecks {
   /// Checks an operation that ends before the call returns; of one that is known only what may have
   /// changed.
   void blocking(Operation operation) {
-    if (!last.isKnown(operation)) {
+    if (!known.isKnown(operation)) {
       group(operation);
-      last.note(operation);
+      known.note(operation);
     }
     memory(operation, false);
   }

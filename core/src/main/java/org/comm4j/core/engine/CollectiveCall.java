@@ -9,7 +9,7 @@ import java.util.Map;
 import org.comm4j.api.Collective;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.ReduceOp;
-import org.comm4j.api.spi.LastOperation;
+import org.comm4j.api.spi.KnownOperation;
 import org.comm4j.core.schedule.Round;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
@@ -35,7 +35,7 @@ final class CollectiveCall extends Call {
   private final Schedule plan;
   private final Buffers buffers;
   private final PeerTable<int[]> numbers; // {next to send, next to receive} per peer
-  private final LastOperation restarted = new LastOperation();
+  private final KnownOperation known = new KnownOperation();
   private long firstStage;
 
   private boolean begun;
@@ -79,7 +79,7 @@ final class CollectiveCall extends Call {
 
   /// Whether this call, which was made by a thread that waited for it, can be made again as `next`.
   boolean canRestart(Collective next) {
-    return hasEnded() && failure() == null && (restarted.isKnown(next) || isLike(next));
+    return hasEnded() && failure() == null && (known.isKnown(next) || isLike(next));
   }
 
   @SuppressWarnings("ReferenceEquality") // another operator of the same name is another one
@@ -91,9 +91,7 @@ final class CollectiveCall extends Call {
 
   /// Runs the same plan again, on the memory of `next`.
   void restart(Collective next, long newSequence, long newFirstStage) {
-    if (!restarted.isKnown(next)) {
-      restarted.note(next);
-    }
+    known.note(next);
     buffers.use(next, context.rank());
     begin(buffers.boundTo());
     sequence = newSequence;

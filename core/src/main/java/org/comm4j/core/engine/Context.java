@@ -254,7 +254,7 @@ final class Context {
   }
 
   /// Whether more than one call in flight takes messages.
-  boolean hasReceivers() {
+  boolean hasSeveralReceivers() {
     int receivers = 0;
     for (int i = 0; i < calls.size(); i++) {
       Call call = calls.get(i);

@@ -534,7 +534,7 @@ final class Engine {
 
   /// Does the same for a thread that waits for a call, and has the lock.
   boolean poll(Call awaited) {
-    return poll(limit(awaited));
+    return poll(pollLimit(awaited));
   }
 
   /// Takes one payload at most, and otherwise does the same.
@@ -545,7 +545,7 @@ final class Engine {
   /// How many payloads a thread that waits for a call takes at a time. What comes behind an awaited
   /// message is left where it is, unless others may want it: kept for a receive to come it would be
   /// copied twice.
-  private int limit(Call awaited) {
+  private int pollLimit(Call awaited) {
     return awaited.leavesTheRest() && isAlone(awaited.context) ? 1 : POLL_LIMIT;
   }
 
@@ -553,7 +553,7 @@ final class Engine {
   private boolean isAlone(Context context) {
     for (int i = 0; i < contexts.size(); i++) {
       Context each = contexts.get(i);
-      if (each == context ? each.hasReceivers() : !each.isIdle()) {
+      if (each == context ? each.hasSeveralReceivers() : !each.isIdle()) {
         return false;
       }
     }
@@ -682,7 +682,7 @@ final class Engine {
       return Turn.BUSY;
     }
     try {
-      boolean moved = advance(awaited == null ? POLL_LIMIT : limit(awaited));
+      boolean moved = advance(awaited == null ? POLL_LIMIT : pollLimit(awaited));
       return moved ? Turn.MOVED : Turn.IDLE;
     } finally {
       lock.unlock();

@@ -8,10 +8,10 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Operation;
 import org.junit.jupiter.api.Test;
 
-class LastOperationTest {
+class KnownOperationTest {
   private static final int COLLECTIONS = 50;
 
-  private final LastOperation last = new LastOperation();
+  private final KnownOperation known = new KnownOperation();
 
   @Test
   void isKnown_theOneNoted_byIdentity() {
@@ -19,18 +19,18 @@ class LastOperationTest {
     Operation operation = new Collective.Broadcast(data, 0);
     Operation equal = new Collective.Broadcast(data, 0);
 
-    boolean before = last.isKnown(operation);
-    last.note(operation);
+    boolean before = known.isKnown(operation);
+    known.note(operation);
 
     assertThat(before).isFalse();
-    assertThat(last.isKnown(operation)).isTrue();
-    assertThat(last.isKnown(equal)).isFalse();
+    assertThat(known.isKnown(operation)).isTrue();
+    assertThat(known.isKnown(equal)).isFalse();
   }
 
   @Test
   void note_newOnesAllTheTime_notesFewOfThem() {
     for (int i = 0; i < 10_000; i++) {
-      last.note(operation());
+      known.note(operation());
     }
 
     assertThat(isNoted(operation())).isFalse();
@@ -39,12 +39,12 @@ class LastOperationTest {
   @Test
   void isKnown_oneAgainAfterManyOthers_soon() {
     for (int i = 0; i < 10_000; i++) {
-      last.note(operation());
+      known.note(operation());
     }
     Operation again = operation();
     int calls = 0;
-    while (!last.isKnown(again)) {
-      last.note(again);
+    while (!known.isKnown(again)) {
+      known.note(again);
       calls++;
     }
 
@@ -54,11 +54,11 @@ class LastOperationTest {
   @Test
   void note_othersInTurnWithOneThatComesAgain_keepsThatOne() {
     Operation again = operation();
-    last.note(again);
+    known.note(again);
     for (int i = 0; i < 1000; i++) {
-      assertThat(last.isKnown(again)).isTrue();
+      assertThat(known.isKnown(again)).isTrue();
       for (int other = 0; other < 64; other++) {
-        last.note(operation());
+        known.note(operation());
       }
     }
   }
@@ -75,13 +75,13 @@ class LastOperationTest {
   }
 
   private WeakReference<float[]> noteOneOf(float[] array) {
-    last.note(new Collective.Broadcast(CommData.of(array), 0));
+    known.note(new Collective.Broadcast(CommData.of(array), 0));
     return new WeakReference<>(array);
   }
 
   private boolean isNoted(Operation operation) {
-    last.note(operation);
-    return last.isKnown(operation);
+    known.note(operation);
+    return known.isKnown(operation);
   }
 
   private static Operation operation() {

@@ -13,7 +13,7 @@ import org.comm4j.api.Operation;
 ///
 /// The library uses one in front of the backends, for its checks; a backend may have another one
 /// for its own. For one thread at a time.
-public final class LastOperation {
+public final class KnownOperation {
   private static final int LEAST_UNNOTED = 64;
   private static final int MOST_UNNOTED = 1024;
 
@@ -22,7 +22,7 @@ public final class LastOperation {
   private int mostUnnoted; // before the next is noted
 
   /// Knows none.
-  public LastOperation() {}
+  public KnownOperation() {}
 
   /// {@return whether an operation is, by identity, the one that was noted}
   ///
@@ -36,11 +36,11 @@ public final class LastOperation {
     return known;
   }
 
-  /// Notes an operation that is not known, or doesn't.
+  /// Notes an operation, unless it is known or too many come that are not.
   ///
   /// @param operation that has come
   public void note(Operation operation) {
-    if (++unnoted <= mostUnnoted) {
+    if (isKnown(operation) || ++unnoted <= mostUnnoted) {
       return;
     }
     unnoted = 0;
