@@ -323,6 +323,19 @@ final class JoinTest {
   }
 
   @Test
+  void join_whoHadThePortOfRank0IsGone_rank0Listens() throws Exception {
+    CompletableFuture<Object> join0;
+    int port;
+    try (var other = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
+      port = other.getLocalPort();
+      join0 = join(Configs.tcp(2, port), 0);
+      other.accept().close();
+    }
+    in(join(Configs.tcp(2, port), 1));
+    in(join0);
+  }
+
+  @Test
   void join_strangerTalks_isProtocol() throws Exception {
     try (var stranger = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
       var thread =

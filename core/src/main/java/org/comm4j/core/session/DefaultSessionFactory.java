@@ -1,6 +1,7 @@
 package org.comm4j.core.session;
 
 import java.net.BindException;
+import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
@@ -28,7 +30,8 @@ import org.comm4j.api.spi.SessionFactory;
 /// Over TCP a launcher that hosts the session listens before it starts the ranks, and says so with
 /// the option [#HOSTED]`=launcher`: then all ranks connect. Without it rank 0 listens; if it finds
 /// the port taken it joins what listens there, if that is a session (a launcher that has not said
-/// so), and fails at once if it is not. The others may start before the host does.
+/// so), fails at once if it is not, and tries again while nobody listens there. The others may
+/// start before the host does.
 ///
 /// A process may join, close and join again; it counts how often it has met others at a host, and
 /// only ranks with the same count form a group.
@@ -45,6 +48,9 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   /// How long a stranger on our port may keep silent before it is one.
   private static final long STRANGER_NS = TimeUnit.MILLISECONDS.toNanos(800);
+
+  /// Between two tries to listen where the port is taken but nobody listens.
+  private static final long LISTEN_AGAIN_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   /// For [java.util.ServiceLoader].
   public DefaultSessionFactory() {}
@@ -88,47 +94,76 @@ public final class DefaultSessionFactory implements SessionFactory {
   static Session joinOverTcp(
       JoinRequest request, InetSocketAddress place, Authenticator authenticator, boolean hosted) {
     if (hosted || request.rank() != 0) {
-      return connect(request, place, authenticator, HELLO_NS);
+      return connect(request, place, authenticator, HELLO_NS, true);
     }
-    JoinException taken;
-    try {
-      var server =
-          SessionServer.startFor(
-              request,
-              place.getAddress(),
-              place.getPort(),
-              authenticator,
-              System::nanoTime,
-              ReplicatedSession::haltProcess);
-      return await(server.localJoin(), server::close);
-    } catch (JoinException e) {
-      if (!(e.getCause() instanceof BindException)
-          || !String.valueOf(e.getCause().getMessage()).contains("in use")) {
-        throw e;
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+    while (true) {
+      JoinException taken;
+      try {
+        return host(request, place, authenticator);
+      } catch (JoinException e) {
+        if (!(e.getCause() instanceof BindException)
+            || !String.valueOf(e.getCause().getMessage()).contains("in use")) {
+          throw e;
+        }
+        taken = e;
       }
-      taken = e;
-    }
-    try {
-      return connect(request, place, authenticator, STRANGER_NS);
-    } catch (JoinException e) {
-      if (e.reason() != Reason.PROTOCOL) {
-        throw e;
+      long leftNs = deadline - System.nanoTime();
+      try {
+        return connect(
+            request.forHost(request.generation(), Math.max(leftNs, LISTEN_AGAIN_NS)),
+            place,
+            authenticator,
+            STRANGER_NS,
+            false);
+      } catch (JoinException e) {
+        if (e.reason() == Reason.PROTOCOL || isNobody(e) && leftNs <= LISTEN_AGAIN_NS) {
+          throw new JoinException(
+              Reason.ADDRESS,
+              "%s (%s)".formatted(taken.getMessage(), e.getMessage()),
+              taken.getCause());
+        }
+        if (!isNobody(e)) {
+          throw e;
+        }
       }
-      throw new JoinException(
-          Reason.ADDRESS,
-          "%s (%s)".formatted(taken.getMessage(), e.getMessage()),
-          taken.getCause());
+      // Two that listen at the same moment may both find the port taken, and a port is taken too
+      // where it is the near end of somebody's connection.
+      LockSupport.parkNanos(LISTEN_AGAIN_NS);
     }
   }
 
+  private static Session host(
+      JoinRequest request, InetSocketAddress place, Authenticator authenticator) {
+    var server =
+        SessionServer.startFor(
+            request,
+            place.getAddress(),
+            place.getPort(),
+            authenticator,
+            System::nanoTime,
+            ReplicatedSession::haltProcess);
+    return await(server.localJoin(), server::close);
+  }
+
+  /// Whether a join failed because nobody listens.
+  private static boolean isNobody(JoinException failure) {
+    return failure.getCause() instanceof ConnectException;
+  }
+
   private static Session connect(
-      JoinRequest request, InetSocketAddress place, Authenticator authenticator, long helloNs) {
+      JoinRequest request,
+      InetSocketAddress place,
+      Authenticator authenticator,
+      long helloNs,
+      boolean awaitsHost) {
     TcpSession session =
         TcpSession.start(
             place,
             request,
             authenticator,
             helloNs,
+            awaitsHost,
             System::nanoTime,
             ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);

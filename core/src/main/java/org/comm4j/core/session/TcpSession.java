@@ -2,6 +2,7 @@ package org.comm4j.core.session;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
@@ -50,6 +51,7 @@ final class TcpSession implements ReplicatedSession.History {
   private final JoinRequest request;
   private final Authenticator authenticator;
   private final long helloNs;
+  private final boolean awaitsHost;
   private final LongSupplier nanoTime;
   private final IntConsumer halt;
   private final long livenessNs;
@@ -73,6 +75,7 @@ final class TcpSession implements ReplicatedSession.History {
       JoinRequest request,
       Authenticator authenticator,
       long helloNs,
+      boolean awaitsHost,
       LongSupplier nanoTime,
       IntConsumer halt)
       throws IOException {
@@ -80,6 +83,7 @@ final class TcpSession implements ReplicatedSession.History {
     this.address = address;
     this.request = request;
     this.helloNs = helloNs;
+    this.awaitsHost = awaitsHost;
     this.nanoTime = nanoTime;
     this.halt = halt;
     this.livenessNs = TimeUnit.MILLISECONDS.toNanos(request.livenessMillis());
@@ -95,16 +99,20 @@ final class TcpSession implements ReplicatedSession.History {
   /// Starts to join.
   ///
   /// @param helloNs how long whoever listens may take to say that it is a session
+  /// @param awaitsHost whether to try until somebody listens; if not, a [ConnectException] is the
+  ///   cause of the failure
   static TcpSession start(
       InetSocketAddress address,
       JoinRequest request,
       Authenticator authenticator,
       long helloNs,
+      boolean awaitsHost,
       LongSupplier nanoTime,
       IntConsumer halt) {
     authenticator.check(address.getAddress());
     try {
-      var session = new TcpSession(address, request, authenticator, helloNs, nanoTime, halt);
+      var session =
+          new TcpSession(address, request, authenticator, helloNs, awaitsHost, nanoTime, halt);
       session.thread.start();
       return session;
     } catch (IOException e) {
@@ -194,6 +202,9 @@ final class TcpSession implements ReplicatedSession.History {
         if (accepted != null) {
           throw hostGone(e);
         }
+        if (!awaitsHost && e instanceof ConnectException) {
+          throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
+        }
         trouble = String.valueOf(e.getMessage());
       } finally {
         if (connection != null && !keep) {
@@ -226,7 +237,7 @@ final class TcpSession implements ReplicatedSession.History {
         channel.keyFor(selector).interestOps(0);
       }
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-        throw new IOException("nobody listens"); // TCP connected the free port to itself.
+        throw new ConnectException("nobody listens"); // TCP connected the free port to itself.
       }
       var connection = new Connection(channel, selector, nanoTime.getAsLong());
       keep = true;

@@ -64,7 +64,7 @@ final class SessionServerTest {
   private static TcpSession start(
       InetSocketAddress address, JoinRequest request, Authenticator authenticator) {
     return TcpSession.start(
-        address, request, authenticator, 5_000_000_000L, System::nanoTime, _ -> {});
+        address, request, authenticator, 5_000_000_000L, true, System::nanoTime, _ -> {});
   }
 
   private static ReplicatedSession joined(TcpSession session) {
