@@ -2,6 +2,7 @@ package org.comm4j.backend.local;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
@@ -90,6 +91,25 @@ class AllocationTest {
           }
           int[] turn = new int[1];
           return () -> comm.run(records[turn[0]++ % records.length]);
+        });
+  }
+
+  /// As a model's layers are reduced one after the other.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_recordsOfOtherShapesInTurn_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          List<Collective> records = new ArrayList<>();
+          for (int count = 1; count <= 7; count++) {
+            HostData data = CommData.of(new double[count]);
+            records.add(new Collective.AllReduce(data, data, ReduceOp.SUM));
+          }
+          records.add(new Collective.Broadcast(CommData.of(new int[10]), 1));
+          int[] turn = new int[1];
+          return () -> comm.run(records.get(turn[0]++ % records.size()));
         });
   }
 

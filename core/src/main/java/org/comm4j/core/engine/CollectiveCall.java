@@ -112,6 +112,10 @@ final class CollectiveCall extends Call {
     ofPeer[1] = 0;
   }
 
+  Shape shape() {
+    return shape;
+  }
+
   CallSignature signature() {
     return signature;
   }

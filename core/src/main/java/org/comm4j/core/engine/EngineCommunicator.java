@@ -76,8 +76,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final Engine engine;
   private final Context context;
   private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
-  private @Nullable CollectiveCall
-      lastWaited; // the caller's, of which the API admits one at a time
+  private final EndedCalls ended; // of callers, of whom one comes at a time
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
@@ -88,6 +87,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     this.backend = backend;
     this.engine = engine;
     this.context = context;
+    this.ended = new EndedCalls(context.size());
     this.reduction = engine.config().reduction();
   }
 
@@ -201,7 +201,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       } else {
         CollectiveCall call = (CollectiveCall) submit(collective, USER, true);
         call.await(Long.MAX_VALUE);
-        lastWaited = call;
+        ended.keep(call);
       }
       return null;
     }
@@ -299,15 +299,15 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
   }
 
-  /// Most programs make the same call over and over.
+  /// Most programs make the same few calls over and over.
   private Call startAgain(Collective call, CallSignature.Purpose purpose) {
-    CollectiveCall last = lastWaited;
-    lastWaited = null; // until somebody has waited for it
-    if (last == null || !last.canRestart(call)) {
+    CollectiveCall known = ended.take(call);
+    if (known == null) {
       return start(call, purpose);
     }
-    last.restart(call, context.takeSequence(last.signature()), context.takeStages(last.stages()));
-    return last;
+    known.restart(
+        call, context.takeSequence(known.signature()), context.takeStages(known.stages()));
+    return known;
   }
 
   private Call start(Collective call, CallSignature.Purpose purpose) {

@@ -58,6 +58,19 @@ public final class Shapes {
         && (!(call instanceof Collective.AllToAllV c) || c.receiveParts() == shape.receiveParts());
   }
 
+  /// A number that calls of one shape share, and few others.
+  static long key(Shape shape) {
+    return key(shape.kind(), shape.count());
+  }
+
+  static long key(Collective call, int size) {
+    return key(CollectiveKind.of(call), count(call, size));
+  }
+
+  private static long key(CollectiveKind kind, long count) {
+    return count << Byte.SIZE | kind.ordinal();
+  }
+
   private static long count(Collective call, int size) {
     return switch (call) {
       case Collective.AllReduce c -> c.input().count();
