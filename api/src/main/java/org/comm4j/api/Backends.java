@@ -10,6 +10,8 @@ import org.jspecify.annotations.Nullable;
 /// They are found by [java.util.ServiceLoader] with one class loader: the thread's context class
 /// loader if it sees this API, else the API's own; `COMM_PLUGIN_PATH` adds a child of it.
 public final class Backends {
+  private static final System.Logger LOG = System.getLogger("org.comm4j.api");
+
   private Backends() {}
 
   /// Lists every backend that is found. Listing loads no native code, opens no socket and never
@@ -68,6 +70,27 @@ public final class Backends {
     List<Discovery.Found> found = Discovery.find(config);
     Discovery.checkOptions(found, config);
     return Choice.provider(Choice.ready(found, config.backend())).launcher(ranks, config);
+  }
+
+  /// Removes from this host what ranks of this user have left that were killed, such as files in
+  /// shared memory; nothing of a process that lives. For programs that start ranks, when some have
+  /// failed and all have ended. What can't be removed is logged as a warning.
+  ///
+  /// @param config of the process that has started them
+  public static void removeRemains(CommConfig config) {
+    for (Discovery.Found each : Discovery.find(config)) {
+      if (each.provider() != null) {
+        try {
+          each.provider().removeRemains(config);
+        } catch (RuntimeException
+            | Error e) { // whatever one does wrong, the others still do theirs
+          LOG.log(
+              System.Logger.Level.WARNING,
+              "backend '%s' could not remove what dead ranks have left".formatted(each.name()),
+              e);
+        }
+      }
+    }
   }
 
   /// Says which way a collective goes on a backend that does not run core's plans. The backend need

@@ -1,7 +1,9 @@
 package org.comm4j.api;
 
+import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.File;
 import java.io.IOException;
 import java.net.MalformedURLException;
 import java.net.URL;
@@ -241,6 +243,23 @@ class BackendsTest {
     } finally {
       me.setContextClassLoader(original);
     }
+  }
+
+  @Test
+  void removeRemains_oneFails_theOthersStillDo() throws Exception {
+    String end = "@Override public Set<String> options()";
+    String fails = "@Override public void removeRemains(CommConfig c) { throw new Error(\"x\"); }";
+    String deletes =
+        "@Override public void removeRemains(CommConfig c) { new java.io.File(c.session().get()).delete(); }";
+    jar("Bad", source("Bad", end, fails + end).replace("return 70", "return 90"));
+    jar("Good", source("Good", end, deletes + end).replace("\"good\"", "\"better\""));
+    Path left = Files.createFile(folder.resolve("left"));
+
+    String plugins = jars.stream().map(Path::toString).collect(joining(File.pathSeparator));
+    Backends.removeRemains(
+        CommConfig.builder().pluginPath(plugins).session(left.toString()).build());
+
+    assertThat(left).doesNotExist();
   }
 
   // --- tools ---

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import org.comm4j.api.Backends;
 import org.jspecify.annotations.Nullable;
 
 /// Ranks as processes of this host, each started by itself.
@@ -38,7 +39,7 @@ final class ProcessLaunch {
   }
 
   int run() throws InterruptedException {
-    Thread onSignal = new Thread(this::terminate, "end ranks");
+    Thread onSignal = new Thread(this::end, "end ranks");
     try (Nodes nodes = meet()) {
       Runtime.getRuntime().addShutdownHook(onSignal);
       start(nodes);
@@ -49,7 +50,7 @@ final class ProcessLaunch {
       }
       return allFine ? ExitCode.FINE : ExitCode.RANK_FAILED;
     } finally {
-      terminate();
+      end();
       forget(onSignal);
     }
   }
@@ -214,21 +215,33 @@ final class ProcessLaunch {
     return ranks.stream().filter(Process::isAlive).toList();
   }
 
-  /// Ends what still runs.
-  private void terminate() {
+  /// Ends what still runs, and removes what the killed have left.
+  private void end() {
     ending = true;
     List<Process> living = living();
     living.forEach(Process::destroy);
     long endNs = System.nanoTime() + TERM_NS;
-    for (Process rank : living) {
-      try {
+    if (!haveEnded(living, endNs)) {
+      living().forEach(Process::destroyForcibly);
+      haveEnded(living, endNs + TERM_NS);
+    }
+    if (!ranks.stream().allMatch(rank -> !rank.isAlive() && rank.exitValue() == 0)) {
+      Backends.removeRemains(launch.config());
+    }
+  }
+
+  /// {@return whether they have ended by then; false too if this thread is interrupted}
+  private static boolean haveEnded(List<Process> ranks, long endNs) {
+    try {
+      for (Process rank : ranks) {
         if (!rank.waitFor(endNs - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-          rank.destroyForcibly();
+          return false;
         }
-      } catch (InterruptedException _) {
-        rank.destroyForcibly();
-        Thread.currentThread().interrupt();
       }
+      return true;
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      return false;
     }
   }
 }

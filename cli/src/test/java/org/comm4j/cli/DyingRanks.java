@@ -5,6 +5,7 @@ import static org.comm4j.api.ReduceOp.SUM;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
@@ -13,7 +14,7 @@ import org.comm4j.api.PeerFailedException;
 /// A program for [RunTest]: all-reduces until a rank dies. Says `rank R has pid P in DIRECTORY`,
 /// which is where its memory was, once the ranks are in the middle of it, and `rank R lost [X]`
 /// when it is told; with the argument `shrink` the survivors go on, and each says `rank R of N got
-/// S`.
+/// S`. With the argument `together` all die at once instead, without any goodbye.
 final class DyingRanks {
   private static final int WARM_UP = 100;
 
@@ -21,9 +22,10 @@ final class DyingRanks {
 
   /// Runs until a rank dies.
   ///
-  /// @param arguments `shrink`, or nothing
+  /// @param arguments `shrink`, `together`, or nothing
   /// @throws IOException if the system doesn't say what this process has mapped
   public static void main(String[] arguments) throws IOException {
+    boolean isTogether = List.of(arguments).contains("together");
     try (Communicator communicator = Communicators.open()) {
       int rank = communicator.rank();
       try {
@@ -34,6 +36,11 @@ final class DyingRanks {
             System.out.println(
                 "rank %d has pid %d in %s"
                     .formatted(rank, ProcessHandle.current().pid(), directory()));
+            if (isTogether) {
+              System.out.flush();
+              communicator.barrier();
+              Runtime.getRuntime().halt(1);
+            }
           }
         }
       } catch (PeerFailedException e) {
@@ -48,11 +55,13 @@ final class DyingRanks {
     }
   }
 
-  /// The folder of the files that this rank has mapped, by now without names.
+  /// The folder of the files that this rank has mapped; those of shm have no names by now.
   private static Path directory() throws IOException {
     try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
-      return maps.filter(line -> line.contains("/comm4j-") && line.contains("/rank-"))
-          .map(line -> Path.of(line.substring(line.indexOf('/'))).getParent())
+      return maps.filter(line -> line.contains("/comm4j-"))
+          .filter(line -> line.contains("/rank-") || line.contains("/driver/cnc.dat"))
+          .map(line -> line.substring(line.indexOf('/')).replace("/driver/", "/"))
+          .map(file -> Path.of(file).getParent())
           .findFirst()
           .orElseThrow();
     }

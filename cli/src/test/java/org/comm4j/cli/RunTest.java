@@ -38,7 +38,7 @@ class RunTest {
   @ValueSource(ints = {0, 1, 2, 3})
   @EnabledOnOs(OS.LINUX)
   void run_rankKilled_isNamedByTheOthersAndLeavesNothing(int victim) throws Exception {
-    try (var launch = Launches.start(NEVER_SILENT, command())) {
+    try (var launch = Launches.start(NEVER_SILENT, command("shm", List.of()))) {
       Path memory = memory(launch, victim);
       long killedNs = kill(launch, victim);
       Duration soon = launch.soon(PROMISED);
@@ -54,11 +54,28 @@ class RunTest {
     }
   }
 
+  /// Nobody of them is left who could remove anything.
+  @ParameterizedTest
+  @ValueSource(strings = {"shm", "aeron"})
+  @EnabledOnOs(OS.LINUX)
+  void run_allRanksDieAtOnce_leavesNothing(String backend) throws Exception {
+    try (var launch = Launches.start(command(backend, List.of("together")))) {
+      List<Path> memories = new ArrayList<>();
+      for (int rank = 0; rank < SIZE; rank++) {
+        memories.add(memory(launch, rank));
+      }
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(memories).allSatisfy(memory -> assertThat(memory).doesNotExist());
+    }
+  }
+
   @Test
   @EnabledOnOs(OS.LINUX)
   void run_onFailureContinue_survivorsShrinkAndEnd() throws Exception {
     int victim = 1;
-    try (var launch = Launches.start(command("--on-failure", "continue", "shrink"))) {
+    try (var launch =
+        Launches.start(command("shm", List.of("shrink"), "--on-failure", "continue"))) {
       kill(launch, victim);
       var done = launch.await();
       assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
@@ -368,17 +385,17 @@ class RunTest {
     return IntStream.range(0, SIZE).filter(rank -> rank != victim).toArray();
   }
 
-  /// `run` of [DyingRanks] over shm.
+  /// `run` of [DyingRanks].
   ///
-  /// @param more options, then arguments of the program
-  private static String[] command(String... more) {
-    boolean hasOption = more.length > 1;
+  /// @param arguments of the program
+  /// @param options more of `run`
+  private static String[] command(String backend, List<String> arguments, String... options) {
     return Stream.of(
-            Stream.of("run", "-n", Integer.toString(SIZE), "--backend", "shm"),
-            Stream.of(more).limit(hasOption ? 2 : 0),
+            Stream.of("run", "-n", Integer.toString(SIZE), "--backend", backend),
+            Stream.of(options),
             Stream.of("--"),
             Launches.java(DyingRanks.class).stream(),
-            Stream.of(more).skip(hasOption ? 2 : 0))
+            arguments.stream())
         .flatMap(each -> each)
         .toArray(String[]::new);
   }

@@ -14,8 +14,9 @@ import org.jspecify.annotations.Nullable;
 /// A backend as discovery sees it. Found by [java.util.ServiceLoader]; has a public constructor
 /// without parameters that does nothing. Thread-safe.
 ///
-/// Everything but [#meet], [#open], [#launch], [#launcher], [#checkOptions] and [#explain] is for
-/// listings: it never throws, loads no native code, opens no socket and writes no file.
+/// Everything but [#meet], [#open], [#launch], [#launcher], [#removeRemains], [#checkOptions] and
+/// [#explain] is for listings: it never throws, loads no native code, opens no socket and writes no
+/// file.
 public interface BackendProvider {
   /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
   /// digits and dashes, starting with a letter} Unique on the class path.
@@ -104,6 +105,14 @@ public interface BackendProvider {
   default Optional<RankLauncher> launcher(int ranks, CommConfig config) {
     return Optional.empty();
   }
+
+  /// Removes from this host what ranks of this user have left that were killed, such as files in
+  /// shared memory, but nothing of a process that lives. Who has started ranks calls it when some
+  /// of them have failed and all have ended: ranks do so for each other, but all may die at once.
+  /// Also asked where the backend is not available; loads nothing native.
+  ///
+  /// @param config the configuration of the process that has started them, which is no rank
+  default void removeRemains(CommConfig config) {}
 
   /// Says which way a collective goes, where that is not one of core's plans. Also asked where the
   /// backend is not available; loads nothing native.

@@ -125,6 +125,11 @@ public final class AeronProvider implements BackendProvider {
   }
 
   @Override
+  public void removeRemains(CommConfig config) {
+    DriverFolder.sweep(DriverFolder.root());
+  }
+
+  @Override
   public BackendCommunicator open(Session session, CommConfig config) {
     Transport far = new Rendezvous(session, config).open();
     Optional<TwoLevelTransport> within = new WithinHosts(session, config).open(far);

@@ -27,8 +27,8 @@ import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
 /// A folder of a media driver's own, which nobody else may enter, with a lock in it that says that
-/// its process lives. What a killed process has left, the others remove when they end, or the next
-/// one that begins.
+/// its process lives. What a killed process has left, the others remove when they end, or who
+/// started them ([AeronProvider#removeRemains]), or the next one that begins.
 final class DriverFolder implements AutoCloseable {
   /// Against too little space.
   static final String REMEDY =

@@ -1,6 +1,7 @@
 package org.comm4j.backend.local;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -120,6 +121,18 @@ public final class ShmProvider implements BackendProvider {
       }
     }
     return Availability.ready();
+  }
+
+  @Override
+  public void removeRemains(CommConfig config) {
+    if (!Files.isDirectory(ROOT)) {
+      return; // another system
+    }
+    try {
+      ShmDirectory.reap(ShmDirectory.base(ROOT), Long.MAX_VALUE);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   @Override
