@@ -42,11 +42,12 @@ record Opening(
       tellOthers(launch, e);
       throw e;
     }
-    Session session = factory().join(withPlace(launch, mine), mine.names());
+    CommConfig placed = withPlace(launch, mine);
+    Session session = factory().join(placed, mine.names());
     boolean opened = false;
     try {
       Choice choice = mine.agree(session);
-      BackendCommunicator world = open(choice.backend(), session, launch);
+      BackendCommunicator world = open(choice.backend(), session, placed);
       log(choice, session.rank());
       var scope = new LaunchScope(both(session::close, end));
       Communicator communicator = new CheckedCommunicator(world, scope, listeners);
@@ -59,10 +60,9 @@ record Opening(
     }
   }
 
-  /// Where the launcher names no place to meet, a backend may know one.
+  /// Where the launcher names no place where all ranks can meet, a backend may know one.
   private static CommConfig withPlace(CommConfig launch, Choice mine) {
-    boolean isKnown = launch.masterAddress().isPresent() || launch.session().isPresent();
-    if (isKnown || launch.worldSize().orElse(1) == 1) {
+    if (hasPlace(launch)) {
       return launch;
     }
     for (BackendProvider backend : mine.providers()) {
@@ -72,6 +72,22 @@ record Opening(
       }
     }
     return launch;
+  }
+
+  /// A name is a place where all ranks are on one host. An address of another launcher than ours
+  /// comes without a secret, which a backend that was asked for may have.
+  private static boolean hasPlace(CommConfig launch) {
+    int size = launch.worldSize().orElse(1);
+    if (launch.masterAddress().isEmpty()) {
+      return size == 1
+          || (launch.session().isPresent() && launch.localWorldSize().orElse(size) == size);
+    }
+    boolean hasSecret = launch.secret().isPresent() || launch.secretFile().isPresent();
+    return size == 1
+        || hasSecret
+        || launch.launcher().isEmpty()
+        || launch.launcher().equals(Launchers.OWN)
+        || !Choice.isExplicit(launch);
   }
 
   /// A rank that can use no backend joins all the same, so that the others hear of it at once

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
@@ -24,6 +25,8 @@ import org.comm4j.api.spi.SessionFactory;
 import org.comm4j.api.spi.ThreadRanks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(20)
 class CommunicatorsTest {
@@ -238,6 +241,65 @@ class CommunicatorsTest {
         .withMessageContaining("libshm.so")
         .withCauseInstanceOf(UnsatisfiedLinkError.class);
     assertThat(session().closed).isTrue();
+  }
+
+  /// A name is a place on one host; an address needs a secret, which only who is asked for by name
+  /// is trusted to have.
+  @ParameterizedTest
+  @CsvSource({
+    "'', 1, '', openmpi, '', auto, true",
+    "job, 2, '', openmpi, '', auto, false",
+    "job, 1, '', openmpi, '', auto, true",
+    "job, 1, 10.0.0.1, slurm, '', auto, false",
+    "job, 1, 10.0.0.1, slurm, '', net, true",
+    "job, 1, 10.0.0.1, slurm, secret, net, false",
+    "job, 1, 10.0.0.1, comm4j, '', net, false",
+  })
+  void open_placeIsNotWhole_backendIsAsked(
+      String session,
+      int ranksHere,
+      String address,
+      String launcher,
+      String secret,
+      String backend,
+      boolean isAsked) {
+    List<CommConfig> opened = new ArrayList<>();
+    var knowing =
+        new FakeBackend("net", RankKind.PROCESSES, 40) {
+          @Override
+          public Optional<CommConfig> meet(CommConfig launch) {
+            return Optional.of(launch.toBuilder().session("place").build());
+          }
+
+          @Override
+          public BackendCommunicator open(Session session, CommConfig config) {
+            opened.add(config);
+            return super.open(session, config);
+          }
+        };
+    factory.others.add(List.of("net"));
+    var config =
+        rank(0, 2, backend).toBuilder()
+            .localWorldSize(ranksHere)
+            .localRank(0)
+            .launcher(launcher, List.of());
+    if (!session.isEmpty()) {
+      config.session(session);
+    }
+    if (!address.isEmpty()) {
+      config.masterAddress(address).masterPort(4000);
+    }
+    if (!secret.isEmpty()) {
+      config.secret(Secret.of(secret));
+    }
+
+    new Opening(config.build(), List.of(knowing.found()), List.of(factory), CallListeners.NONE)
+        .open(ended::incrementAndGet)
+        .close();
+
+    assertThat(opened)
+        .singleElement()
+        .satisfies(it -> assertThat(it.session()).hasValue(isAsked ? "place" : session));
   }
 
   @Test

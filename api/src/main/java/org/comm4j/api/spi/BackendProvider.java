@@ -74,12 +74,14 @@ public interface BackendProvider {
     return List.of();
   }
 
-  /// Finds a place for the ranks of a launch to meet, where their launcher has named none and the
-  /// backend can talk to them without a session. All ranks call it at once, before they join; it
-  /// may load native code.
+  /// Finds a place for the ranks of a launch to meet, where their launcher has named none that all
+  /// of them reach and the backend can talk to them without a session. All ranks call it at once,
+  /// before they join; it may load native code.
   ///
-  /// @param launch of several processes, without an address and without a session's name
-  /// @return the same with a place; empty where the backend knows none
+  /// @param launch of several processes: without an address, and without a session's name or on
+  ///   several hosts; or, if the backend was asked for by name, with an address and no secret
+  /// @return the same with a place, and with a secret where other hosts reach it; empty where the
+  ///   backend knows none
   /// @throws org.comm4j.api.CommException if it should and can't
   default Optional<CommConfig> meet(CommConfig launch) {
     return Optional.empty();

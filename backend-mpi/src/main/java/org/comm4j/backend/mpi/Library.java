@@ -4,15 +4,20 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendUnavailableException;
 
 /// The library's life in this process. It is initialised once, by the first communicator, and
 /// finalised once, when the JVM ends: it can't be initialised again. Nothing is finalised that
-/// others have initialised, nor after a failure, where it would wait for ranks that are gone.
+/// others have initialised, nor after a failure, where it would wait for ranks that are gone; and
+/// the JVM's end does not wait for a library that does not come back although all ranks are there.
 final class Library {
   private static final long CLOSING_NS = 500_000_000;
   private static final long LOST_MILLIS = 3_000;
+  private static final long FINALIZE_MILLIS = 5_000; // when all ranks are there
+  private static final long POLL_NS = 1_000_000;
+  private static final CountDownLatch ALL_COME = new CountDownLatch(1);
   private static final Retired RETIRED = new Retired();
 
   private static boolean initialised;
@@ -137,18 +142,39 @@ final class Library {
     Thread finishing =
         Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
     try {
-      // it waits for ranks that go on, however long; but with something lost it may wait for ever
-      finishing.join(lost ? LOST_MILLIS : 0);
+      if (lost) { // it may wait for ever
+        finishing.join(LOST_MILLIS);
+      } else {
+        ALL_COME.await(); // ranks may go on, however long
+        finishing.join(FINALIZE_MILLIS);
+      }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     }
   }
 
   private static void finishNow() {
-    long endNs = System.nanoTime() + CLOSING_NS;
-    while (!RETIRED.free() && System.nanoTime() - endNs < 0) {
-      LockSupport.parkNanos(1_000_000);
+    try {
+      awaitAll();
+    } finally {
+      ALL_COME.countDown();
     }
     int ignored = Mpi.finish();
+  }
+
+  /// Returns on all ranks at the same moment. In MPICH's UCX a rank that begins to finalise a
+  /// millisecond after another one may wait for ever for its answer.
+  private static void awaitAll() {
+    long endNs = System.nanoTime() + CLOSING_NS;
+    while (!RETIRED.free() && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(POLL_NS);
+    }
+    long world = Functions.constants().commWorld;
+    Requests come = new Requests(1);
+    Errors.check(MpiCollectives.startBarrier(world, come.next()), "MPI_Ibarrier");
+    while (!come.test()) {
+      LockSupport.parkNanos(POLL_NS);
+    }
+    Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");
   }
 }

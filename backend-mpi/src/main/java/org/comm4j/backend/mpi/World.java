@@ -1,11 +1,6 @@
 package org.comm4j.backend.mpi;
 
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.security.SecureRandom;
 import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
@@ -22,8 +17,6 @@ import org.comm4j.api.spi.Session;
 final class World {
   /// Below, between and above where libraries change their algorithms.
   private static final int[] PROBED_COUNTS = {1, 7, 257, 5_000, 100_000};
-
-  private static final int NAME_BYTES = 16;
 
   private World() {}
 
@@ -66,20 +59,10 @@ final class World {
     }
   }
 
-  /// Lets the ranks of a job agree on a name for their session.
+  /// Lets the ranks of a job agree on where they meet.
   static CommConfig meet(MpiLibrary library, CommConfig config) {
     MpiJob.initialise(library, config);
-    byte[] random = new byte[NAME_BYTES];
-    new SecureRandom().nextBytes(random);
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment name = arena.allocateFrom(ValueLayout.JAVA_BYTE, random);
-      Constants constants = Functions.constants();
-      Errors.check(
-          MpiCollectives.broadcast(name, NAME_BYTES, constants.byteType, 0, constants.commWorld),
-          "MPI_Bcast");
-      String id = HexFormat.of().formatHex(name.toArray(ValueLayout.JAVA_BYTE));
-      return config.toBuilder().session("mpi-" + id).build();
-    }
+    return MeetingPlace.find(config);
   }
 
   private static void checkTags(MpiLibrary library, long comm) {

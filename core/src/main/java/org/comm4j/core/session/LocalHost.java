@@ -7,7 +7,7 @@ import org.comm4j.api.spi.HostIdentity;
 
 /// Says where this process runs, from the kernel's mouth. Environment variables of launchers are
 /// not asked: they count containers of one host as hosts, or hosts as one.
-final class LocalHost {
+public final class LocalHost {
   private static final Path PROC = Path.of("/proc");
 
   private LocalHost() {}
@@ -15,7 +15,9 @@ final class LocalHost {
   /// The boot, the namespaces for mounts, processes, IPC and networks, and the user: who has the
   /// same shares files, memory and the loopback interface. Where the kernel does not tell (it is
   /// not Linux), the process itself: then nobody shares memory with it.
-  static HostIdentity identity() {
+  ///
+  /// @return whose id equals another one where it is the same host
+  public static HostIdentity identity() {
     String name;
     try {
       name = Files.readString(PROC.resolve("sys/kernel/hostname")).strip();

@@ -1,0 +1,147 @@
+package org.comm4j.backend.mpi;
+
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
+
+/// Listens at every address of this host that another one might reach, and tells whoever connects a
+/// token and nothing else: so others find out which of them they reach, also where networks of
+/// virtual machines have the same addresses on every host.
+final class Beacon implements AutoCloseable {
+  /// For who has none.
+  static final Beacon NONE = new Beacon(List.of(), new byte[0]);
+
+  private static final int MOST = 32;
+  private static final int PATIENCE_MILLIS = 2_000;
+
+  private final List<ServerSocket> listening;
+  private final byte[] token;
+
+  private Beacon(List<ServerSocket> listening, byte[] token) {
+    this.listening = listening;
+    this.token = token;
+    for (ServerSocket each : listening) {
+      Thread.ofPlatform().daemon().name("comm4j-mpi-meeting").start(() -> tell(each));
+    }
+  }
+
+  /// Begins to listen.
+  static Beacon light(byte[] token) {
+    return light(token, addresses());
+  }
+
+  static Beacon light(byte[] token, List<InetAddress> addresses) {
+    List<ServerSocket> listening = new ArrayList<>();
+    for (InetAddress address : addresses) {
+      try {
+        listening.add(new ServerSocket(0, MOST, address));
+      } catch (IOException e) {
+        // nobody can meet there
+      }
+    }
+    return new Beacon(listening, token);
+  }
+
+  /// Of interfaces that are up, those of version 4 first: more programs and firewalls let them
+  /// pass.
+  private static List<InetAddress> addresses() {
+    try (Stream<NetworkInterface> all = NetworkInterface.networkInterfaces()) {
+      return all.filter(Beacon::isUp)
+          .flatMap(NetworkInterface::inetAddresses)
+          .filter(each -> !each.isLoopbackAddress() && !each.isLinkLocalAddress())
+          .sorted(Comparator.comparing(each -> each instanceof Inet6Address)) // stable
+          .limit(MOST)
+          .toList();
+    } catch (SocketException e) {
+      return List.of();
+    }
+  }
+
+  private static boolean isUp(NetworkInterface each) {
+    try {
+      return each.isUp();
+    } catch (SocketException e) {
+      return false;
+    }
+  }
+
+  private void tell(ServerSocket listening) {
+    while (!listening.isClosed()) {
+      try (Socket peer = listening.accept()) {
+        peer.getOutputStream().write(token);
+      } catch (IOException e) {
+        // it is closed, or the peer has gone
+      }
+    }
+  }
+
+  /// {@return where it listens, at most 32 places}
+  List<InetSocketAddress> places() {
+    return listening.stream()
+        .map(each -> new InetSocketAddress(each.getInetAddress(), each.getLocalPort()))
+        .toList();
+  }
+
+  /// {@return which places this host reaches, a bit for each, the first one the lowest}
+  ///
+  /// @param places of a beacon
+  /// @param token its own
+  static long seen(List<InetSocketAddress> places, byte[] token) {
+    try (var executor = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<Future<Boolean>> answers =
+          places.stream().map(each -> executor.submit(() -> isSeen(each, token))).toList();
+      long seen = 0;
+      for (int i = 0; i < answers.size(); i++) {
+        seen |= isTrue(answers.get(i)) ? 1L << i : 0;
+      }
+      return seen;
+    }
+  }
+
+  private static boolean isTrue(Future<Boolean> answer) {
+    try {
+      return answer.get();
+    } catch (ExecutionException e) {
+      return false;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
+  private static boolean isSeen(InetSocketAddress place, byte[] token) {
+    try (Socket socket = new Socket()) {
+      socket.setSoTimeout(PATIENCE_MILLIS);
+      socket.connect(place, PATIENCE_MILLIS);
+      byte[] said = new DataInputStream(socket.getInputStream()).readNBytes(token.length);
+      return Arrays.equals(said, token);
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  @Override
+  public void close() {
+    for (ServerSocket each : listening) {
+      try {
+        each.close();
+      } catch (IOException e) {
+        // its descriptor is freed all the same
+      }
+    }
+  }
+}

@@ -1,0 +1,199 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.Secret;
+import org.comm4j.core.session.LocalHost;
+
+/// Where the ranks of an MPI job meet, on which they agree by MPI: on one host by a name, on
+/// several at an address of rank 0's that all others have reached, with a secret that nobody else
+/// gets.
+///
+/// All ranks call it at once, before they have a session: MPI's errors are all that ends it.
+final class MeetingPlace {
+  private static final int NAME_BYTES = 16;
+  private static final int SECRET_BYTES = 32;
+  private static final long ALL = -1; // places, or none to look for
+
+  private final CommConfig config;
+  private final int rank;
+  private final int size;
+
+  private MeetingPlace(CommConfig config) {
+    this.config = config;
+    this.rank = config.rank().orElse(0);
+    this.size = config.worldSize().orElse(1);
+  }
+
+  /// {@return the configuration with what it lacks: the same on all ranks}
+  ///
+  /// @param config of this rank, which the library agrees with; an address or a secret in it is
+  ///   kept
+  /// @throws JoinException on all ranks, if the others reach no address of rank 0's
+  static CommConfig find(CommConfig config) {
+    return new MeetingPlace(config).find();
+  }
+
+  private CommConfig find() {
+    byte[] random = new byte[NAME_BYTES + SECRET_BYTES];
+    new SecureRandom().nextBytes(random);
+    random = broadcast(random);
+    byte[] name = Arrays.copyOf(random, NAME_BYTES);
+    CommConfig.Builder place = config.toBuilder();
+    if (config.session().isEmpty()) {
+      place.session("mpi-" + HexFormat.of().formatHex(name));
+    }
+    List<String> hosts = hosts();
+    boolean isOneHost = hosts.stream().distinct().count() == 1;
+    if (isOneHost && config.masterAddress().isEmpty()) {
+      return place.build();
+    }
+    if (config.secret().isEmpty() && config.secretFile().isEmpty()) {
+      place.secret(Secret.of(Arrays.copyOfRange(random, NAME_BYTES, random.length)));
+    }
+    if (config.masterAddress().isEmpty()) {
+      InetSocketAddress reached = reached(hosts, name);
+      place.masterAddress(reached.getAddress().getHostAddress()).masterPort(reached.getPort());
+    }
+    return place.build();
+  }
+
+  /// {@return for each rank something that is the same for ranks of one host only}
+  private List<String> hosts() {
+    byte[] mine;
+    try {
+      mine = MessageDigest.getInstance("SHA-256").digest(LocalHost.identity().id().getBytes(UTF_8));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e); // every JDK has it
+    }
+    return allGather(mine).stream().map(HexFormat.of()::formatHex).toList();
+  }
+
+  /// An address of rank 0's that all hosts have reached, at a port that was free there a moment
+  /// ago.
+  private InetSocketAddress reached(List<String> hosts, byte[] token) {
+    try (Beacon beacon = rank == 0 ? Beacon.light(token) : Beacon.NONE) {
+      List<InetSocketAddress> places = decode(broadcastText(encode(beacon.places())));
+      boolean isOfRank0 = hosts.get(rank).equals(hosts.getFirst());
+      boolean isFirstHere = hosts.indexOf(hosts.get(rank)) == rank;
+      long seen = isOfRank0 || !isFirstHere ? ALL : Beacon.seen(places, token);
+      List<Long> all =
+          allGather(ByteBuffer.allocate(Long.BYTES).putLong(seen).array()).stream()
+              .map(bytes -> ByteBuffer.wrap(bytes).getLong())
+              .toList();
+      long seenByAll = all.stream().reduce(ALL, (a, b) -> a & b);
+      return IntStream.range(0, places.size())
+          .filter(i -> (seenByAll >> i & 1) != 0)
+          .mapToObj(places::get)
+          .findFirst()
+          .orElseThrow(() -> unreached(places, all));
+    }
+  }
+
+  /// @param seen for each rank a bit for each place that it reaches
+  static JoinException unreached(List<InetSocketAddress> places, List<Long> seen) {
+    List<String> without = new ArrayList<>();
+    for (int rank = 0; rank < seen.size(); rank++) {
+      if (seen.get(rank) != ALL) {
+        long mask = seen.get(rank);
+        List<String> reached =
+            IntStream.range(0, places.size())
+                .filter(i -> (mask >> i & 1) != 0)
+                .mapToObj(i -> places.get(i).getAddress().getHostAddress())
+                .toList();
+        without.add("rank %d reaches %s".formatted(rank, reached.isEmpty() ? "none" : reached));
+      }
+    }
+    return new JoinException(
+        JoinException.Reason.ADDRESS,
+        "the ranks run on several hosts, and no address of rank 0's (%s) is reached by all of them: %s; set COMM_MASTER_ADDR and COMM_MASTER_PORT on all ranks to where they reach rank 0 over TCP"
+            .formatted(
+                places.isEmpty()
+                    ? "it has none but loopback's"
+                    : String.join(
+                        ", ",
+                        places.stream().map(each -> each.getAddress().getHostAddress()).toList()),
+                String.join("; ", without)));
+  }
+
+  private static String encode(List<InetSocketAddress> places) {
+    return String.join(
+        "\n",
+        places.stream()
+            .map(each -> each.getAddress().getHostAddress() + " " + each.getPort())
+            .toList());
+  }
+
+  private static List<InetSocketAddress> decode(String text) {
+    return text.lines().map(MeetingPlace::decodeOne).toList();
+  }
+
+  private static InetSocketAddress decodeOne(String line) {
+    String[] parts = line.split(" ", 2);
+    try {
+      return new InetSocketAddress(InetAddress.getByName(parts[0]), Integer.parseInt(parts[1]));
+    } catch (IOException e) {
+      throw new IllegalStateException(line, e); // it is no name
+    }
+  }
+
+  // --- by MPI ---
+
+  private String broadcastText(String text) {
+    byte[] bytes = text.getBytes(UTF_8);
+    byte[] length = broadcast(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).array());
+    return new String(broadcast(Arrays.copyOf(bytes, ByteBuffer.wrap(length).getInt())), UTF_8);
+  }
+
+  /// {@return what rank 0 has given}
+  private static byte[] broadcast(byte[] bytes) {
+    Constants constants = Functions.constants();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment data = arena.allocateFrom(JAVA_BYTE, bytes);
+      Errors.check(
+          MpiCollectives.broadcast(data, bytes.length, constants.byteType, 0, constants.commWorld),
+          "MPI_Bcast");
+      return data.toArray(JAVA_BYTE);
+    }
+  }
+
+  /// {@return what each rank has given, as many bytes as this one}
+  private List<byte[]> allGather(byte[] bytes) {
+    Constants constants = Functions.constants();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment all = arena.allocate((long) size * bytes.length);
+      Errors.check(
+          MpiCollectives.allGather(
+              arena.allocateFrom(JAVA_BYTE, bytes),
+              bytes.length,
+              constants.byteType,
+              all,
+              bytes.length,
+              constants.byteType,
+              constants.commWorld),
+          "MPI_Allgather");
+      return Stream.iterate(0L, at -> at + bytes.length)
+          .limit(size)
+          .map(at -> all.asSlice(at, bytes.length).toArray(JAVA_BYTE))
+          .toList();
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package org.comm4j.backend.mpi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.comm4j.api.JoinException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class BeaconTest {
+  private static final InetAddress LOOPBACK = InetAddress.getLoopbackAddress();
+  private static final byte[] TOKEN = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
+  private static final byte[] OTHER = "fedcba9876543210".getBytes(StandardCharsets.US_ASCII);
+
+  @Test
+  void seen_itsOwnBeacons_haveTheirBits() {
+    try (Beacon beacon = Beacon.light(TOKEN, List.of(LOOPBACK, LOOPBACK, LOOPBACK))) {
+      assertThat(beacon.places()).hasSize(3).doesNotHaveDuplicates();
+      assertThat(Beacon.seen(beacon.places(), TOKEN)).isEqualTo(0b111);
+    }
+  }
+
+  /// A network of the same name on another host, a closed port, and one who is silent.
+  @Test
+  void seen_others_haveNone() throws Exception {
+    try (Beacon right = Beacon.light(TOKEN, List.of(LOOPBACK));
+        Beacon wrong = Beacon.light(OTHER, List.of(LOOPBACK));
+        ServerSocket mute = new ServerSocket(0, 16, LOOPBACK)) {
+      InetSocketAddress closed;
+      try (Beacon gone = Beacon.light(TOKEN, List.of(LOOPBACK))) {
+        closed = gone.places().getFirst();
+      }
+      List<InetSocketAddress> places =
+          List.of(
+              wrong.places().getFirst(),
+              closed,
+              right.places().getFirst(),
+              new InetSocketAddress(LOOPBACK, mute.getLocalPort()));
+      assertThat(Beacon.seen(places, TOKEN)).isEqualTo(0b100);
+    }
+  }
+
+  @Test
+  void unreached_namesWhoReachesWhat() throws Exception {
+    List<InetSocketAddress> places =
+        List.of(
+            new InetSocketAddress(InetAddress.getByName("10.0.0.1"), 1000),
+            new InetSocketAddress(InetAddress.getByName("192.168.0.1"), 2000));
+    JoinException failure = MeetingPlace.unreached(places, List.of(-1L, -1L, 0b10L, 0L));
+    assertThat(failure.reason()).isEqualTo(JoinException.Reason.ADDRESS);
+    assertThat(failure)
+        .hasMessageContaining("no address of rank 0's (10.0.0.1, 192.168.0.1)")
+        .hasMessageContaining("rank 2 reaches [192.168.0.1]; rank 3 reaches none")
+        .hasMessageContaining("set COMM_MASTER_ADDR and COMM_MASTER_PORT");
+  }
+}
