@@ -74,8 +74,8 @@ record Opening(
     return launch;
   }
 
-  /// A name is a place where all ranks are on one host. An address of another launcher than ours
-  /// comes without a secret, which a backend that was asked for may have.
+  /// A name is a place where all ranks are on one host. Slurm's address comes without a secret,
+  /// which a backend that was asked for may have.
   private static boolean hasPlace(CommConfig launch) {
     int size = launch.worldSize().orElse(1);
     if (launch.masterAddress().isEmpty()) {
@@ -85,8 +85,7 @@ record Opening(
     boolean hasSecret = launch.secret().isPresent() || launch.secretFile().isPresent();
     return size == 1
         || hasSecret
-        || launch.launcher().isEmpty()
-        || launch.launcher().equals(Launchers.OWN)
+        || !launch.launcher().equals(Launchers.SLURM)
         || !Choice.isExplicit(launch);
   }
 

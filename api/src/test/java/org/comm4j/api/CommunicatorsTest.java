@@ -253,7 +253,7 @@ class CommunicatorsTest {
     "job, 1, 10.0.0.1, slurm, '', auto, false",
     "job, 1, 10.0.0.1, slurm, '', net, true",
     "job, 1, 10.0.0.1, slurm, secret, net, false",
-    "job, 1, 10.0.0.1, comm4j, '', net, false",
+    "job, 1, 10.0.0.1, openmpi, '', net, false",
   })
   void open_placeIsNotWhole_backendIsAsked(
       String session,

@@ -79,7 +79,7 @@ public interface BackendProvider {
   /// before they join; it may load native code.
   ///
   /// @param launch of several processes: without an address, and without a session's name or on
-  ///   several hosts; or, if the backend was asked for by name, with an address and no secret
+  ///   several hosts; or, if the backend was asked for by name, with Slurm's address and no secret
   /// @return the same with a place, and with a secret where other hosts reach it; empty where the
   ///   backend knows none
   /// @throws org.comm4j.api.CommException if it should and can't
