@@ -55,8 +55,12 @@ enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3, LEFT = 4 };
 // added, each step rounded in the wide type, and then it is rounded to the type. So it is, bit for bit,
 // what the reduction gives and then the function. Scratch has results without it: each rank's may be
 // another one.
+//
+// The output may have another floating-point type, and bias and residual with it: what casts rounds to
+// that in the end, and the wide type is the wider of both.
 struct Epilogue {
-  u64 is_wanted;
+  u32 is_wanted;
+  u32 type;       // of the output, a FloatType
   double factor;
   u64 bias;       // elements of the type; element i of the output gets the (first + i) mod count-th
   u64 bias_count; // 0: no bias

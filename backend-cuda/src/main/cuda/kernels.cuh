@@ -24,6 +24,33 @@ DEVICE u64 units(u64 count, u64 unit) { return (count + unit - 1) / unit; }
 
 DEVICE bool is_aligned(u64 address) { return address % UNIT_BYTES == 0; }
 
+// The words of a unit in another order, since registers have no index: the first ones become the last.
+template <u32 WORDS>
+DEVICE Unit rotated(Unit unit) {
+  Unit result;
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) result.words[i] = unit.words[(i + WORDS) % 4];
+  return result;
+}
+
+// Up to eight bytes, as far as there are so many.
+DEVICE u64 load_bytes(u64 address, u64 bytes) {
+  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) return *(const u64*)address;
+  u64 word = 0;
+#pragma unroll 1
+  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) word |= (u64)((const u8*)address)[i] << (8 * i);
+  return word;
+}
+
+DEVICE void store_bytes(u64 address, u64 bytes, u64 word) {
+  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) {
+    *(u64*)address = word;
+    return;
+  }
+#pragma unroll 1
+  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) ((u8*)address)[i] = (u8)(word >> (8 * i));
+}
+
 // The left fold of one unit over all ranks.
 template <class Operator>
 DEVICE Unit fold_unit(const Call& call, const u64* data, u64 offset) {
@@ -79,17 +106,16 @@ DEVICE typename Operator::Raw fold_element(const Call& call, const u64* data, u6
 template <class Raw>
 struct Target {
   u64 address;
-  DEVICE u64 alignment() const { return address; }
+  DEVICE u64 alignment() const { return address; } // units go where it is a multiple of theirs
   DEVICE void put_unit(u64 unit, Unit value) { ((Unit*)address)[unit] = value; }
   DEVICE void put(u64 index, Raw value) { ((Raw*)address)[index] = value; }
-  DEVICE void end_of_unit() {}
+  DEVICE void end_of_piece() {}
 };
 
 // The epilogue of a thread's results, piece by piece: of each piece all elements, in their order.
 template <class Operator>
 class Finish {
   using Raw = typename Operator::Raw;
-  using Wide = typename Operator::Wide;
 
  public:
   // Pieces have so many elements; piece i is the work of thread i modulo all threads. The first of all
@@ -103,15 +129,18 @@ class Finish {
 
   DEVICE bool is_wanted() const { return HAS_EPILOGUE<Operator> && epilogue.is_wanted != 0; }
 
-  DEVICE Raw apply(Raw result, Raw residual) {
+  // To: what the output has, in the wider of both.
+  template <class To>
+  DEVICE typename To::Raw apply(Raw result, typename To::Raw residual) {
     if constexpr (HAS_EPILOGUE<Operator>) {
-      Wide value = Operator::widen(result) * (Wide)epilogue.factor;
+      using Wide = decltype(typename Operator::Wide() + typename To::Wide());
+      Wide value = (Wide)Operator::widen(result) * (Wide)epilogue.factor;
       if (epilogue.bias_count != 0) {
-        value = value + Operator::widen(((const Raw*)epilogue.bias)[at]);
+        value = value + (Wide)To::widen(((const typename To::Raw*)epilogue.bias)[at]);
         advance(1);
       }
-      if (epilogue.residual != 0) value = value + Operator::widen(residual);
-      return Operator::narrow(value);
+      if (epilogue.residual != 0) value = value + (Wide)To::widen(residual);
+      return rounded<To>(value);
     } else {
       return result;
     }
@@ -138,8 +167,9 @@ class Output {
   static constexpr u32 N = UNIT<Operator>;
 
  public:
-  DEVICE Output(const Call& call, u64 first)
-      : finish(call, first, N),
+  // Pieces are as `Finish` has them.
+  DEVICE Output(const Call& call, u64 first, u32 piece)
+      : finish(call, first, piece),
         target{call.output + first * sizeof(Raw)},
         residual(call.epilogue.residual == 0 ? 0 : call.epilogue.residual + first * sizeof(Raw)) {}
 
@@ -154,15 +184,33 @@ class Output {
     if (finish.is_wanted()) {
       Raw other = {};
       if (residual != 0) other = ((const Raw*)residual)[index];
-      result = finish.apply(result, other);
+      result = finish.template apply<Operator>(result, other);
     }
     target.put(index, result);
   }
 
-  DEVICE void end_of_unit() { finish.end_of_piece(); }
+  // The elements of a word, of which the output has the first `count`.
+  template <u32 COUNT>
+  DEVICE void put_word(u64 word, Raw (&results)[COUNT], u64 count) {
+    if (finish.is_wanted()) {
+#pragma unroll
+      for (u32 i = 0; i < COUNT; i++) {
+        Raw other = {};
+        u64 index = word * COUNT + i;
+        if (residual != 0 && index < count) other = ((const Raw*)residual)[index];
+        results[i] = finish.template apply<Operator>(results[i], other);
+      }
+    }
+    u64 value;
+    memcpy(&value, results, WORD_BYTES);
+    u64 at = word * WORD_BYTES;
+    store_bytes(target.address + at, count * sizeof(Raw) - at, value);
+  }
+
+  DEVICE void end_of_piece() { finish.end_of_piece(); }
 
  private:
-  // Some elements at once; then the unit is turned, as registers have no index.
+  // Some elements at once.
   DEVICE Unit finished(Unit result, u64 unit) {
     constexpr u32 AT_ONCE = N <= 8 ? N : 4;
     constexpr u32 WORDS = AT_ONCE * sizeof(Raw) / sizeof(u32);
@@ -174,19 +222,13 @@ class Output {
       memcpy(raw, &result, sizeof raw);
       memcpy(other, &others, sizeof other);
 #pragma unroll
-      for (u32 i = 0; i < AT_ONCE; i++) raw[i] = finish.apply(raw[i], other[i]);
+      for (u32 i = 0; i < AT_ONCE; i++) {
+        raw[i] = finish.template apply<Operator>(raw[i], other[i]);
+      }
       memcpy(&result, raw, sizeof raw);
-      result = turned<WORDS>(result);
-      others = turned<WORDS>(others);
+      result = rotated<WORDS>(result);
+      others = rotated<WORDS>(others);
     }
-    return result;
-  }
-
-  template <u32 WORDS>
-  static DEVICE Unit turned(Unit unit) {
-    Unit result;
-#pragma unroll
-    for (u32 i = 0; i < 4; i++) result.words[i] = unit.words[(i + WORDS) % 4];
     return result;
   }
 
@@ -195,12 +237,93 @@ class Output {
   u64 residual;
 };
 
+// The same where the output has another floating-point type than the results, which the epilogue
+// says: one kernel has all of them, and asks once for a unit, where all threads go the same way.
+template <class Operator>
+class CastOutput {
+  using Raw = typename Operator::Raw;
+  static constexpr u32 N = UNIT<Operator>;
+  static constexpr u32 AT_ONCE = N < 4 ? N : 4; // elements, of which a thread stores 2 to 16 bytes at once
+
+  template <class To>
+  static constexpr u32 PACK_BYTES =
+      AT_ONCE * sizeof(typename To::Raw) < UNIT_BYTES ? AT_ONCE * sizeof(typename To::Raw) : UNIT_BYTES;
+
+  template <class To>
+  struct alignas(PACK_BYTES<To>) Pack {
+    typename To::Raw elements[AT_ONCE];
+  };
+
+ public:
+  // Pieces are as `Finish` has them.
+  DEVICE CastOutput(const Call& call, u64 first, u32 piece)
+      : finish(call, first, piece), type((FloatType)call.epilogue.type) {
+    with_type(type, [&]<class To>(To) {
+      output = call.output + first * sizeof(typename To::Raw);
+      residual = call.epilogue.residual;
+      if (residual != 0) residual += first * sizeof(typename To::Raw);
+      is_even = (output | residual) % PACK_BYTES<To> == 0;
+    });
+  }
+
+  DEVICE u64 alignment() const { return is_even ? 0 : 1; }
+
+  DEVICE void put_unit(u64 unit, Unit result) {
+    with_type(type, [&]<class To>(To) {
+#pragma unroll 1
+      for (u32 done = 0; done < N; done += AT_ONCE) {
+        u64 pack = (unit * N + done) / AT_ONCE;
+        Raw raw[AT_ONCE];
+        Pack<To> cast, others = {};
+        if (residual != 0) others = ((const Pack<To>*)residual)[pack];
+        memcpy(raw, &result, sizeof raw);
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+          cast.elements[i] = finish.template apply<To>(raw[i], others.elements[i]);
+        }
+        ((Pack<To>*)output)[pack] = cast;
+        result = rotated<sizeof raw / sizeof(u32)>(result);
+      }
+    });
+  }
+
+  DEVICE void put(u64 index, Raw result) {
+    with_type(type, [&]<class To>(To) { put<To>(index, result); });
+  }
+
+  template <u32 COUNT>
+  DEVICE void put_word(u64 word, const Raw (&results)[COUNT], u64 count) {
+    with_type(type, [&]<class To>(To) {
+#pragma unroll
+      for (u32 i = 0; i < COUNT; i++) {
+        u64 index = word * COUNT + i;
+        if (index < count) put<To>(index, results[i]);
+      }
+    });
+  }
+
+  DEVICE void end_of_piece() { finish.end_of_piece(); }
+
+ private:
+  template <class To>
+  DEVICE void put(u64 index, Raw result) {
+    using Cast = typename To::Raw;
+    Cast other = {};
+    if (residual != 0) other = ((const Cast*)residual)[index];
+    ((Cast*)output)[index] = finish.template apply<To>(result, other);
+  }
+
+  Finish<Operator> finish;
+  FloatType type;
+  u64 output, residual;
+  bool is_even; // all addresses of packs are what a thread can load and store at once
+};
+
 // Reduces `count` elements from element `from` of all ranks' data on, to the output and, if there is
 // one, as they are to a copy. Unit i is the work of thread i modulo all threads, whatever the
 // alignment.
-template <class Operator>
-DEVICE void fold(
-    const Call& call, const u64* data, u64 from, u64 count, Output<Operator> output, u64 copy) {
+template <class Operator, class To>
+DEVICE void fold(const Call& call, const u64* data, u64 from, u64 count, To output, u64 copy) {
   using Raw = typename Operator::Raw;
   constexpr u32 N = UNIT<Operator>;
   u64 addresses = output.alignment() | copy;
@@ -220,7 +343,7 @@ DEVICE void fold(
         output.put(i, result);
       }
     }
-    output.end_of_unit();
+    output.end_of_piece();
   }
 }
 
@@ -237,7 +360,7 @@ DEVICE void copy(u64 from, To to, u64 count) {
 #pragma unroll 1
       for (u64 i = first; i < count && i < first + N; i++) to.put(i, ((const Raw*)from)[i]);
     }
-    to.end_of_unit();
+    to.end_of_piece();
   }
 }
 
@@ -253,7 +376,7 @@ DEVICE u64 part(u64 count, u64 unit, u32 rank, u32 ranks) {
 }
 
 // Fetches what the others have reduced, each its part.
-template <class Operator>
+template <template <class> class To, class Operator>
 DEVICE void collect_parts(const Call& call, u64 scratch) {
   using Raw = typename Operator::Raw;
 #pragma unroll 1
@@ -261,7 +384,8 @@ DEVICE void collect_parts(const Call& call, u64 scratch) {
     u32 peer = turned(call, i);
     u64 begin = part(call.count, UNIT<Operator>, peer, call.ranks);
     u64 end = part(call.count, UNIT<Operator>, peer + 1, call.ranks);
-    copy<Raw>(call.windows[peer] + scratch, Output<Operator>(call, begin), end - begin);
+    To<Operator> output(call, begin, UNIT<Operator>);
+    copy<Raw>(call.windows[peer] + scratch, output, end - begin);
   }
 }
 
@@ -272,7 +396,9 @@ DEVICE void collect_parts(const Call& call, u64 scratch) {
 // In two stages, an all-reduce, each reduces its part, for itself and into its scratch, and fetches
 // the others' parts. When all have met in the middle nobody reads an input any more; before, each
 // part is written only by who alone reads it, so the output may be the input.
-template <class Operator>
+//
+// To: where results go, Output or CastOutput.
+template <template <class> class To, class Operator>
 DEVICE void reduce(const Call& call) {
   SHARED(u64, data, MAX_RANKS);
   if (!enter(call, data)) return;
@@ -281,31 +407,13 @@ DEVICE void reduce(const Call& call) {
   u64 from = whole ? call.from : part(call.count, UNIT<Operator>, call.rank, call.ranks);
   u64 to = whole ? call.from + call.count
                  : part(call.count, UNIT<Operator>, call.rank + 1, call.ranks);
-  Output<Operator> output(call, whole ? 0 : from);
+  To<Operator> output(call, whole ? 0 : from, UNIT<Operator>);
   fold<Operator>(call, data, from, to - from, output, whole ? 0 : call.windows[call.rank] + scratch);
   Pass pass = whole ? READ : REDUCED;
   if (!announce(call, pass) || (whole && !call.wait_for_readers)) return;
   if (!await_all(call, pass) || whole) return;
-  collect_parts<Operator>(call, scratch);
+  collect_parts<To, Operator>(call, scratch);
   are_all_there(call);
-}
-
-// Up to eight bytes, as far as there are so many.
-DEVICE u64 load_bytes(u64 address, u64 bytes) {
-  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) return *(const u64*)address;
-  u64 word = 0;
-#pragma unroll 1
-  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) word |= (u64)((const u8*)address)[i] << (8 * i);
-  return word;
-}
-
-DEVICE void store_bytes(u64 address, u64 bytes, u64 word) {
-  if (bytes >= WORD_BYTES && address % WORD_BYTES == 0) {
-    *(u64*)address = word;
-    return;
-  }
-#pragma unroll 1
-  for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) ((u8*)address)[i] = (u8)(word >> (8 * i));
 }
 
 // Tells all peers what this rank calls, and looks what they do; for one thread of the grid.
@@ -331,7 +439,7 @@ DEVICE bool agree_by_lines(const Call& call) {
 // bytes together with a flag, and before it what it calls. No other sign is waited for: a store of
 // eight bytes is whole, so who sees the flag has the data. Flags are the low half of the call's
 // number; the host clears the lines before these come again. The output may be the input.
-template <class Operator>
+template <template <class> class To, class Operator>
 DEVICE void low_latency(const Call& call) {
   using Raw = typename Operator::Raw;
   using Wide = typename Operator::Wide;
@@ -347,7 +455,7 @@ DEVICE void low_latency(const Call& call) {
     }
   }
   if (grid_thread() == 0 && !agree_by_lines(call)) return;
-  Finish<Operator> finish(call, 0, N);
+  To<Operator> output(call, 0, N);
   for (u64 word = grid_thread(); word < words; word += grid_threads()) {
     Wide folded[N];
 #pragma unroll
@@ -376,21 +484,8 @@ DEVICE void low_latency(const Call& call) {
     for (u32 i = 0; i < N; i++) {
       result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor, call.ranks == 1));
     }
-    if (finish.is_wanted()) {
-#pragma unroll
-      for (u32 i = 0; i < N; i++) {
-        Raw residual = {};
-        u64 index = word * N + i;
-        if (call.epilogue.residual != 0 && index < call.count) {
-          residual = ((const Raw*)call.epilogue.residual)[index];
-        }
-        result[i] = finish.apply(result[i], residual);
-      }
-      finish.end_of_piece();
-    }
-    u64 value;
-    memcpy(&value, result, WORD_BYTES);
-    store_bytes(call.output + word * WORD_BYTES, bytes - word * WORD_BYTES, value);
+    output.put_word(word, result, call.count);
+    output.end_of_piece();
   }
 }
 
@@ -422,12 +517,17 @@ DEVICE void meet_all(const Call& call) {
 }
 
 #define REDUCTION(OP, TYPE, ...) \
-  KERNEL(reduce_##OP##_##TYPE, Call, reduce<__VA_ARGS__>(call))
+  KERNEL(reduce_##OP##_##TYPE, Call, reduce<Output, __VA_ARGS__>(call))
 
 // Also of little data: elements of at most a word.
 #define REDUCTIONS(OP, TYPE, ...)      \
   REDUCTION(OP, TYPE, __VA_ARGS__) \
-  KERNEL(low_latency_##OP##_##TYPE, Call, low_latency<__VA_ARGS__>(call))
+  KERNEL(low_latency_##OP##_##TYPE, Call, low_latency<Output, __VA_ARGS__>(call))
+
+// What may have an epilogue, with an output of another floating-point type.
+#define CASTS(TYPE, CLASS) \
+  KERNEL(reduce_##TYPE##_cast, Call, reduce<CastOutput, FloatSumOrAverage<CLASS>>(call)) \
+  KERNEL(low_latency_##TYPE##_cast, Call, low_latency<CastOutput, FloatSumOrAverage<CLASS>>(call))
 
 #define FLOATS(TYPE, CLASS)                         \
   REDUCTIONS(sum, TYPE, FloatSum<CLASS>)            \

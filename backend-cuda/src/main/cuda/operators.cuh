@@ -25,6 +25,15 @@ struct FloatAverage : FloatSum<Type> {
   static DEVICE Wide finish(Wide sum, u32 divisor, bool) { return sum / (Wide)divisor; }
 };
 
+// By its divisor, 1 of a sum: one kernel for both.
+template <class Type>
+struct FloatSumOrAverage : FloatAverage<Type> {
+  using Wide = typename Type::Wide;
+  static DEVICE Wide finish(Wide sum, u32 divisor, bool alone) {
+    return divisor == 1 ? sum : FloatAverage<Type>::finish(sum, divisor, alone);
+  }
+};
+
 // Whether an epilogue may follow, see call.cuh.
 template <class Operator>
 constexpr bool HAS_EPILOGUE = false;
@@ -32,6 +41,8 @@ template <class Type>
 constexpr bool HAS_EPILOGUE<FloatSum<Type>> = true;
 template <class Type>
 constexpr bool HAS_EPILOGUE<FloatAverage<Type>> = true;
+template <class Type>
+constexpr bool HAS_EPILOGUE<FloatSumOrAverage<Type>> = true;
 
 template <class Type>
 struct FloatProduct : Type {

@@ -4,6 +4,17 @@
 
 #include "platform.cuh"
 
+// A float that, rounded to a smaller one, gives what the double itself would: of the two floats beside
+// it the one whose last bit is set, as the nearest might be a tie.
+DEVICE float float_by_odd(double value) {
+  float nearest = (float)value;
+  if (nearest == value || value != value) return nearest;
+  double magnitude = value < 0 ? -value : value;
+  u32 bits = float_bits(nearest);
+  u32 is_beyond = (double)float_of(bits & 0x7fffffff) > magnitude;
+  return float_of((bits - is_beyond) | 1);
+}
+
 // Rounds to a sign, an exponent with this bias, so many mantissa bits, at most to `max`.
 template <int MANTISSA, int BIAS, u32 MAX>
 DEVICE u32 round_float(float value, u32 sign) {
@@ -101,6 +112,39 @@ struct Float8E5M2 {
     return wide == wide ? (u8)round_float<2, 15, 0x7c>(wide, 0x80) : 0x7e;
   }
 };
+
+// The types above, by the numbers that the API has for them.
+enum FloatType : u32 { FLOAT64, FLOAT32, FLOAT16, BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2 };
+
+// Does something with one of them.
+template <class Action>
+DEVICE void with_type(FloatType type, Action action) {
+  switch (type) {
+    case FLOAT64: action(Float64()); break;
+    case FLOAT32: action(Float32()); break;
+    case FLOAT16: action(Float16()); break;
+    case BFLOAT16: action(Bfloat16()); break;
+    case FLOAT8_E4M3: action(Float8E4M3()); break;
+    case FLOAT8_E5M2: action(Float8E5M2()); break;
+  }
+}
+
+// Rounds a number of the type's wide type, or of a double, once.
+template <class Type>
+DEVICE typename Type::Raw rounded(float value) {
+  return Type::narrow(value);
+}
+
+template <class Type>
+DEVICE typename Type::Raw rounded(double value) {
+  if constexpr (sizeof(typename Type::Raw) == sizeof(double)) {
+    return Type::narrow(value);
+  } else if constexpr (sizeof(typename Type::Raw) == sizeof(float)) {
+    return Type::narrow((float)value);
+  } else {
+    return Type::narrow(float_by_odd(value));
+  }
+}
 
 template <class Number, class Unsigned>
 struct Integer {

@@ -370,7 +370,11 @@ final class Checks {
   private static boolean same(CommData a, CommData b) {
     return switch (a) {
       case HostData host -> b instanceof HostData other && host.isSameMemory(other);
-      case DeviceData device -> device.equals(b);
+      case DeviceData device ->
+          b instanceof DeviceData other
+              && device.device() == other.device()
+              && device.address() == other.address()
+              && device.bytes() == other.bytes();
     };
   }
 

@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 /// - `first` is the index of the output's first element in the whole result, of which a rank's part
 ///   of a reduce-scatter is a slice: 0 for an all-reduce, `rank × count` for a reduce-scatter, the
 ///   displacement of the rank's part for the V-form.
-/// - The output may have another floating-point type than the input: that is the cast. It is for
-///   data in the host's memory; in a device's memory it is an [UnsupportedException].
+/// - The output may have another floating-point type than the input: that is the cast. In place, as
+///   everywhere, it is exactly the input's memory, so of a type of the same size.
 ///
 /// Nothing of it goes to other ranks: each may have another one, or none, also another type of
 /// output. Bias and residual are of the output's type and only read. The bias must not overlap the

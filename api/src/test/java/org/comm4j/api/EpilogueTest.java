@@ -136,6 +136,23 @@ class EpilogueTest {
   }
 
   @Test
+  void memory_ofADeviceInPlace_isOfATypeOfTheSameSize() {
+    var halves = new DeviceData(DataType.FLOAT16, 0x1000, 8, 0);
+    var brains = new DeviceData(DataType.BFLOAT16, 0x1000, 8, 0);
+    var elsewhere = new DeviceData(DataType.BFLOAT16, 0x1000, 8, 1);
+    var bytes = new DeviceData(DataType.FLOAT8_E5M2, 0x1000, 8, 0);
+
+    for (DeviceData output : List.of(brains, elsewhere)) {
+      assertThatCode(() -> new AllReduce(halves, output, ReduceOp.SUM, HALF))
+          .doesNotThrowAnyException();
+    }
+    var shifted = new DeviceData(DataType.BFLOAT16, 0x1002, 8, 0);
+    for (DeviceData output : List.of(bytes, shifted)) {
+      assertRefused(() -> new AllReduce(halves, output, ReduceOp.SUM, HALF), "overlap", "exactly");
+    }
+  }
+
+  @Test
   void backend_withoutThem_refuses() {
     OperationChecks none = checks(Capability.HOST_MEMORY);
 

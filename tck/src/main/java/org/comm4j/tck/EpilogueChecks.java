@@ -21,7 +21,6 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
-import org.comm4j.api.UnsupportedException;
 import org.jspecify.annotations.Nullable;
 
 /// Functions of a reduction's result. What a call must give is the function, in an arithmetic of
@@ -366,18 +365,31 @@ final class EpilogueChecks {
 
   /// A type of the same size takes the same memory.
   @Rule({"E2", "O18"})
-  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
+  @Needs(capabilities = Capability.EPILOGUE)
   static void output_ofAnotherTypeInPlace_isRoundedOnce(LiveRank r) {
-    for (Form form : Form.values()) {
-      var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, DataType.BFLOAT16, 5001, r.seed());
-      byte[] memory = whole(of.from(), of.inputCount(), of.seed() + r.rank());
-      byte[] own = memory.clone();
-      MemorySegment segment = MemorySegment.ofArray(memory);
-      CommData output = of.part(CommData.of(of.to(), segment));
-      r.comm().run(of.call(CommData.of(of.from(), segment), output, Epilogue.scale(3)));
-      byte[] expected = of.with(own, of.expected(of.part(sum(of)), 3, null, null));
-      of.check("E2 O18", "in place", memory, expected);
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (Form form : Form.values()) {
+        var of =
+            new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, DataType.BFLOAT16, 5001, r.seed());
+        try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+          byte[] own = whole(of.from(), of.inputCount(), of.seed() + r.rank());
+          CommData input = memory.with(of.from(), own);
+          CommData output = of.part(as(of.to(), input));
+          r.comm().run(of.call(input, output, Epilogue.scale(3)));
+          byte[] expected = of.with(own, of.expected(of.part(sum(of)), 3, null, null));
+          of.check("E2 O18", "in place", memory.bytes(input), expected);
+        }
+      }
     }
+  }
+
+  /// The same memory, of another type.
+  private static CommData as(DataType type, CommData data) {
+    return switch (data) {
+      case HostData host -> CommData.of(type, host.segment());
+      case DeviceData device ->
+          new DeviceData(type, device.address(), type.countIn(device.bytes()), device.device());
+    };
   }
 
   private static byte[] whole(DataType type, int count, long seed) {
@@ -391,85 +403,88 @@ final class EpilogueChecks {
   }
 
   @Rule("E2")
-  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
-  static void output_ofAnotherType_isRoundedOnce(LiveRank r) {
-    Memory memory = new Memory(null);
-    for (DataType from : FLOATS) {
-      for (DataType to : FLOATS) {
-        Form form = Form.values()[(from.id() + to.id()) % Form.values().length];
-        var of = new Case(r, form, ReduceOp.AVERAGE, from, to, 307, r.seed() + to.id());
-        CommData input = memory.with(from, of.input());
-        byte[] result = result(of, memory, input);
-        byte[] before = numbers(to, of.outputCount(), of.seed() + 3);
-        byte[] biases = numbers(to, 11, of.seed() + 4);
-        CommData output = memory.with(to, before);
-        r.comm().run(of.call(input, output, Epilogue.cast()));
-        of.check("E2", "a cast", memory.bytes(output), of.expected(result, 1, null, null));
-        CommData sums = memory.with(to, before);
-        CommData bias = memory.with(to, biases);
-        r.comm().run(of.call(input, sums, new Epilogue(1.7, bias, sums)));
-        of.check(
-            "E2", "a cast of all", memory.bytes(sums), of.expected(result, 1.7, biases, before));
-      }
-    }
-  }
-
-  /// Memory that is the host's takes any type, a device's says that it does not.
-  @Rule({"E2", "G8"})
   @Needs(capabilities = Capability.EPILOGUE)
-  static void output_ofAnotherTypeInAllocatedMemory_isRoundedOrRefused(LiveRank r) {
-    Communicator comm = r.comm();
-    var of =
-        new Case(
-            r, Form.ALL_REDUCE, ReduceOp.SUM, DataType.BFLOAT16, DataType.FLOAT32, 99, r.seed());
-    try (Memory memory = new Memory(comm)) {
-      CommData input = memory.with(of.from(), of.input());
-      CommData output = memory.with(of.to(), new byte[99 * Float.BYTES]);
-      Collective call = of.call(input, output, Epilogue.cast());
-      if (output instanceof DeviceData) {
-        var refused =
-            Expect.thrown("G8", UnsupportedException.class, "a cast there", () -> comm.run(call));
-        Expect.says("G8", refused, "BFLOAT16", "FLOAT32");
-        Expect.thrown("G8", UnsupportedException.class, "its start", () -> comm.start(call));
-      } else {
-        byte[] result = result(of, memory, input);
-        comm.run(call);
-        of.check("E2", "a cast", memory.bytes(output), of.expected(result, 1, null, null));
-      }
-    }
-    LiveRank.works("G8", comm);
-  }
-
-  @Rule("E4")
-  @Needs(capabilities = {Capability.EPILOGUE, Capability.HOST_MEMORY})
-  static void ranks_withDifferentOnes_getEachItsOwn(LiveRank r) {
-    Memory memory = new Memory(null);
-    for (Form form : Form.values()) {
-      for (int count : new int[] {1, 2, 4001, 20_000}) {
-        for (int turn = 0; turn < 3; turn++) {
-          int mine = (r.rank() + turn) % 3;
-          DataType from = count % 2 == 0 ? DataType.FLOAT32 : DataType.FLOAT16;
-          DataType to = mine == 2 ? DataType.FLOAT64 : from;
-          var of = new Case(r, form, ReduceOp.SUM, from, to, count, r.seed() + count);
-          CommData input =
-              memory.with(from, whole(from, of.inputCount(), of.seed() + 7L * r.rank()));
-          byte[] result = result(of, memory, input);
-          byte[] before = numbers(to, of.outputCount(), of.seed() + r.rank());
-          CommData output = memory.with(to, before);
-          double scale = 1 + r.rank();
-          @Nullable Epilogue own =
-              switch (mine) {
-                case 0 -> null;
-                case 1 -> Epilogue.scale(scale);
-                default -> Epilogue.scale(scale).plusResidual(output);
-              };
-          r.comm().run(of.call(input, output, own));
-          byte[] expected =
-              mine == 0 ? result : of.expected(result, scale, null, mine == 2 ? before : null);
-          of.check("E4", "its own function", memory.bytes(output), expected);
+  static void output_ofAnotherType_isRoundedOnce(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (DataType from : FLOATS) {
+        for (DataType to : FLOATS) {
+          Form form = Form.values()[(from.id() + to.id()) % Form.values().length];
+          var of = new Case(r, form, ReduceOp.AVERAGE, from, to, 307, r.seed() + to.id());
+          try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+            casts(of, memory);
+          }
         }
       }
     }
+  }
+
+  private static void casts(Case of, Memory memory) {
+    DataType to = of.to();
+    CommData input = memory.with(of.from(), of.input());
+    byte[] result = result(of, memory, input);
+    byte[] before = numbers(to, of.outputCount(), of.seed() + 3);
+    byte[] biases = numbers(to, 11, of.seed() + 4);
+    CommData output = memory.with(to, before);
+    of.r().comm().run(of.call(input, output, Epilogue.cast()));
+    of.check("E2", "a cast", memory.bytes(output), of.expected(result, 1, null, null));
+    CommData sums = memory.with(to, before);
+    CommData bias = memory.with(to, biases);
+    of.r().comm().run(of.call(input, sums, new Epilogue(1.7, bias, sums)));
+    of.check("E2", "a cast of all", memory.bytes(sums), of.expected(result, 1.7, biases, before));
+  }
+
+  /// So much that backends cut it into pieces, and not all ranks get the same type.
+  @Rule({"E2", "E4"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void output_ofMuchDataOfAnotherType_goesOnWithEachPiece(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (Form form : Form.values()) {
+        int count = form == Form.ALL_REDUCE ? 40_011 : 10_003;
+        DataType to = r.rank() % 2 == 0 ? DataType.FLOAT64 : DataType.FLOAT8_E5M2;
+        var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed());
+        try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+          casts(of, memory);
+        }
+      }
+    }
+  }
+
+  @Rule("E4")
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void ranks_withDifferentOnes_getEachItsOwn(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (Form form : Form.values()) {
+        for (int count : new int[] {1, 2, 4001, 20_000}) {
+          for (int turn = 0; turn < 3; turn++) {
+            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+              differentOnes(r, form, count, turn, memory);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static void differentOnes(LiveRank r, Form form, int count, int turn, Memory memory) {
+    int mine = (r.rank() + turn) % 3;
+    DataType from = count % 2 == 0 ? DataType.FLOAT32 : DataType.FLOAT16;
+    DataType to = mine == 2 ? DataType.FLOAT64 : from;
+    var of = new Case(r, form, ReduceOp.SUM, from, to, count, r.seed() + count);
+    CommData input = memory.with(from, whole(from, of.inputCount(), of.seed() + 7L * r.rank()));
+    byte[] result = result(of, memory, input);
+    byte[] before = numbers(to, of.outputCount(), of.seed() + r.rank());
+    CommData output = memory.with(to, before);
+    double scale = 1 + r.rank();
+    @Nullable Epilogue own =
+        switch (mine) {
+          case 0 -> null;
+          case 1 -> Epilogue.scale(scale);
+          default -> Epilogue.scale(scale).plusResidual(output);
+        };
+    r.comm().run(of.call(input, output, own));
+    byte[] expected =
+        mine == 0 ? result : of.expected(result, scale, null, mine == 2 ? before : null);
+    of.check("E4", "its own function", memory.bytes(output), expected);
   }
 
   /// Of numbers whose sums are exact, since a library may reduce in another order where a call does

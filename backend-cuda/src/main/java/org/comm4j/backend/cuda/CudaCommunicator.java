@@ -36,7 +36,6 @@ import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.Topology;
 import org.comm4j.api.TransportFailedException;
-import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.CallSignature;
@@ -164,23 +163,11 @@ final class CudaCommunicator implements BackendCommunicator {
       return host.submit(operation);
     }
     data.forEach(each -> rank.check(operation.label(), each));
-    checkType(operation);
     checkUsable(operation.label());
     return switch (operation) {
       case Collective call -> start(call, data);
       case PointToPoint message -> messages.start(message);
     };
-  }
-
-  /// A kernel's results are of the type that it reduces. On the ways through the host they need not
-  /// be, but a program should not depend on the way.
-  private static void checkType(Operation operation) {
-    if (operation instanceof Collective.WithEpilogue call
-        && call.output().type() != call.input().type()) {
-      throw new UnsupportedException(
-          "%s: an output of %s for an input of %s: a device's kernels store no other type than they reduce (expected: %s; or reduce first and change the type with a kernel of the program, or use data in the host's memory)"
-              .formatted(call.label(), call.output(), call.input(), call.input().type()));
-    }
   }
 
   @Override
@@ -313,8 +300,9 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// Returns when all ranks have come with the same call, in words of this one.
   ///
-  /// @return how many elements the largest part of any rank has
-  private long agree(DeviceCall call, Collective collective, CallSignature signature) {
+  /// @return what they have agreed on
+  private HostPath.Agreement agree(
+      DeviceCall call, Collective collective, CallSignature signature) {
     HostPath.Agreement agreed;
     try {
       agreed = hostPath.agree(collective, signature.digest());
@@ -324,7 +312,7 @@ final class CudaCommunicator implements BackendCommunicator {
     if (agreed.other().isPresent()) {
       throw mismatch(call, agreed.other().getAsInt());
     }
-    return agreed.most();
+    return agreed;
   }
 
   /// Returns when all has ended that is in the stream.

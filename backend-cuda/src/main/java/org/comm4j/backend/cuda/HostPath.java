@@ -28,6 +28,8 @@ import org.jspecify.annotations.Nullable;
 ///     device   fetch 0 | fetch 1         | store 0, fetch 2 | store 1, fetch 3 | …
 ///     host     -       | collective 0    | collective 1     | collective 2     | …
 ///
+/// What ends in a cast is reduced where its input has come to, and cast into the output's memory.
+///
 /// A round writes where it has read or where no round reads, in place too, so it does not matter that
 /// the next one has been read before.
 final class HostPath {
@@ -51,7 +53,8 @@ final class HostPath {
   ///
   /// @param other a rank that calls something else; empty if none does
   /// @param most how many elements the largest part of any rank has
-  record Agreement(OptionalInt other, long most) {}
+  /// @param elementBytes the size of the largest element of any rank: outputs may differ
+  record Agreement(OptionalInt other, long most, int elementBytes) {}
 
   /// Meets the others: ranks that disagree might do so about the number of rounds alone, and of
   /// some calls no rank knows all parts.
@@ -59,23 +62,35 @@ final class HostPath {
   /// @param digest of what ranks must agree on
   Agreement agree(Collective call, long digest) {
     Ends ends = Ends.of(call, me);
-    long[] mine = {digest, Math.max(input(call, ends).most(), output(call, ends).most())};
-    long[] all = new long[2 * size];
+    Side input = input(call, ends);
+    Side output = output(call, ends);
+    long[] mine = {
+      digest,
+      Math.max(input.most(), output.most()),
+      Math.max(input.elementBytes(), output.elementBytes())
+    };
+    long[] all = new long[mine.length * size];
     host.run(new Collective.AllGather(CommData.of(mine), CommData.of(all)));
     return new Agreement(
-        IntStream.range(0, size).filter(each -> all[2 * each] != digest).findFirst(),
-        IntStream.range(0, size).mapToLong(each -> all[2 * each + 1]).max().orElse(0));
+        IntStream.range(0, size).filter(each -> all[mine.length * each] != digest).findFirst(),
+        most(all, 1, mine.length),
+        Math.toIntExact(most(all, 2, mine.length)));
+  }
+
+  private static long most(long[] all, int from, int step) {
+    return IntStream.iterate(from, at -> at < all.length, at -> at + step)
+        .mapToLong(at -> all[at])
+        .max()
+        .orElseThrow();
   }
 
   /// Runs a call to its end.
-  ///
-  /// @param most as agreed
-  void run(Collective call, long most) {
+  void run(Collective call, Agreement agreed) {
     Ends ends = Ends.of(call, me);
     Side input = input(call, ends);
     Side output = output(call, ends);
-    long cut = cut(call, Math.max(input.elementBytes(), output.elementBytes()));
-    long rounds = Math.max(1, Math.ceilDiv(most, cut));
+    long cut = cut(call, agreed.elementBytes());
+    long rounds = Math.max(1, Math.ceilDiv(agreed.most(), cut));
     List<Slot> inputs = new ArrayList<>();
     List<Slot> outputs = new ArrayList<>();
     var ending = new Ending(call, Math.min(2, rounds), cut);
@@ -109,8 +124,11 @@ final class HostPath {
         at(inputs, round + 1).fetch(round + 1);
         ending.fetch(round + 1);
       }
-      host.run(onHost(call, at(inputs, round), at(outputs, round), round));
-      ending.apply(at(outputs, round), round);
+      Slot input = at(inputs, round);
+      Slot output = at(outputs, round);
+      HostData result = result(call, input, output, round);
+      host.run(onHost(call, input, result, output, round));
+      ending.apply(result, output, round);
     }
     if (isStored) {
       at(outputs, rounds - 1).store(rounds - 1);
@@ -349,15 +367,15 @@ final class HostPath {
       }
     }
 
-    void apply(Slot output, long round) {
+    void apply(HostData result, Slot output, long round) {
       if (epilogue == null) {
         return;
       }
-      HostData data = output.data(round);
       HostData bias = biases.isEmpty() ? null : biases.getFirst().data(0);
       HostData residual = residuals.isEmpty() ? null : at(residuals, round).data(round);
       var here = new Epilogue(epilogue.scale(), bias, residual);
-      EpilogueKernel.apply(here, data.type(), data.segment(), 0, data, first + round * cut);
+      EpilogueKernel.apply(
+          here, result.type(), result.segment(), 0, output.data(round), first + round * cut);
     }
 
     void close() {
@@ -372,10 +390,22 @@ final class HostPath {
     void put(long device, long here, long length);
   }
 
+  /// Where a round's result goes, before the epilogue: to the output, or, if that has another type,
+  /// to its place in the input.
+  private HostData result(Collective call, Slot input, Slot output, long round) {
+    HostData data = output.data(round);
+    if (!(call instanceof Collective.WithEpilogue it) || it.output().type() == it.input().type()) {
+      return data;
+    }
+    HostData in = input.data(round);
+    return it instanceof Collective.AllReduce
+        ? in
+        : in.slice(input.parts(round).displacement(me), data.count());
+  }
+
   /// A round's call of the host.
-  private Collective onHost(Collective call, Slot input, Slot output, long round) {
+  private Collective onHost(Collective call, Slot input, HostData out, Slot output, long round) {
     CommData in = input.data(round);
-    CommData out = output.data(round);
     return switch (call) {
       case Collective.AllReduce c -> new Collective.AllReduce(in, out, c.op());
       case Collective.Reduce c ->

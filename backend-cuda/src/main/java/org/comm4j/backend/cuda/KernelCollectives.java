@@ -178,24 +178,26 @@ final class KernelCollectives {
         parameters.data(input.address(), output.address(), false);
         parameters.twoStage(input.count(), divisor);
         epilogue(call, 0);
-        run(little.orElseThrow(), input.bytes() / WORD_BYTES);
+        run(
+            isCast(call) ? KernelName.lowLatencyAndCast(input.type()) : little.orElseThrow(),
+            input.bytes() / WORD_BYTES);
       }
       case ONE_STAGE -> {
         boolean inPlace = input.address() == output.address();
         publish(next(2), List.of(input), output.address(), group.isOneProcess() && !inPlace);
         parameters.oneStage(0, input.count(), divisor);
         epilogue(call, 0);
-        run(kernel(call.op(), input), input.bytes() / UNIT_BYTES);
+        run(kernel(call), input.bytes() / UNIT_BYTES);
       }
       case TWO_STAGE -> {
         long piece = elements(group.isOneProcess() ? mostBytesInPlace() : chunkBytes, input);
         for (long from = 0; from < input.count(); from += piece) {
           DeviceData part = input.slice(from, Math.min(piece, input.count() - from));
-          long to = output.address() + input.type().bytes(from);
+          long to = output.address() + output.type().bytes(from);
           publish(next(3), List.of(part), to, group.isOneProcess());
           parameters.twoStage(part.count(), divisor);
           epilogue(call, from);
-          run(kernel(call.op(), input), part.bytes() / UNIT_BYTES / size);
+          run(kernel(call), part.bytes() / UNIT_BYTES / size);
         }
       }
     }
@@ -210,7 +212,7 @@ final class KernelCollectives {
     DeviceData input = (DeviceData) call.input();
     boolean isRoot = call.root() == me;
     DeviceData output = isRoot && call.output() instanceof DeviceData to ? to : input;
-    KernelName kernel = kernel(call.op(), input);
+    KernelName kernel = kernel(call);
     long piece = group.isOneProcess() ? Math.max(1, input.count()) : elements(chunkBytes, input);
     long from = 0;
     do {
@@ -230,7 +232,7 @@ final class KernelCollectives {
       CommData in, Partition parts, CommData out, Collective.WithEpilogue call, boolean inPlace) {
     DeviceData input = (DeviceData) in;
     DeviceData output = (DeviceData) out;
-    KernelName kernel = kernel(call.op(), input);
+    KernelName kernel = kernel(call);
     int element = input.type().bytes();
     long most = 0;
     for (int each = 0; each < size; each++) {
@@ -249,7 +251,7 @@ final class KernelCollectives {
         // a part without elements may be anywhere
         pieces.add(input.slice(count == 0 ? 0 : parts.displacement(each) + from, count));
       }
-      long to = output.address() + Math.min(from, output.count()) * element;
+      long to = output.address() + output.type().bytes(Math.min(from, output.count()));
       publish(next(5), inPlace ? List.of(input) : pieces, to, inPlace);
       parameters.oneStage(begin, pieces.get(me).count(), divisor(call.op()));
       epilogue(call, Math.min(from, output.count()));
@@ -273,15 +275,23 @@ final class KernelCollectives {
             ? data.address() + data.type().bytes(from)
             : 0;
     long first = EpilogueKernel.first(call, me) + from;
-    parameters.epilogue(epilogue.scale(), bias, biasCount, first, residual);
+    parameters.epilogue(call.output().type(), epilogue.scale(), bias, biasCount, first, residual);
   }
 
   private int divisor(ReduceOp op) {
     return op == ReduceOp.AVERAGE ? size : 1;
   }
 
-  private static KernelName kernel(ReduceOp op, CommData data) {
-    return KernelName.reduce(op, data.type()).orElseThrow();
+  private static KernelName kernel(Collective.Reducing call) {
+    DataType type = call.input().type();
+    return call instanceof Collective.WithEpilogue it && isCast(it)
+        ? KernelName.reduceAndCast(type)
+        : KernelName.reduce(call.op(), type).orElseThrow();
+  }
+
+  /// Ranks may differ in it: all kernels of an operator and type meet alike.
+  private static boolean isCast(Collective.WithEpilogue call) {
+    return call.output().type() != call.input().type();
   }
 
   // --- copies ---

@@ -19,6 +19,7 @@ record KernelName(String module, String function) {
   static final KernelName MEET = new KernelName("copies", "meet");
 
   private static final int WORD_BYTES = 8;
+  private static final String CAST = "_cast";
 
   /// Reduces in one stage or two, any amount of data.
   ///
@@ -37,6 +38,26 @@ record KernelName(String module, String function) {
   /// {@return whether the kernels of this operator and type do [Parameters#epilogue]}
   static boolean hasEpilogue(ReduceOp op, DataType type) {
     return (op == Predefined.SUM || op == Predefined.AVERAGE) && type.kind() == Kind.FLOAT;
+  }
+
+  /// A reduction in one stage or two that [#hasEpilogue] and whose output has another
+  /// floating-point type: sums and averages, which their divisor tells apart.
+  ///
+  /// @param type of the input
+  static KernelName reduceAndCast(DataType type) {
+    return cast("reduce", type);
+  }
+
+  /// The same of little data.
+  ///
+  /// @param type of the input
+  static KernelName lowLatencyAndCast(DataType type) {
+    return cast("low_latency", type);
+  }
+
+  private static KernelName cast(String algorithm, DataType type) {
+    String name = lower(type.name());
+    return new KernelName(name + CAST, algorithm + "_" + name + CAST);
   }
 
   private static Optional<KernelName> of(String algorithm, ReduceOp op, DataType type) {

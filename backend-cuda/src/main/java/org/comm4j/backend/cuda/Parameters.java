@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.MemorySegment;
+import org.comm4j.api.DataType;
 
 /// The parameters of a kernel, laid out as `call.cuh` has them (`Call`, and behind it what `Copy`
 /// adds). Addresses are those of the rank that launches. Used for any number of launches, by one
@@ -100,21 +101,25 @@ final class Parameters {
   ///
   ///     round(widen(result[i]) × factor + bias[(first + i) mod biasCount] + residual[i])
   ///
-  /// where `result` is what the reduction gives without it, and each step is rounded in the
-  /// accumulation type: bit for bit the reduction and then the function, as
+  /// where `result` is what the reduction gives without it, and each step is rounded in FLOAT64
+  /// where input or output is that, else in FLOAT32: bit for bit the reduction and then the function, as
   /// [org.comm4j.api.Epilogue] promises. Nothing of it goes to other ranks, each may have another
   /// one or none. Of a call in pieces each gets the function of its part of the output.
   ///
-  /// @param factor in the accumulation type, to which it is rounded; 1 for none
-  /// @param bias the address of elements of the type
+  /// @param type of the output; another one than the input's for kernels that cast, and no others
+  /// @param factor is rounded to the type of the steps; 1 for none
+  /// @param bias the address of elements of the output's type
   /// @param biasCount how many; 0 for none
   /// @param first which element the output's first one is, for the bias; at least 0
-  /// @param residual the address of as many elements of the type as the output has; 0 for none. May
-  ///   be exactly the output, or this rank's input
-  Parameters epilogue(double factor, long bias, long biasCount, long first, long residual) {
+  /// @param residual the address of as many elements of the output's type as that has; 0 for none.
+  ///   May be exactly the output, or this rank's input
+  Parameters epilogue(
+      DataType type, double factor, long bias, long biasCount, long first, long residual) {
+    segment.set(JAVA_INT, EPILOGUE, 1);
+    segment.set(JAVA_INT, EPILOGUE + 4, type.id());
     segment.set(JAVA_DOUBLE, EPILOGUE + 8, factor);
     put(EPILOGUE + 16, bias).put(EPILOGUE + 24, biasCount).put(EPILOGUE + 32, first);
-    return put(EPILOGUE + 40, residual).put(EPILOGUE, 1);
+    return put(EPILOGUE + 40, residual);
   }
 
   /// What this rank fetches from another one.

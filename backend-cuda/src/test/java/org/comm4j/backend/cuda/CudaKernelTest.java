@@ -14,10 +14,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
+import org.comm4j.api.Epilogue;
+import org.comm4j.api.HostData;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
+import org.comm4j.core.kernel.EpilogueKernel;
 import org.comm4j.core.kernel.Kernel;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -192,19 +196,124 @@ class CudaKernelTest {
     }
   }
 
-  @Test
-  void reduceScatter_withEpilogue_isTheFunctionOfThePart() {
+  static Stream<Arguments> casts() {
+    return floats()
+        .flatMap(from ->
+            floats()
+                .filter(to -> to != from)
+                .map(to ->
+                    Arguments.of(from.id() < to.id() ? ReduceOp.SUM : ReduceOp.AVERAGE, from, to)));
+  }
+
+  private static Stream<DataType> floats() {
+    return Stream.of(DataType.values()).filter(type -> type.kind() == Kind.FLOAT);
+  }
+
+  /// Of numbers, and of any bits: infinities and NaNs among them, and what the other type has not.
+  @ParameterizedTest
+  @MethodSource("casts")
+  @Tag(SANITIZED)
+  void allReduce_withCast_isTheFunctionOfTheResult(Predefined op, DataType from, DataType to) {
+    try (var group = new KernelGroup(3, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      int call = 0;
+      for (Way way : Way.values()) {
+        for (int count : new int[] {1, 2, 15, 64, 203}) {
+          for (Residual residual : Residual.values()) {
+            var reduction = new Reduction(group, random, op, from, count);
+            if (count == 203) {
+              reduction.useNumbers(random);
+            }
+            reduction.castTo(to);
+            reduction.shift((int) from.bytes(random.nextInt(2)), (int) to.bytes(random.nextInt(2)));
+            reduction.useEpilogue(random, count % 2 == 0 ? 0 : 7, residual);
+            reduction.allReduce(way, ++call, grid(random));
+            reduction.assertResults();
+          }
+        }
+      }
+    }
+  }
+
+  /// A sum of doubles that is nearly a tie of the smaller type: rounded to the nearest float first,
+  /// it would be one.
+  @ParameterizedTest
+  @EnumSource(names = {"FLOAT16", "BFLOAT16", "FLOAT8_E4M3", "FLOAT8_E5M2"})
+  void allReduce_castOfADoubleNextToATie_roundsOnce(DataType to) {
+    try (var group = new KernelGroup(2, FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.FLOAT64, 4);
+      double tie = 1 + Math.scalb(1.0, -1 - mantissaBits(to));
+      reduction.use(0, tie, tie, -tie, -tie);
+      reduction.use(1, Math.ulp(1.0), -Math.ulp(1.0), -Math.ulp(1.0), Math.ulp(1.0));
+      reduction.castTo(to);
+      reduction.useEpilogue(random, 0, Residual.NONE);
+      reduction.allReduce(Way.ONE_STAGE, 1, new int[] {1, 1});
+      reduction.assertResults();
+    }
+  }
+
+  private static int mantissaBits(DataType type) {
+    return switch (type) {
+      case FLOAT16 -> 10;
+      case BFLOAT16 -> 7;
+      case FLOAT8_E4M3 -> 3;
+      case FLOAT8_E5M2 -> 2;
+      default -> throw new IllegalArgumentException(type.toString());
+    };
+  }
+
+  /// Each rank gets another type, or none, in one call.
+  @ParameterizedTest
+  @EnumSource
+  void allReduce_outputsOfDifferentTypes_meet(Way way) {
+    int count = 203;
+    List<DataType> types = List.of(DataType.FLOAT32, DataType.FLOAT16, DataType.FLOAT64);
+    try (var group = new KernelGroup(types.size(), FOR_EVER_NS)) {
+      var random = new Random(SEED);
+      var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.FLOAT32, count);
+      List<MemorySegment> outputs =
+          types.stream().map(type -> group.memory(type.bytes(count), 0)).toList();
+      group.onRanks(
+          types.size(),
+          rank -> {
+            DataType type = types.get(rank);
+            Parameters parameters = group.parameters(rank).call(1, 0);
+            way.set(parameters, count, 1);
+            group.data(rank, reduction.inputs.get(rank), outputs.get(rank), true);
+            KernelName kernel = way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow();
+            if (type != DataType.FLOAT32) {
+              parameters.epilogue(type, 1, 0, 0, 0, 0);
+              kernel = way.castKernel(DataType.FLOAT32);
+            }
+            group.launch(rank, kernel, 2, 2);
+          });
+      byte[] sum = LeftFold.of(ReduceOp.SUM, DataType.FLOAT32, reduction.inputs, 0, count);
+      for (int rank = 0; rank < types.size(); rank++) {
+        HostData expected =
+            CommData.of(types.get(rank), group.memory(outputs.get(rank).byteSize(), 0));
+        EpilogueKernel.apply(
+            Epilogue.cast(), DataType.FLOAT32, MemorySegment.ofArray(sum), 0, expected, 0);
+        assertThat(outputs.get(rank).mismatch(expected.segment())).isEqualTo(-1);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"BFLOAT16", "FLOAT32", "FLOAT8_E5M2"})
+  void reduceScatter_withEpilogue_isTheFunctionOfThePart(DataType to) {
     int ranks = 3;
     int count = 37;
     try (var group = new KernelGroup(ranks, FOR_EVER_NS)) {
       var random = new Random(SEED);
       var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.BFLOAT16, ranks * count);
       reduction.useNumbers(random);
+      reduction.castTo(to);
       reduction.useEpilogue(random, 5, Residual.OTHER);
       group.onRanks(
           ranks,
           rank -> {
-            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, ranks);
+            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, 1);
             reduction.launch(rank, reduction.name(), new int[] {2, 2});
           });
       for (int rank = 0; rank < ranks; rank++) {
@@ -218,7 +327,7 @@ class CudaKernelTest {
     try (var group = new KernelGroup(2, FOR_EVER_NS)) {
       var random = new Random(SEED);
       for (int rank = 0; rank < 2; rank++) {
-        group.parameters(rank).twoStage(9, 2).epilogue(77, 0, 0, 0, 0);
+        group.parameters(rank).twoStage(9, 2).epilogue(DataType.FLOAT32, 77, 0, 0, 0, 0);
       }
       var reduction = new Reduction(group, random, ReduceOp.SUM, DataType.FLOAT32, 100);
       reduction.allReduce(Way.TWO_STAGES, 1, new int[] {2, 2});
@@ -238,7 +347,7 @@ class CudaKernelTest {
       group.onRanks(
           ranks,
           rank -> {
-            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, ranks);
+            group.parameters(rank).call(1, 0).oneStage((long) rank * count, count, 1);
             reduction.launch(rank, reduction.name(), new int[] {2, 2});
           });
       for (int rank = 0; rank < ranks; rank++) {
@@ -525,12 +634,14 @@ class CudaKernelTest {
     private final int ranks;
     private final List<MemorySegment> inputs = new ArrayList<>();
     private final List<MemorySegment> outputs = new ArrayList<>();
-    private final List<Epilogue> epilogues = new ArrayList<>(); // of each rank, or none
+    private final List<Ending> endings = new ArrayList<>(); // of each rank, or none
+    private DataType outputType;
 
     Reduction(KernelGroup group, Random random, ReduceOp op, DataType type, int count) {
       this.group = group;
       this.op = op;
       this.type = type;
+      this.outputType = type;
       this.count = count;
       this.ranks = group.window().ranks();
       for (int rank = 0; rank < ranks; rank++) {
@@ -559,44 +670,55 @@ class CudaKernelTest {
       }
     }
 
-    /// Numbers of a size such that all bits of a sum count, instead of any bits.
-    void useNumbers(Random random) {
-      inputs.forEach(input -> fillNumbers(input, random));
+    /// A rank's doubles.
+    void use(int rank, double... numbers) {
+      inputs.get(rank).copyFrom(MemorySegment.ofArray(numbers));
     }
 
-    private void fillNumbers(MemorySegment memory, Random random) {
+    /// Numbers of a size such that all bits of a sum count, instead of any bits.
+    void useNumbers(Random random) {
+      inputs.forEach(input -> fillNumbers(type, input, random));
+    }
+
+    private static void fillNumbers(DataType type, MemorySegment memory, Random random) {
       var numbers = new double[(int) type.countIn(memory.byteSize())];
       Arrays.setAll(numbers, _ -> random.nextGaussian());
-      memory.copyFrom(MemorySegment.ofArray(narrow(numbers)));
+      memory.copyFrom(MemorySegment.ofArray(narrow(type, numbers)));
+    }
+
+    /// Gives outputs another type, by an epilogue.
+    void castTo(DataType other) {
+      outputType = other;
+      shift(0, 0);
     }
 
     /// Gives each rank an epilogue of its own.
     void useEpilogue(Random random, int biasCount, Residual kind) {
       for (int rank = 0; rank < ranks; rank++) {
-        MemorySegment bias = group.memory(type.bytes(biasCount), 0);
-        MemorySegment residual = group.memory(type.bytes(count), type.bytes(random.nextInt(2)));
-        fillNumbers(bias, random);
-        fillNumbers(residual, random);
+        HostData bias = numbers(random, biasCount, 0);
+        HostData residual = numbers(random, count, outputType.bytes(random.nextInt(2)));
+        MemorySegment output = outputs.get(rank);
         if (kind == Residual.OUTPUT) {
-          outputs.get(rank).copyFrom(residual);
+          output.copyFrom(residual.segment());
         }
-        long address =
-            switch (kind) {
-              case NONE -> 0;
-              case OTHER -> residual.address();
-              case OUTPUT -> outputs.get(rank).address();
-            };
-        double[] added =
-            kind == Residual.NONE ? new double[0] : widen(residual.toArray(ValueLayout.JAVA_BYTE));
-        epilogues.add(
-            new Epilogue(
-                biasCount % 2 == 0 ? 1 : random.nextGaussian(),
-                bias.address(),
-                widen(bias.toArray(ValueLayout.JAVA_BYTE)),
+        var scaled = Epilogue.scale(biasCount % 2 == 0 ? 1 : random.nextGaussian());
+        var biased = biasCount == 0 ? scaled : scaled.plusBias(bias);
+        endings.add(
+            new Ending(
+                kind == Residual.NONE ? biased : biased.plusResidual(residual),
                 random.nextInt(1000),
-                address,
-                added));
+                switch (kind) {
+                  case NONE -> 0;
+                  case OTHER -> residual.segment().address();
+                  case OUTPUT -> output.address();
+                }));
       }
+    }
+
+    private HostData numbers(Random random, int size, long shift) {
+      MemorySegment memory = group.memory(outputType.bytes(size), shift);
+      fillNumbers(outputType, memory, random);
+      return CommData.of(outputType, memory);
     }
 
     /// Moves the data to other alignments.
@@ -607,13 +729,21 @@ class CudaKernelTest {
         int shift = rank == 1 ? inputShift : 0;
         MemorySegment moved = group.memory(type.bytes(count), shift).copyFrom(inputs.get(rank));
         inputs.set(rank, moved);
-        outputs.add(group.memory(type.bytes(count) + 16, outputShift).fill(UNTOUCHED));
+        outputs.add(group.memory(outputType.bytes(count) + 16, outputShift).fill(UNTOUCHED));
         group.data(rank, moved, outputs.get(rank), true);
       }
     }
 
     KernelName name() {
-      return Way.ONE_STAGE.kernel(op, type).orElseThrow();
+      return name(Way.ONE_STAGE);
+    }
+
+    private KernelName name(Way way) {
+      return outputType == type ? way.kernel(op, type).orElseThrow() : way.castKernel(type);
+    }
+
+    private int divisor() {
+      return op == ReduceOp.AVERAGE ? ranks : 1;
     }
 
     void allReduce(Way way, long call, int[] grid) {
@@ -621,14 +751,14 @@ class CudaKernelTest {
           ranks,
           rank -> {
             Parameters parameters = group.parameters(rank).call(call, count);
-            way.set(parameters, count, ranks);
-            launch(rank, way.kernel(op, type).orElseThrow(), grid);
+            way.set(parameters, count, divisor());
+            launch(rank, name(way), grid);
           });
     }
 
     void launch(int rank, KernelName kernel, int[] grid) {
-      if (!epilogues.isEmpty()) {
-        epilogues.get(rank).give(group.parameters(rank));
+      if (!endings.isEmpty()) {
+        endings.get(rank).give(group.parameters(rank), outputType);
       }
       group.launch(rank, kernel, grid[0], grid[1]);
     }
@@ -643,21 +773,25 @@ class CudaKernelTest {
     /// A rank has so many elements of the result, from that one on, and nothing behind them.
     void assertResult(int rank, int from, int resultCount) {
       MemorySegment output = outputs.get(rank);
-      long bytes = type.bytes(resultCount);
+      long bytes = outputType.bytes(resultCount);
       assertThat(withoutPadding(output.asSlice(0, bytes).toArray(ValueLayout.JAVA_BYTE)))
-          .as("%s of %d %s on rank %d of %d", op.name(), count, type, rank, ranks)
+          .as("%s of %d %s to %s on rank %d", op.name(), count, type, outputType, rank)
           .isEqualTo(withoutPadding(expected(rank, from, resultCount)));
       assertThat(output.asSlice(bytes).toArray(ValueLayout.JAVA_BYTE)).containsOnly(UNTOUCHED);
     }
 
     private byte[] expected(int rank, int from, int resultCount) {
       byte[] result = LeftFold.of(op, type, inputs, from, resultCount);
-      if (epilogues.isEmpty()) {
+      if (endings.isEmpty()) {
         return result;
       }
-      double[] numbers = widen(result);
-      Arrays.setAll(numbers, i -> epilogues.get(rank).apply(numbers[i], i, type));
-      return narrow(numbers);
+      HostData output =
+          CommData.of(
+              outputType, MemorySegment.ofArray(new byte[(int) outputType.bytes(resultCount)]));
+      Ending ending = endings.get(rank);
+      EpilogueKernel.apply(
+          ending.it(), type, MemorySegment.ofArray(result), 0, output, ending.first());
+      return output.segment().toArray(ValueLayout.JAVA_BYTE);
     }
 
     /// That of pairs, of which the contract says nothing.
@@ -668,22 +802,7 @@ class CudaKernelTest {
       return elements;
     }
 
-    private double[] widen(byte[] elements) {
-      int elementCount = elements.length / type.bytes();
-      var wide = MemorySegment.ofArray(new double[elementCount]);
-      Kernel kernel = Kernel.of(ReduceOp.SUM, type);
-      kernel.widen(MemorySegment.ofArray(elements), 0, wide, 0, elementCount);
-      var numbers = new double[elementCount];
-      Arrays.setAll(
-          numbers,
-          i ->
-              type == DataType.FLOAT64
-                  ? wide.getAtIndex(ValueLayout.JAVA_DOUBLE, i)
-                  : wide.getAtIndex(ValueLayout.JAVA_FLOAT, i));
-      return numbers;
-    }
-
-    private byte[] narrow(double[] numbers) {
+    private static byte[] narrow(DataType type, double[] numbers) {
       var wide = MemorySegment.ofArray(new double[numbers.length]);
       for (int i = 0; i < numbers.length; i++) {
         if (type == DataType.FLOAT64) {
@@ -700,24 +819,15 @@ class CudaKernelTest {
 
   /// What a rank does to its result.
   ///
-  /// @param added the residual's numbers, or none
-  private record Epilogue(
-      double factor, long bias, double[] biases, long first, long residual, double[] added) {
-    void give(Parameters parameters) {
-      parameters.epilogue(factor, bias, biases.length, first, residual);
-    }
-
-    double apply(double result, int index, DataType type) {
-      double value = round(result * round(factor, type), type);
-      if (biases.length > 0) {
-        value = round(value + biases[(int) ((first + index) % biases.length)], type);
-      }
-      return added.length > 0 ? round(value + added[index], type) : value;
-    }
-
-    /// In a double, sums and products of two floats are exact enough to be rounded once more.
-    private static double round(double value, DataType type) {
-      return type == DataType.FLOAT64 ? value : (float) value;
+  /// @param it as it should be, with a residual that stays
+  /// @param first which element of the whole result is the output's first
+  /// @param residual the address of what the kernel takes for it; 0 for none
+  private record Ending(Epilogue it, long first, long residual) {
+    void give(Parameters parameters, DataType type) {
+      HostData bias = (HostData) it.bias();
+      long address = bias == null ? 0 : bias.segment().address();
+      long biasCount = bias == null ? 0 : bias.count();
+      parameters.epilogue(type, it.scale(), address, biasCount, first, residual);
     }
   }
 }

@@ -115,7 +115,7 @@ public final class GpuBench {
             parameters.twoStage(type.countIn(bytes), ranks);
           }
           if (kernel.equals(WITH_EPILOGUE)) {
-            parameters.epilogue(0.5, all[rank].input, BIAS_COUNT, 0, 0);
+            parameters.epilogue(type, 0.5, all[rank].input, BIAS_COUNT, 0, 0);
           }
           device.launch(function, blocks, threads, all[rank].stream, parameters);
         }

@@ -35,14 +35,20 @@ class PtxTest {
   }
 
   static Stream<KernelName> kernels() {
-    return Stream.concat(
-        Stream.of(KernelName.FETCH, KernelName.MEET),
+    Stream<KernelName> reductions =
         Stream.of(Predefined.values())
             .flatMap(op ->
                 Stream.of(DataType.values())
                     .flatMap(type ->
                         Stream.of(KernelName.reduce(op, type), KernelName.lowLatency(op, type))
-                            .flatMap(name -> name.stream()))));
+                            .flatMap(name -> name.stream())));
+    Stream<KernelName> casts =
+        Stream.of(DataType.values())
+            .filter(type -> KernelName.hasEpilogue(Predefined.SUM, type))
+            .flatMap(type ->
+                Stream.of(KernelName.reduceAndCast(type), KernelName.lowLatencyAndCast(type)));
+    return Stream.of(Stream.of(KernelName.FETCH, KernelName.MEET), reductions, casts)
+        .flatMap(kernels -> kernels);
   }
 
   @Test

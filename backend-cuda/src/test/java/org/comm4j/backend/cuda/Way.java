@@ -15,6 +15,13 @@ enum Way {
     return this == LOW_LATENCY ? KernelName.lowLatency(op, type) : KernelName.reduce(op, type);
   }
 
+  /// {@return the kernel for a sum or average whose output has another type}
+  KernelName castKernel(DataType type) {
+    return this == LOW_LATENCY
+        ? KernelName.lowLatencyAndCast(type)
+        : KernelName.reduceAndCast(type);
+  }
+
   /// Makes a call go this way.
   void set(Parameters parameters, long count, int ranks) {
     if (this == ONE_STAGE) {

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+CASTS(bfloat16, Bfloat16)

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+CASTS(float16, Float16)

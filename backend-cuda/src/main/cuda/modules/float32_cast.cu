@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+CASTS(float32, Float32)

@@ -1,0 +1,3 @@
+#include "../kernels.cuh"
+
+CASTS(float64, Float64)
