@@ -83,6 +83,11 @@ final class CheckedCommunicator implements Communicator {
         Cleaner.create(task -> Thread.ofPlatform().daemon().name("comm4j-leaks").unstarted(task));
   }
 
+  /// {@return what the communicators of this rank stand on}
+  LaunchScope scope() {
+    return scope;
+  }
+
   // --- who and what ---
 
   @Override
@@ -141,6 +146,16 @@ final class CheckedCommunicator implements Communicator {
     try {
       checks.asynchronous(operation);
       return submit(operation);
+    } finally {
+      leave();
+    }
+  }
+
+  /// Checks what [#start] checks, and starts nothing.
+  void check(Operation operation) {
+    enter(operation.label());
+    try {
+      checks.asynchronous(operation);
     } finally {
       leave();
     }

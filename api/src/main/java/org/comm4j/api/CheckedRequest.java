@@ -51,6 +51,11 @@ final class CheckedRequest implements Request {
     return operation;
   }
 
+  /// {@return what the communicators of its rank stand on}
+  LaunchScope scope() {
+    return communicator.scope();
+  }
+
   /// Settles it where nobody else knows of it yet.
   void endedAtOnce() {
     outcome = Outcome.WELL;

@@ -3,6 +3,7 @@ package org.comm4j.api;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.comm4j.api.Discovery.Found;
 import org.comm4j.api.spi.RankGroup;
@@ -20,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// is about the launch that this process is part of, not about a group inside it.
 public final class LocalGroup implements AutoCloseable {
   private final RankGroup group;
-  private final List<Communicator> communicators;
+  private final List<CheckedCommunicator> communicators;
 
   /// @param config null where a backend has made the group
   private LocalGroup(RankGroup group, @Nullable CommConfig config) {
@@ -29,7 +30,7 @@ public final class LocalGroup implements AutoCloseable {
     var listeners = CallListeners.installed();
     this.communicators =
         IntStream.range(0, group.size())
-            .<Communicator>mapToObj(rank ->
+            .mapToObj(rank ->
                 new CheckedCommunicator(
                     group.communicator(rank), scope(rank, whole), listeners, config))
             .toList();
@@ -221,7 +222,31 @@ public final class LocalGroup implements AutoCloseable {
 
   /// {@return every rank's communicator, rank 0's first}
   public List<Communicator> communicators() {
-    return communicators;
+    return Collections.unmodifiableList(communicators);
+  }
+
+  /// Starts an operation on every rank from the calling thread: a program needs no thread for each
+  /// rank, or starts the work of several devices from the one that drives them.
+  ///
+  ///     Request.waitAll(group.start(rank -> new AllReduce(inputs[rank], outputs[rank], SUM)));
+  ///
+  /// [Request#waitAll] moves all ranks along. A single request awaited on that thread, or a call
+  /// that is not started but run, would wait until its deadline for ranks that nobody moves along.
+  /// Meanwhile no other thread may be in a call on one of the communicators. Memory belongs to the
+  /// operations until they have ended, as with [Communicator#start].
+  ///
+  /// @param operation what a rank does, given the rank; called once for each before any is started
+  /// @return what to await, rank 0's first
+  /// @throws IllegalArgumentException if an operation does not fit its rank, and then none is
+  ///   started
+  /// @throws CommException why a rank's communicator is broken. Operations of lower ranks have been
+  ///   started, and fail too
+  public List<Request> start(IntFunction<? extends Operation> operation) {
+    List<Operation> operations = IntStream.range(0, size()).<Operation>mapToObj(operation).toList();
+    for (CheckedCommunicator each : communicators) {
+      each.check(operations.get(each.rank()));
+    }
+    return communicators.stream().map(each -> each.start(operations.get(each.rank()))).toList();
   }
 
   /// Tells the others that a rank has ended by a failure: they get a [PeerFailedException] that

@@ -59,13 +59,12 @@ public interface Request {
     return RequestWait.any(requests);
   }
 
-  /// Waits until all requests have ended well.
+  /// Waits until all requests have ended well. Where they are of several ranks that are threads of
+  /// this JVM it moves all of them along: so one thread may wait for a whole [LocalGroup].
   ///
   /// @param requests in the order in which their failures matter; may be empty
   /// @throws CommException why the first that failed did
   static void waitAll(List<? extends Request> requests) {
-    for (Request request : requests) {
-      request.await();
-    }
+    RequestWait.all(requests);
   }
 }

@@ -4,8 +4,8 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/// Waiting for one of many requests: looks at each in turn, which moves them along; between rounds
-/// it spins for a moment, then gives the core away, then sleeps, longer each time. A virtual thread
+/// Waiting for one of many requests, or for all: looks at each in turn, which moves them along;
+/// between rounds it spins for a moment, then gives the core away, then sleeps. A virtual thread
 /// sleeps at once.
 final class RequestWait {
   private static final int SPINS = 100;
@@ -15,12 +15,45 @@ final class RequestWait {
 
   private RequestWait() {}
 
+  /// {@return the index of one that has ended} Sleeps longer each time.
   static int any(List<? extends Request> requests) {
+    return any(requests, requests.size(), LONGEST_SLEEP_NANOS);
+  }
+
+  /// Waits for each. Those of one rank have one engine, which moves all along whichever is awaited.
+  /// Those of several ranks have several, and no rank's may get on without the others': nobody else
+  /// may be there to move them along, so sleeps are short.
+  static void all(List<? extends Request> requests) {
+    boolean areOfOneRank = areOfOneRank(requests);
+    for (int index = 0; index < requests.size(); index++) {
+      if (!areOfOneRank) {
+        any(requests.subList(index, requests.size()), 1, FIRST_SLEEP_NANOS);
+      }
+      requests.get(index).await();
+    }
+  }
+
+  @SuppressWarnings("ReferenceEquality") // a scope is itself
+  private static boolean areOfOneRank(List<? extends Request> requests) {
+    LaunchScope first = null;
+    for (Request request : requests) {
+      if (request instanceof CheckedRequest checked) {
+        if (first != null && checked.scope() != first) {
+          return false;
+        }
+        first = checked.scope();
+      }
+    }
+    return true;
+  }
+
+  /// @param wanted one of so many first ones; the others are only moved along
+  private static int any(List<? extends Request> requests, int wanted, long longestSleepNanos) {
     Thread me = Thread.currentThread();
     long sleepNanos = FIRST_SLEEP_NANOS;
     for (int round = me.isVirtual() ? SPINS + YIELDS : 0; ; round++) {
       for (int index = 0; index < requests.size(); index++) {
-        if (requests.get(index).isDone()) {
+        if (requests.get(index).isDone() && index < wanted) {
           return index;
         }
       }
@@ -33,7 +66,7 @@ final class RequestWait {
         Thread.yield();
       } else {
         LockSupport.parkNanos(sleepNanos);
-        sleepNanos = Math.min(2 * sleepNanos, LONGEST_SLEEP_NANOS);
+        sleepNanos = Math.min(2 * sleepNanos, longestSleepNanos);
       }
     }
   }

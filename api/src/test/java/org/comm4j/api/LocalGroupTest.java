@@ -260,6 +260,34 @@ class LocalGroupTest {
   }
 
   @Test
+  void start_everyRank_startsItsOwn() {
+    try (LocalGroup group = LocalGroup.open(3, CONFIG)) {
+      List<Request> started =
+          group.start(rank -> new PointToPoint.Send(CommData.of(rank), 2 - rank, 0));
+
+      for (int rank = 2; rank >= 0; rank--) {
+        assertThat(started.get(rank).isDone()).isFalse();
+        lastGroup().communicators.get(rank).pending().end(null);
+        assertThat(started.get(rank).isDone()).isTrue();
+      }
+      Request.waitAll(started);
+    }
+  }
+
+  @Test
+  void start_wrongForOneRank_startsNone() {
+    try (LocalGroup group = LocalGroup.open(3, CONFIG)) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() ->
+              group.start(rank -> new PointToPoint.Send(CommData.of(1), rank == 2 ? 3 : 0, 0)))
+          .withMessageContaining("3 (expected: 0..2");
+
+      assertThat(lastGroup().communicators)
+          .allSatisfy(each -> assertThat(each.calls).noneMatch(call -> call.contains("submit")));
+    }
+  }
+
+  @Test
   void open_wrongRequests_areRefused() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> LocalGroup.open(0))

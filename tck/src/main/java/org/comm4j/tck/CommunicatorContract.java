@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -17,9 +18,15 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.Operation;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.DynamicTest;
@@ -175,6 +182,70 @@ public abstract class CommunicatorContract {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /// Little data and much, on the host and, where the backend has them, on devices.
+  @Rule("X9")
+  @Test
+  void operations_startedOnAllRanksByOneThread_end() throws Exception {
+    try (LocalGroup group = open(size(), config())) {
+      for (int count : new int[] {1, 1_000, 300_000}) {
+        sumByOneThread(group, count);
+      }
+      wrongByOneThread(group);
+      sumByOneThread(group, 1);
+    }
+  }
+
+  /// In what communicators allocate, in place and not, with data of the host behind.
+  private static void sumByOneThread(LocalGroup group, int count) {
+    int size = group.size();
+    List<CommBuffer> inputs = new ArrayList<>();
+    List<CommBuffer> outputs = new ArrayList<>();
+    for (Communicator comm : group.communicators()) {
+      inputs.add(comm.allocate(DataType.INT32, count));
+      outputs.add(comm.allocate(DataType.INT32, count));
+      int[] own = new int[count];
+      Arrays.setAll(own, i -> i + comm.rank());
+      inputs.getLast().write(0, CommData.of(own));
+    }
+    int[][] heard = new int[size][1];
+    heard[0][0] = count;
+    List<Request> apart = group.start(rank -> sum(inputs.get(rank), outputs.get(rank)));
+    List<Request> heardOf =
+        group.start(rank -> new Collective.Broadcast(CommData.of(heard[rank]), 0));
+    Request.waitAll(apart);
+    Request.waitAll(group.start(rank -> sum(inputs.get(rank), inputs.get(rank))));
+    Request.waitAll(heardOf);
+    int[] expected = new int[count];
+    Arrays.setAll(expected, i -> size * i + size * (size - 1) / 2);
+    for (int rank = 0; rank < size; rank++) {
+      for (List<CommBuffer> buffers : List.of(inputs, outputs)) {
+        int[] result = new int[count];
+        buffers.get(rank).read(0, CommData.of(result));
+        buffers.get(rank).close();
+        Expect.that("X9", Arrays.equals(result, expected), "rank %d: a sum of %d", rank, count);
+      }
+      Expect.equal("X9", "what was broadcast to rank " + rank, heard[rank][0], count);
+    }
+  }
+
+  private static Operation sum(CommBuffer input, CommBuffer output) {
+    return new Collective.AllReduce(input.data(), output.data(), ReduceOp.SUM);
+  }
+
+  private static void wrongByOneThread(LocalGroup group) {
+    int last = group.size() - 1;
+    var refused =
+        Expect.thrown(
+            "X9",
+            IllegalArgumentException.class,
+            "a wrong root on the last rank",
+            () ->
+                group.start(rank ->
+                    new Collective.Broadcast(
+                        CommData.of(new int[1]), rank == last ? group.size() : 0)));
+    Expect.says("A2", refused, String.valueOf(group.size()), "expected");
   }
 
   /// A communicator that nobody closes and nobody holds says so once, and is closed.
