@@ -240,7 +240,7 @@ public final class LocalGroup implements AutoCloseable {
   /// @throws IllegalArgumentException if an operation does not fit its rank, and then none is
   ///   started
   /// @throws CommException why a rank's communicator is broken. Operations of lower ranks have been
-  ///   started, and fail too
+  ///   started, and fail too; their memory is in use until the group is closed
   public List<Request> start(IntFunction<? extends Operation> operation) {
     List<Operation> operations = IntStream.range(0, size()).<Operation>mapToObj(operation).toList();
     for (CheckedCommunicator each : communicators) {

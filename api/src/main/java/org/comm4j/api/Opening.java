@@ -74,18 +74,19 @@ record Opening(
     return launch;
   }
 
-  /// A name is a place where all ranks are on one host. Slurm's address comes without a secret,
-  /// which a backend that was asked for may have.
+  /// A name is a place where all ranks are on one host; PMI's launchers need not say how many are.
+  /// An address needs a secret, which a backend that was asked for by name may have.
   private static boolean hasPlace(CommConfig launch) {
     int size = launch.worldSize().orElse(1);
-    if (launch.masterAddress().isEmpty()) {
-      return size == 1
-          || (launch.session().isPresent() && launch.localWorldSize().orElse(size) == size);
+    if (size == 1) {
+      return true;
     }
-    boolean hasSecret = launch.secret().isPresent() || launch.secretFile().isPresent();
-    return size == 1
-        || hasSecret
-        || !launch.launcher().equals(Launchers.SLURM)
+    if (launch.masterAddress().isEmpty()) {
+      int ifUnknown = launch.launcher().equals(Launchers.PMI) ? 0 : size;
+      return launch.session().isPresent() && launch.localWorldSize().orElse(ifUnknown) == size;
+    }
+    return launch.secret().isPresent()
+        || launch.secretFile().isPresent()
         || !Choice.isExplicit(launch);
   }
 

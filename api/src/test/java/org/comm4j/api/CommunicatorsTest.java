@@ -253,7 +253,9 @@ class CommunicatorsTest {
     "job, 1, 10.0.0.1, slurm, '', auto, false",
     "job, 1, 10.0.0.1, slurm, '', net, true",
     "job, 1, 10.0.0.1, slurm, secret, net, false",
-    "job, 1, 10.0.0.1, openmpi, '', net, false",
+    "job, 1, 10.0.0.1, openmpi, '', net, true",
+    "job, 0, '', pmi, '', auto, true",
+    "job, 0, '', openmpi, '', auto, false",
   })
   void open_placeIsNotWhole_backendIsAsked(
       String session,
@@ -278,11 +280,10 @@ class CommunicatorsTest {
           }
         };
     factory.others.add(List.of("net"));
-    var config =
-        rank(0, 2, backend).toBuilder()
-            .localWorldSize(ranksHere)
-            .localRank(0)
-            .launcher(launcher, List.of());
+    var config = rank(0, 2, backend).toBuilder().launcher(launcher, List.of());
+    if (ranksHere > 0) {
+      config.localWorldSize(ranksHere).localRank(0);
+    }
     if (!session.isEmpty()) {
       config.session(session);
     }

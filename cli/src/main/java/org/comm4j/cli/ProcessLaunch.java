@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.Backends;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// later SIGKILL. They also get it when `comm-cli` itself is ended by a signal.
 final class ProcessLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final int ELSEWHERE = -1; // among those that have ended: on another host
   private static final int SIGNAL_BASE = 128; // how Java gives the signal that ended a process
 
@@ -215,33 +217,32 @@ final class ProcessLaunch {
     return ranks.stream().filter(Process::isAlive).toList();
   }
 
-  /// Ends what still runs, and removes what the killed have left.
+  /// Ends what still runs, and removes what the killed have left; an interrupt is kept for later.
   private void end() {
+    boolean interrupted = Thread.interrupted();
     ending = true;
-    List<Process> living = living();
-    living.forEach(Process::destroy);
-    long endNs = System.nanoTime() + TERM_NS;
-    if (!haveEnded(living, endNs)) {
+    living().forEach(Process::destroy);
+    if (!haveEnded()) {
       living().forEach(Process::destroyForcibly);
-      haveEnded(living, endNs + TERM_NS);
+      haveEnded();
     }
-    if (!ranks.stream().allMatch(rank -> !rank.isAlive() && rank.exitValue() == 0)) {
+    if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {
       Backends.removeRemains(launch.config());
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
     }
   }
 
-  /// {@return whether they have ended by then; false too if this thread is interrupted}
-  private static boolean haveEnded(List<Process> ranks, long endNs) {
-    try {
-      for (Process rank : ranks) {
-        if (!rank.waitFor(endNs - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-          return false;
-        }
+  /// Waits a second for all to end.
+  private boolean haveEnded() {
+    long endNs = System.nanoTime() + TERM_NS;
+    while (!living().isEmpty()) {
+      if (System.nanoTime() - endNs >= 0) {
+        return false;
       }
-      return true;
-    } catch (InterruptedException _) {
-      Thread.currentThread().interrupt();
-      return false;
+      LockSupport.parkNanos(POLL_NS);
     }
+    return true;
   }
 }

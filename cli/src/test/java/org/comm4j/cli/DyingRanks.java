@@ -5,6 +5,7 @@ import static org.comm4j.api.ReduceOp.SUM;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
 import org.comm4j.api.Communicator;
@@ -62,7 +63,7 @@ final class DyingRanks {
           .filter(line -> line.contains("/rank-") || line.contains("/driver/cnc.dat"))
           .map(line -> line.substring(line.indexOf('/')).replace("/driver/", "/"))
           .map(file -> Path.of(file).getParent())
-          .findFirst()
+          .max(Comparator.naturalOrder()) // a driver's, if there is one: it begins with comm4j-a
           .orElseThrow();
     }
   }

@@ -53,6 +53,8 @@ final class MpiHostsTest {
         Map.of(
             "COMM_BACKEND",
             "mpi",
+            "COMM_TIMEOUT",
+            "100s", // rules that wait for it are not run: they take long, and hosts don't matter
             "COMM_MPI_WAIT",
             "test", // ranks that spin would take the processors from each other
             "OMPI_ALLOW_RUN_AS_ROOT",
@@ -68,7 +70,7 @@ final class MpiHostsTest {
 
   private static List<String> openMpi(NetworkNamespaces hosts, Path agent) {
     return List.of(
-        "--mca plm rsh --mca plm_rsh_agent %s --mca oob_tcp_if_include eth --mca btl_tcp_if_include eth --mca pml ob1 --mca btl self,vader,tcp --host %s:1,%s:2 -n 3"
+        "--mca plm rsh --mca plm_rsh_agent %s --mca oob_tcp_if_include eth --mca btl_tcp_if_include eth --mca pml ob1 --mca btl self,vader,tcp -x COMM_BACKEND -x COMM_TIMEOUT -x COMM_MPI_WAIT -x JDK_JAVA_OPTIONS --host %s:1,%s:2 -n 3"
             .formatted(agent, hosts.address(0), hosts.address(1))
             .split(" "));
   }
@@ -92,7 +94,7 @@ final class MpiHostsTest {
         %s) in="%s" ;;
         *) in="%s" ;;
         esac
-        exec $in sh -c '%s' "$host" "$*"
+        exec env -i PATH="$PATH" HOME="$HOME" $in sh -c '%s' "$host" "$*"
         """
             .formatted(
                 hosts.address(0),

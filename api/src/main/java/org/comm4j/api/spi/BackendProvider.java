@@ -76,10 +76,10 @@ public interface BackendProvider {
 
   /// Finds a place for the ranks of a launch to meet, where their launcher has named none that all
   /// of them reach and the backend can talk to them without a session. All ranks call it at once,
-  /// before they join; it may load native code.
+  /// before they join; it may load native code, and wait for the others without a deadline.
   ///
   /// @param launch of several processes: without an address, and without a session's name or on
-  ///   several hosts; or, if the backend was asked for by name, with Slurm's address and no secret
+  ///   several hosts; or, if the backend was asked for by name, with an address and no secret
   /// @return the same with a place, and with a secret where other hosts reach it; empty where the
   ///   backend knows none
   /// @throws org.comm4j.api.CommException if it should and can't

@@ -113,6 +113,27 @@ class AllocationTest {
         });
   }
 
+  /// More shapes in turn than are kept, and then few, each of which was kept and thrown out before.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_fewRecordsAfterMany_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocates(
+        provider,
+        0,
+        comm -> {
+          List<Collective> records = new ArrayList<>();
+          for (int count = 1; count <= 100; count++) {
+            HostData data = CommData.of(new float[count]);
+            records.add(new Collective.AllReduce(data, data, ReduceOp.SUM));
+          }
+          for (int i = 0; i < 300; i++) {
+            comm.run(records.get(i % records.size()));
+          }
+          int[] turn = new int[1];
+          return () -> comm.run(records.get(turn[0]++ % 5));
+        });
+  }
+
   @ParameterizedTest
   @MethodSource("providers")
   void barrier_allocatesNothing(BackendProvider provider) throws Exception {

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 
 /// Listens at every address of this host that another one might reach, and tells whoever connects a
@@ -26,7 +27,9 @@ final class Beacon implements AutoCloseable {
   static final Beacon NONE = new Beacon(List.of(), new byte[0]);
 
   private static final int MOST = 32;
-  private static final int PATIENCE_MILLIS = 2_000;
+  private static final int BACKLOG = 512; // all hosts come at once
+  private static final int PATIENCE_MILLIS = 4_000;
+  private static final long PAUSE_NS = 1_000_000;
 
   private final List<ServerSocket> listening;
   private final byte[] token;
@@ -48,7 +51,7 @@ final class Beacon implements AutoCloseable {
     List<ServerSocket> listening = new ArrayList<>();
     for (InetAddress address : addresses) {
       try {
-        listening.add(new ServerSocket(0, MOST, address));
+        listening.add(new ServerSocket(0, BACKLOG, address));
       } catch (IOException e) {
         // nobody can meet there
       }
@@ -84,7 +87,7 @@ final class Beacon implements AutoCloseable {
       try (Socket peer = listening.accept()) {
         peer.getOutputStream().write(token);
       } catch (IOException e) {
-        // it is closed, or the peer has gone
+        LockSupport.parkNanos(PAUSE_NS); // it is closed, the peer has gone, or descriptors are
       }
     }
   }
@@ -112,14 +115,23 @@ final class Beacon implements AutoCloseable {
     }
   }
 
+  /// Ends soon, and an interrupt is kept for later: all ranks wait for what is found.
   private static boolean isTrue(Future<Boolean> answer) {
+    boolean interrupted = false;
     try {
-      return answer.get();
-    } catch (ExecutionException e) {
-      return false;
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      return false;
+      while (true) {
+        try {
+          return answer.get();
+        } catch (ExecutionException e) {
+          return false;
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

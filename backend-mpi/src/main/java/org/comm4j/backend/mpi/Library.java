@@ -6,6 +6,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 
 /// The library's life in this process. It is initialised once, by the first communicator, and
@@ -156,6 +157,8 @@ final class Library {
   private static void finishNow() {
     try {
       awaitAll();
+    } catch (BackendException _) {
+      // the library fails, perhaps also to finalise, which is tried
     } finally {
       ALL_COME.countDown();
     }

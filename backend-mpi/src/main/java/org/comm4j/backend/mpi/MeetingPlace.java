@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
@@ -30,6 +31,7 @@ import org.comm4j.core.session.LocalHost;
 /// All ranks call it at once, before they have a session: MPI's errors are all that ends it.
 final class MeetingPlace {
   private static final int NAME_BYTES = 16;
+  private static final int TOKEN_BYTES = 16;
   private static final int SECRET_BYTES = 32;
   private static final long ALL = -1; // places, or none to look for
 
@@ -53,10 +55,7 @@ final class MeetingPlace {
   }
 
   private CommConfig find() {
-    byte[] random = new byte[NAME_BYTES + SECRET_BYTES];
-    new SecureRandom().nextBytes(random);
-    random = broadcast(random);
-    byte[] name = Arrays.copyOf(random, NAME_BYTES);
+    byte[] name = random(NAME_BYTES);
     CommConfig.Builder place = config.toBuilder();
     if (config.session().isEmpty()) {
       place.session("mpi-" + HexFormat.of().formatHex(name));
@@ -64,13 +63,15 @@ final class MeetingPlace {
     List<String> hosts = hosts();
     boolean isOneHost = hosts.stream().distinct().count() == 1;
     if (isOneHost && config.masterAddress().isEmpty()) {
-      return place.build();
+      return place.localRank(rank).localWorldSize(size).build(); // launchers may count otherwise
     }
     if (config.secret().isEmpty() && config.secretFile().isEmpty()) {
-      place.secret(Secret.of(Arrays.copyOfRange(random, NAME_BYTES, random.length)));
+      byte[] secret = random(SECRET_BYTES);
+      place.secret(Secret.of(secret));
+      Arrays.fill(secret, (byte) 0);
     }
     if (config.masterAddress().isEmpty()) {
-      InetSocketAddress reached = reached(hosts, name);
+      InetSocketAddress reached = reached(hosts, random(TOKEN_BYTES));
       place.masterAddress(reached.getAddress().getHostAddress()).masterPort(reached.getPort());
     }
     return place.build();
@@ -90,6 +91,12 @@ final class MeetingPlace {
   /// An address of rank 0's that all hosts have reached, at a port that was free there a moment
   /// ago.
   private InetSocketAddress reached(List<String> hosts, byte[] token) {
+    InetSocketAddress reached = reachedBeacon(hosts, token);
+    broadcast(new byte[1]); // who joins now finds the beacon out
+    return reached;
+  }
+
+  private InetSocketAddress reachedBeacon(List<String> hosts, byte[] token) {
     try (Beacon beacon = rank == 0 ? Beacon.light(token) : Beacon.NONE) {
       List<InetSocketAddress> places = decode(broadcastText(encode(beacon.places())));
       boolean isOfRank0 = hosts.get(rank).equals(hosts.getFirst());
@@ -134,15 +141,15 @@ final class MeetingPlace {
                 String.join("; ", without)));
   }
 
-  private static String encode(List<InetSocketAddress> places) {
-    return String.join(
-        "\n",
-        places.stream()
-            .map(each -> each.getAddress().getHostAddress() + " " + each.getPort())
-            .toList());
+  /// Without the interfaces that addresses of version 6 have here: others have other ones.
+  static String encode(List<InetSocketAddress> places) {
+    return places.stream()
+        .map(each ->
+            each.getAddress().getHostAddress().replaceFirst("%.*", "") + " " + each.getPort())
+        .collect(Collectors.joining("\n"));
   }
 
-  private static List<InetSocketAddress> decode(String text) {
+  static List<InetSocketAddress> decode(String text) {
     return text.lines().map(MeetingPlace::decodeOne).toList();
   }
 
@@ -156,6 +163,13 @@ final class MeetingPlace {
   }
 
   // --- by MPI ---
+
+  /// {@return random bytes, the same on all ranks}
+  private static byte[] random(int count) {
+    byte[] random = new byte[count];
+    new SecureRandom().nextBytes(random);
+    return broadcast(random);
+  }
 
   private String broadcastText(String text) {
     byte[] bytes = text.getBytes(UTF_8);

@@ -18,6 +18,7 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.DefaultSessionFactory;
 import org.comm4j.core.session.Versions;
 import org.jspecify.annotations.Nullable;
 
@@ -114,7 +115,9 @@ public final class MpiProvider implements BackendProvider {
 
   @Override
   public Optional<CommConfig> meet(CommConfig launch) {
-    return Optional.of(World.meet(library(launch), launch));
+    return launch.options().containsKey(DefaultSessionFactory.HOSTED)
+        ? Optional.empty() // who hosts the session has its secret
+        : Optional.of(World.meet(library(launch), launch));
   }
 
   @Override

@@ -2,6 +2,7 @@ package org.comm4j.backend.mpi;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -43,6 +44,17 @@ class BeaconTest {
               new InetSocketAddress(LOOPBACK, mute.getLocalPort()));
       assertThat(Beacon.seen(places, TOKEN)).isEqualTo(0b100);
     }
+  }
+
+  @Test
+  void places_otherHostsReadThem_withoutTheInterfacesOfThisOne() throws Exception {
+    byte[] bytes = InetAddress.getByName("fd00::7").getAddress();
+    InetAddress here = Inet6Address.getByAddress("", bytes, 4711);
+    assertThat(here.getHostAddress()).endsWith("%4711");
+    var places = List.of(new InetSocketAddress(here, 80), new InetSocketAddress(LOOPBACK, 65_535));
+    assertThat(MeetingPlace.decode(MeetingPlace.encode(places)))
+        .containsExactly(new InetSocketAddress("fd00::7", 80), places.get(1));
+    assertThat(MeetingPlace.decode(MeetingPlace.encode(List.of()))).isEmpty();
   }
 
   @Test

@@ -1,5 +1,6 @@
 package org.comm4j.core.engine;
 
+import java.util.Arrays;
 import org.comm4j.api.Collective;
 import org.jspecify.annotations.Nullable;
 
@@ -9,12 +10,14 @@ import org.jspecify.annotations.Nullable;
 /// For one thread at a time.
 final class EndedCalls {
   private static final int MOST = 32;
+  private static final int SELDOM = 8;
 
   private final int size;
   private final @Nullable CollectiveCall[] calls = new CollectiveCall[MOST]; // as they first came
   private final long[] keys = new long[MOST]; // of their shapes: most calls differ in them
   private int count;
   private int last; // taken or kept
+  private int oldest; // when there are many
   private int misses; // in a row
 
   /// @param size the group's
@@ -22,8 +25,8 @@ final class EndedCalls {
     this.size = size;
   }
 
-  /// Takes out a call that can be made again as `next`; null if there is none, or if it was in vain
-  /// so often that looking for it is not worth its time.
+  /// Takes out a call that can be made again as `next`; null if there is none. Where many in a row
+  /// have come in vain it is not always looked for, which would take longer than it saves.
   @Nullable CollectiveCall take(Collective next) {
     if (canRestart(last, next)) {
       return take(last);
@@ -32,7 +35,8 @@ final class EndedCalls {
     if (canRestart(following, next)) {
       return take(following);
     }
-    if (++misses > MOST) {
+    misses++;
+    if (misses > MOST && misses % SELDOM != 0) {
       return null;
     }
     long key = Shapes.key(next, size);
@@ -60,10 +64,19 @@ final class EndedCalls {
   /// Keeps a call that a thread has waited for, instead of the oldest one if there are many.
   void keep(CollectiveCall call) {
     if (calls[last] != null) {
-      last = count < MOST ? count : (last + 1) % MOST;
+      last = count < MOST ? count : oldest;
+      oldest = count < MOST ? 0 : (oldest + 1) % MOST;
     }
     count = Math.max(count, last + 1);
     calls[last] = call;
     keys[last] = Shapes.key(call.shape());
+  }
+
+  /// Forgets all: calls of the same shape are to be planned otherwise.
+  void clear() {
+    Arrays.fill(calls, null);
+    count = 0;
+    last = 0;
+    oldest = 0;
   }
 }

@@ -180,6 +180,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   @Override
   public boolean useReduction(Reduction wish) {
     reduction = wish;
+    ended.clear();
     return true;
   }
 

@@ -99,8 +99,10 @@ public final class DefaultSessionFactory implements SessionFactory {
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     while (true) {
       JoinException taken;
+      long leftNs = Math.max(deadline - System.nanoTime(), LISTEN_AGAIN_NS);
+      JoinRequest inTime = request.forHost(request.generation(), leftNs);
       try {
-        return host(request, place, authenticator);
+        return host(inTime, place, authenticator);
       } catch (JoinException e) {
         if (!(e.getCause() instanceof BindException)
             || !String.valueOf(e.getCause().getMessage()).contains("in use")) {
@@ -108,16 +110,10 @@ public final class DefaultSessionFactory implements SessionFactory {
         }
         taken = e;
       }
-      long leftNs = deadline - System.nanoTime();
       try {
-        return connect(
-            request.forHost(request.generation(), Math.max(leftNs, LISTEN_AGAIN_NS)),
-            place,
-            authenticator,
-            STRANGER_NS,
-            false);
+        return connect(inTime, place, authenticator, STRANGER_NS, false);
       } catch (JoinException e) {
-        if (e.reason() == Reason.PROTOCOL || isNobody(e) && leftNs <= LISTEN_AGAIN_NS) {
+        if (e.reason() == Reason.PROTOCOL || (isNobody(e) && leftNs <= LISTEN_AGAIN_NS)) {
           throw new JoinException(
               Reason.ADDRESS,
               "%s (%s)".formatted(taken.getMessage(), e.getMessage()),

@@ -99,8 +99,8 @@ final class TcpSession implements ReplicatedSession.History {
   /// Starts to join.
   ///
   /// @param helloNs how long whoever listens may take to say that it is a session
-  /// @param awaitsHost whether to try until somebody listens; if not, a [ConnectException] is the
-  ///   cause of the failure
+  /// @param awaitsHost whether to try until somebody listens; if not, and nobody does, the
+  ///   failure's cause is a [ConnectException]
   static TcpSession start(
       InetSocketAddress address,
       JoinRequest request,
