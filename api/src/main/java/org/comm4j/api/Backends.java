@@ -82,8 +82,7 @@ public final class Backends {
       if (each.provider() != null) {
         try {
           each.provider().removeRemains(config);
-        } catch (RuntimeException
-            | Error e) { // whatever one does wrong, the others still do theirs
+        } catch (RuntimeException | Error e) { // the others still do theirs
           LOG.log(
               System.Logger.Level.WARNING,
               "backend '%s' could not remove what dead ranks have left".formatted(each.name()),

@@ -87,7 +87,7 @@ final class Beacon implements AutoCloseable {
       try (Socket peer = listening.accept()) {
         peer.getOutputStream().write(token);
       } catch (IOException e) {
-        LockSupport.parkNanos(PAUSE_NS); // it is closed, the peer has gone, or descriptors are
+        LockSupport.parkNanos(PAUSE_NS); // closed, or out of descriptors
       }
     }
   }

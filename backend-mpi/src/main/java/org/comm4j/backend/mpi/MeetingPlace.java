@@ -60,12 +60,13 @@ final class MeetingPlace {
     if (config.session().isEmpty()) {
       place.session("mpi-" + HexFormat.of().formatHex(name));
     }
+    checkAlike(allGather(new byte[] {has(hasSecret()), has(config.masterAddress().isPresent())}));
     List<String> hosts = hosts();
     boolean isOneHost = hosts.stream().distinct().count() == 1;
     if (isOneHost && config.masterAddress().isEmpty()) {
       return place.localRank(rank).localWorldSize(size).build(); // launchers may count otherwise
     }
-    if (config.secret().isEmpty() && config.secretFile().isEmpty()) {
+    if (!hasSecret()) {
       byte[] secret = random(SECRET_BYTES);
       place.secret(Secret.of(secret));
       Arrays.fill(secret, (byte) 0);
@@ -75,6 +76,35 @@ final class MeetingPlace {
       place.masterAddress(reached.getAddress().getHostAddress()).masterPort(reached.getPort());
     }
     return place.build();
+  }
+
+  private boolean hasSecret() {
+    return config.secret().isPresent() || config.secretFile().isPresent();
+  }
+
+  private static byte has(boolean isGiven) {
+    return (byte) (isGiven ? 1 : 0);
+  }
+
+  /// What comes next is the same on all ranks only if they have been given the same. Some launchers
+  /// don't give the environment to other hosts.
+  ///
+  /// @param given for each rank whether it has a secret, and an address
+  static void checkAlike(List<byte[]> given) {
+    for (int rank = 1; rank < given.size(); rank++) {
+      for (int what = 0; what < 2; what++) {
+        boolean isGiven = given.get(rank)[what] != 0;
+        if (isGiven != (given.getFirst()[what] != 0)) {
+          throw new JoinException(
+              JoinException.Reason.CONFIGURATION,
+              "%s is set on rank %d but not on rank %d; set it on all ranks (with Open MPI's mpirun -x) or on none"
+                  .formatted(
+                      what == 0 ? "COMM_SECRET_FILE or COMM_SECRET" : "COMM_MASTER_ADDR",
+                      isGiven ? rank : 0,
+                      isGiven ? 0 : rank));
+        }
+      }
+    }
   }
 
   /// {@return for each rank something that is the same for ranks of one host only}

@@ -1,6 +1,7 @@
 package org.comm4j.backend.mpi;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(60)
-class BeaconTest {
+class MeetingPlaceTest {
   private static final InetAddress LOOPBACK = InetAddress.getLoopbackAddress();
   private static final byte[] TOKEN = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
   private static final byte[] OTHER = "fedcba9876543210".getBytes(StandardCharsets.US_ASCII);
@@ -55,6 +56,20 @@ class BeaconTest {
     assertThat(MeetingPlace.decode(MeetingPlace.encode(places)))
         .containsExactly(new InetSocketAddress("fd00::7", 80), places.get(1));
     assertThat(MeetingPlace.decode(MeetingPlace.encode(List.of()))).isEmpty();
+  }
+
+  /// They would wait for each other in different calls.
+  @Test
+  void checkAlike_someHaveWhatOthersLack_namesIt() {
+    byte[] none = {0, 0};
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> MeetingPlace.checkAlike(List.of(none, none, new byte[] {1, 0})))
+        .withMessageContaining("COMM_SECRET_FILE or COMM_SECRET is set on rank 2 but not on rank 0")
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(JoinException.Reason.CONFIGURATION));
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> MeetingPlace.checkAlike(List.of(new byte[] {0, 1}, none)))
+        .withMessageContaining("COMM_MASTER_ADDR is set on rank 0 but not on rank 1");
+    MeetingPlace.checkAlike(List.of(none, none));
   }
 
   @Test
