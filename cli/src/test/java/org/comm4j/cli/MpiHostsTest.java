@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -21,10 +20,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(200)
 final class MpiHostsTest {
   private static final Duration BOUND = Duration.ofSeconds(150);
-
-  /// What enters a host: its name, then a command line.
-  private static final String ENTER =
-      "exec unshare --uts --ipc --mount sh -c 'mount -t tmpfs tmpfs /dev/shm && hostname \"$0\" && exec sh -c \"$1\"'";
 
   @TempDir private Path folder;
 
@@ -37,10 +32,11 @@ final class MpiHostsTest {
         "network namespaces need root and the command ip (iproute2)");
     assumeTrue(Binding.isProgram(launcher, System.getenv("PATH")), "there is no " + launcher);
     try (var hosts = NetworkNamespaces.make(2)) {
-      Path agent = agent(hosts);
-      List<String> command = new ArrayList<>(List.of(launcher));
-      command.addAll(launcher.contains("open") ? openMpi(hosts, agent) : mpich(hosts, agent));
-      List<String> onFirst = onHost(hosts, 0, command);
+      Path enter = enter(hosts);
+      Path agent = agent(enter);
+      List<String> onFirst = new ArrayList<>();
+      onFirst.addAll(List.of(enter.toString(), hosts.address(0), launcher));
+      onFirst.addAll(launcher.contains("open") ? openMpi(hosts, agent) : mpich(hosts, agent));
       assertThat(run(onFirst, "topology").out())
           .contains("3 ranks on backend mpi, not as many on each host");
       assertThat(run(onFirst, "verify", "--seed", "7").out())
@@ -84,40 +80,41 @@ final class MpiHostsTest {
             .split(" "));
   }
 
-  /// What launchers call instead of `ssh`: options, a host, a command line.
-  private Path agent(NetworkNamespaces hosts) throws Exception {
-    String script =
+  /// Runs a command on a host: the address of that, then the command.
+  private Path enter(NetworkNamespaces hosts) throws Exception {
+    return script(
+        "enter",
         """
-        #!/bin/sh
-        while [ "${1#-}" != "$1" ]; do shift; done
         host="$1"
         shift
         case "$host" in
         %s) in="%s" ;;
         *) in="%s" ;;
         esac
-        exec env -i PATH="$PATH" HOME="$HOME" $in sh -c '%s' "$host" "$*"
+        exec $in unshare --uts --ipc --mount \\
+          sh -c 'mount -t tmpfs tmpfs /dev/shm && hostname "$0" && exec "$@"' "$host" "$@"
         """
             .formatted(
-                hosts.address(0),
-                String.join(" ", hosts.in(0)),
-                String.join(" ", hosts.in(1)),
-                escaped(ENTER) + " \"$0\" \"$1\"");
-    Path file = Files.writeString(folder.resolve("agent"), script);
+                hosts.address(0), String.join(" ", hosts.in(0)), String.join(" ", hosts.in(1))));
+  }
+
+  /// What launchers call instead of `ssh`: options, a host, a command line. As there, the command
+  /// has none of the caller's environment.
+  private Path agent(Path enter) throws Exception {
+    return script(
+        "agent",
+        """
+        while [ "${1#-}" != "$1" ]; do shift; done
+        host="$1"
+        shift
+        exec env -i PATH="$PATH" HOME="$HOME" %s "$host" sh -c "$*"
+        """
+            .formatted(enter));
+  }
+
+  private Path script(String name, String lines) throws Exception {
+    Path file = Files.writeString(folder.resolve(name), "#!/bin/sh\n" + lines);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwx------"));
     return file;
-  }
-
-  private static String escaped(String text) {
-    return text.replace("'", "'\\''");
-  }
-
-  /// A command that runs another one on a host, as it stands.
-  private static List<String> onHost(NetworkNamespaces hosts, int host, List<String> command) {
-    String enter =
-        "unshare --uts --ipc --mount sh -c 'mount -t tmpfs tmpfs /dev/shm && exec \"$@\"' sh \"$@\"";
-    return Stream.of(hosts.in(host), List.of("sh", "-c", enter, "sh"), command)
-        .flatMap(List::stream)
-        .toList();
   }
 }

@@ -102,11 +102,7 @@ class AllocationTest {
         provider,
         0,
         comm -> {
-          List<Collective> records = new ArrayList<>();
-          for (int count = 1; count <= 7; count++) {
-            HostData data = CommData.of(new double[count]);
-            records.add(new Collective.AllReduce(data, data, ReduceOp.SUM));
-          }
+          List<Collective> records = allReduces(7);
           records.add(new Collective.Broadcast(CommData.of(new int[10]), 1));
           int[] turn = new int[1];
           return () -> comm.run(records.get(turn[0]++ % records.size()));
@@ -121,11 +117,7 @@ class AllocationTest {
         provider,
         0,
         comm -> {
-          List<Collective> records = new ArrayList<>();
-          for (int count = 1; count <= 100; count++) {
-            HostData data = CommData.of(new float[count]);
-            records.add(new Collective.AllReduce(data, data, ReduceOp.SUM));
-          }
+          List<Collective> records = allReduces(100);
           for (int i = 0; i < 300; i++) {
             comm.run(records.get(i % records.size()));
           }
@@ -165,6 +157,16 @@ class AllocationTest {
   void sendReceive_moreMessagesBehindIt_keepsNoneOfThem(BackendProvider provider) throws Exception {
     HostData nothing = CommData.of(new byte[0]);
     assertKeepsNone(provider, (comm, data) -> comm.sendReceive(nothing, 0, data, 0, 0));
+  }
+
+  /// Of 1, 2, 3 … elements.
+  private static List<Collective> allReduces(int most) {
+    List<Collective> records = new ArrayList<>();
+    for (int count = 1; count <= most; count++) {
+      HostData data = CommData.of(new double[count]);
+      records.add(new Collective.AllReduce(data, data, ReduceOp.SUM));
+    }
+    return records;
   }
 
   private static void assertKeepsNone(
