@@ -48,6 +48,10 @@ final class Discovery {
     boolean hasKind(RankKind kind) {
       return info.kind().equals(Optional.of(kind));
     }
+
+    boolean launchesThreads() {
+      return provider != null && provider.launchesThreads();
+    }
   }
 
   private final CommConfig config;

@@ -16,9 +16,11 @@ import org.jspecify.annotations.Nullable;
 /// [#run] and [#call] start the threads, one per rank, and wait for them. [#open] hands out the
 /// communicators for threads that a program has already; whoever opened the group closes it.
 ///
-/// The backend is the one that the configuration names, else the best whose ranks are threads.
-/// Without a configuration the environment is read, but a `COMM_BACKEND` whose ranks are processes
-/// is about the launch that this process is part of, not about a group inside it.
+/// The backend is the one that the configuration names, else the best whose ranks are threads. One
+/// whose ranks are processes may make groups of threads too: `cuda` does, for a program that drives
+/// several GPUs. Without a configuration the environment is read, but in a launch of several
+/// processes `COMM_BACKEND` is about that launch, not about a group inside one of them, and so it
+/// is wherever the backend can't have threads as ranks.
 public final class LocalGroup implements AutoCloseable {
   private final RankGroup group;
   private final List<CheckedCommunicator> communicators;
@@ -152,15 +154,16 @@ public final class LocalGroup implements AutoCloseable {
   public static LocalGroup open(int size) {
     CommConfig config = CommConfig.fromEnvironment(System.getenv());
     List<Found> found = Discovery.find(config);
-    boolean forThreads =
+    boolean ofProcesses =
         found.stream()
-            .noneMatch(
-                each -> each.name().equals(config.backend()) && each.hasKind(RankKind.PROCESSES));
+            .filter(each -> each.name().equals(config.backend()))
+            .filter(each -> each.hasKind(RankKind.PROCESSES))
+            .anyMatch(each -> Choice.isProcessLaunch(config) || !each.launchesThreads());
     return open(
         size,
         config,
         found,
-        forThreads && Choice.isExplicit(config)
+        Choice.isExplicit(config) && !ofProcesses
             ? Choice.ready(found, config.backend())
             : Choice.bestOfThreads(found));
   }
@@ -197,7 +200,7 @@ public final class LocalGroup implements AutoCloseable {
     if (size < 1) {
       throw new IllegalArgumentException("size: %d (expected: at least 1)".formatted(size));
     }
-    if (!backend.hasKind(RankKind.THREADS)) {
+    if (!backend.launchesThreads()) {
       throw new BackendUnavailableException(
           backend.name(),
           "its ranks are processes, and those of a LocalGroup are threads",

@@ -69,7 +69,9 @@ class BackendsTest {
   @BeforeEach
   void listWhatTheTestsHave() {
     before = Backends.availableBackends();
-    assertThat(before).extracting(BackendInfo::name).containsExactly("fake-threads", "fake-net");
+    assertThat(before)
+        .extracting(BackendInfo::name)
+        .containsExactly("fake-threads", "fake-net", "fake-devices");
   }
 
   @Test

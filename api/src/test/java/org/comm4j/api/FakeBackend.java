@@ -13,7 +13,8 @@ import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
 import org.comm4j.api.spi.Session;
 
-/// Backends that move nothing: [Threads] and [Processes] are on the class path of these tests.
+/// Backends that move nothing: [Threads], [Processes] and [Devices] are on the class path of these
+/// tests.
 class FakeBackend implements BackendProvider {
   /// `fake-threads`: ranks are threads, every operation is a barrier.
   public static final class Threads extends FakeBackend {
@@ -32,6 +33,18 @@ class FakeBackend implements BackendProvider {
     public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
       var command = List.of("start", "-n", Integer.toString(ranks));
       return Optional.of(new RankLauncher(command, Map.of(), "FAKE_RANK"));
+    }
+  }
+
+  /// `fake-devices`: ranks are processes, or threads.
+  public static final class Devices extends FakeBackend {
+    public Devices() {
+      super("fake-devices", RankKind.PROCESSES, 30);
+    }
+
+    @Override
+    public boolean launchesThreads() {
+      return true;
     }
   }
 

@@ -43,6 +43,14 @@ class LocalGroupTest {
   }
 
   @Test
+  void run_ranksAreProcessesButMayBeThreads_isLaunched() {
+    LocalGroup.run(
+        2,
+        CONFIG.toBuilder().backend("fake-devices").build(),
+        comm -> assertThat(comm.backend()).isEqualTo("fake-devices"));
+  }
+
+  @Test
   void run_aRankThrows_throwsThatAndTheOthersHearOfIt() {
     var cause = new IOException("disk");
 

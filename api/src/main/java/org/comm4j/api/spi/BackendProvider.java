@@ -28,6 +28,12 @@ public interface BackendProvider {
   /// {@return what its ranks are}
   RankKind rankKind();
 
+  /// {@return whether [#launch] makes groups of threads} Where ranks are processes it may do that
+  /// too, for programs that drive several devices from one.
+  default boolean launchesThreads() {
+    return rankKind() == RankKind.THREADS;
+  }
+
   /// {@return how much `auto` prefers it among usable backends; the larger one wins, 0..100} Shared
   /// memory of one host is 60, a network 40, threads 50.
   int priority();

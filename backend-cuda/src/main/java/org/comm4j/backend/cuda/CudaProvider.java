@@ -22,10 +22,13 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.SessionGroup;
 import org.comm4j.core.session.Versions;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.HostTransports;
@@ -149,6 +152,18 @@ public final class CudaProvider implements BackendProvider {
       rank.close();
       throw e;
     }
+  }
+
+  /// For a program that drives several GPUs, or several ranks on one.
+  @Override
+  public boolean launchesThreads() {
+    return true;
+  }
+
+  @Override
+  public RankGroup launch(int size, CommConfig config) {
+    return SessionGroup.open(
+        InMemorySessions.group(size), session -> open(session, config), () -> {});
   }
 
   private static Optional<HostTransports> transports() {

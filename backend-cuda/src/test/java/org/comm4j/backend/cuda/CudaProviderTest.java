@@ -12,6 +12,7 @@ import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.Availability;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -41,6 +42,13 @@ class CudaProviderTest {
   @Test
   void communicator_notAvailable_saysWhy() {
     assertThatThrownBy(() -> Communicators.open(CONFIG.toBuilder().backend("cuda").build()))
+        .isInstanceOf(BackendUnavailableException.class)
+        .hasMessageStartingWith("backend 'cuda' is not available: ");
+  }
+
+  @Test
+  void group_notAvailable_saysWhy() {
+    assertThatThrownBy(() -> LocalGroup.open(2, CONFIG.toBuilder().backend("cuda").build()))
         .isInstanceOf(BackendUnavailableException.class)
         .hasMessageStartingWith("backend 'cuda' is not available: ");
   }

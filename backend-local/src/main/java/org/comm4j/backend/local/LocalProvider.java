@@ -2,6 +2,7 @@ package org.comm4j.backend.local;
 
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
@@ -10,6 +11,8 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.session.SessionGroup;
 import org.comm4j.core.session.Versions;
 
 /// `local`: ranks that are threads of one JVM.
@@ -78,6 +81,18 @@ public final class LocalProvider implements BackendProvider {
 
   @Override
   public RankGroup launch(int size, CommConfig config) {
-    return LocalRankGroup.launch(name(), size, config);
+    List<SharedMemoryTransport> transports =
+        LocalTransports.group(
+            size,
+            WindowOption.LOCAL.bytes(config),
+            NativeCalls.find(),
+            SharedMemoryTransport.MAX_SLEEP_NANOS);
+    return SessionGroup.open(
+        InMemorySessions.group(size),
+        session -> {
+          SharedMemoryTransport transport = transports.get(session.rank());
+          return EngineCommunicator.open(name(), session, transport, transport, config);
+        },
+        () -> transports.forEach(SharedMemoryTransport::close));
   }
 }
