@@ -21,5 +21,40 @@ public interface SharedMemoryProvider {
   /// @throws MismatchedCallException if ranks disagree
   /// @throws TransportFailedException on every rank, if there is no space; the message names the
   ///   place
-  SharedRegion createRegion(DataType type, long count);
+  SharedRegion<HostData> createRegion(DataType type, long count);
+
+  /// Makes a region in the memory of the leader's device, which the devices of the others reach; a
+  /// collective of the node group. There is one copy, read over the links between the devices.
+  ///
+  /// @param type what the elements are, the same on every rank
+  /// @param count how many, the same on every rank; may be 0
+  /// @return the region, allocated; every rank closes it
+  /// @throws MismatchedCallException if ranks disagree
+  /// @throws TransportFailedException on every rank, if there is no space, or a device does not
+  ///   reach the leader's; the message says which
+  /// @throws UnsupportedException where ranks own no devices
+  default SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
+    throw noDevices();
+  }
+
+  /// Lets the devices of the node group reach memory that the ranks have already, such as a tensor
+  /// of another library; a collective of the node group. Each rank brings some, as much as it
+  /// likes, at any offset within its allocation; who has none brings data of no elements.
+  ///
+  /// @param data of this rank's device, allocated in a way that can be shared (with CUDA: by
+  ///   `cuMemAlloc` or `cudaMalloc`). Whoever allocated it keeps it until the result is closed
+  /// @return where this rank's device reaches everybody's data; every rank closes it
+  /// @throws IllegalArgumentException if the data is no memory of this rank's device; the others
+  ///   then wait for this rank
+  /// @throws TransportFailedException on every rank, if a device does not reach another one's
+  ///   memory; the message says which and why
+  /// @throws UnsupportedException where ranks own no devices
+  default RegisteredMemory register(DeviceData data) {
+    throw noDevices();
+  }
+
+  private static UnsupportedException noDevices() {
+    return new UnsupportedException(
+        "the ranks of this backend own no devices; use one that has DEVICE_MEMORY, for example cuda");
+  }
 }

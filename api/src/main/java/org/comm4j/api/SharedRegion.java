@@ -4,7 +4,9 @@ import java.util.function.Consumer;
 
 /// Memory of a host that its ranks share: allocated, populated by the leader, fenced (from then on
 /// read-only everywhere), closed. Each step out of that order is an [IllegalStateException].
-public interface SharedRegion extends AutoCloseable {
+///
+/// @param <D> whose memory it is: the host's or a device's
+public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// Where in its life a region is.
   enum Phase {
     /// Made; nothing is written yet.
@@ -28,9 +30,18 @@ public interface SharedRegion extends AutoCloseable {
 
   /// Lets the leader write the region. May be called more than once before the fence.
   ///
-  /// @param writer gets the whole region, writable, valid during the call
+  /// @param writer gets the whole region, writable, valid during the call. What it has a device do
+  ///   must have ended before the fence
   /// @throws IllegalStateException on any rank but the leader, or after the fence
-  void populate(Consumer<HostData> writer);
+  void populate(Consumer<D> writer);
+
+  /// Lets the leader copy from the host's memory into the region, wherever that is; as [#populate].
+  ///
+  /// @param from which element of the region becomes the first one
+  /// @param source of the region's type
+  /// @throws IllegalArgumentException if the type is another one, or the region is too short
+  /// @throws IllegalStateException on any rank but the leader, or after the fence
+  void write(long from, HostData source);
 
   /// Ends the population; a collective of the node group. Afterwards every rank sees what the
   /// leader wrote.
@@ -38,12 +49,23 @@ public interface SharedRegion extends AutoCloseable {
   /// @throws IllegalStateException if it was called before
   void fence();
 
-  /// {@return the region, read-only: on every rank of the host the same memory}
+  /// {@return the region, read-only: on every rank of the host the same memory} Of a device's
+  /// memory it is where this rank's device reaches it, and nobody but its programs keeps the ranks
+  /// from writing.
   ///
   /// @throws IllegalStateException before the fence and after the close
-  HostData data();
+  D data();
 
-  /// Gives the memory back once every rank of the host has closed it. Closing twice does nothing.
+  /// Copies from the region, wherever that is, into the host's memory; returns when it is there.
+  ///
+  /// @param from which element of the region is the first one
+  /// @param target of the region's type
+  /// @throws IllegalArgumentException if the type is another one, or the region is too short
+  /// @throws IllegalStateException before the fence and after the close
+  void read(long from, HostData target);
+
+  /// Gives the memory back once every rank of the host has closed it. What a rank has a device do
+  /// with it must have ended before. Closing twice does nothing.
   @Override
   void close();
 }

@@ -3,12 +3,15 @@ package org.comm4j.tck;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
@@ -54,7 +57,7 @@ final class SharedMemoryChecks {
 
   private static void life(LiveRank r, SharedMemoryProvider shared) {
     for (long count : new long[] {0, 1, 1000, 30_000}) {
-      SharedRegion region = shared.createRegion(DataType.INT64, count);
+      SharedRegion<HostData> region = shared.createRegion(DataType.INT64, count);
       Expect.equal("S2", "type", region.type(), DataType.INT64);
       Expect.equal("S2", "count", region.count(), count);
       Expect.equal("S6", "phase", region.phase(), Phase.ALLOCATED);
@@ -63,13 +66,26 @@ final class SharedMemoryChecks {
         region.populate(data -> fill(data, count, 1));
         Expect.equal("S6", "phase", region.phase(), Phase.POPULATED);
         region.populate(data -> fill(data, count, 7));
+        for (long i = count / 2; i < count; i += 1000) {
+          region.write(i, CommData.of(7 * i + 7));
+        }
       } else {
         Expect.thrown(
             "S3",
             IllegalStateException.class,
             "populate() by another rank than the leader",
             () -> region.populate(data -> {}));
+        Expect.thrown(
+            "S3",
+            IllegalStateException.class,
+            "write() by another rank than the leader",
+            () -> region.write(0, CommData.of(new long[0])));
       }
+      Expect.thrown(
+          "S4",
+          IllegalStateException.class,
+          "read() before the fence",
+          () -> region.read(0, CommData.of(new long[0])));
       region.fence();
       Expect.equal("S6", "phase", region.phase(), Phase.FENCED);
       Expect.thrown("S3", IllegalStateException.class, "a second fence()", region::fence);
@@ -78,12 +94,18 @@ final class SharedMemoryChecks {
           IllegalStateException.class,
           "populate() after the fence",
           () -> region.populate(data -> {}));
+      Expect.thrown(
+          "S3",
+          IllegalStateException.class,
+          "write() after the fence",
+          () -> region.write(0, CommData.of(new long[0])));
       HostData data = region.data();
       Expect.equal("S2", "count", data.count(), count);
       Expect.that("S5", data.segment().isReadOnly(), "the region can be written");
       for (long i = 0; i < count; i++) {
         Expect.equal("S4", "element " + i, data.segment().getAtIndex(LONG, i), 7 * i + 7);
       }
+      readsParts(region, count);
       shared.splitLocal().barrier();
       Expect.fine("S6", "close()", region::close);
       Expect.fine("S6", "closing twice", region::close);
@@ -94,12 +116,93 @@ final class SharedMemoryChecks {
     LiveRank.works("S6", r.comm());
   }
 
+  /// Of what the life of a region has left in it.
+  private static void readsParts(SharedRegion<?> region, long count) {
+    long[] part = new long[Math.toIntExact(Math.min(count, 100))];
+    region.read(count - part.length, CommData.of(part));
+    for (int i = 0; i < part.length; i++) {
+      Expect.equal("S4", "element", part[i], 7 * (count - part.length + i) + 7);
+    }
+    Expect.thrown(
+        "S2",
+        IllegalArgumentException.class,
+        "read() of more than there is",
+        () -> region.read(count, CommData.of(new long[1])));
+    Expect.thrown(
+        "S2",
+        IllegalArgumentException.class,
+        "read() as another type",
+        () -> region.read(0, CommData.of(new double[0])));
+  }
+
   private static void fill(HostData data, long count, int factor) {
     Expect.equal("S2", "count", data.count(), count);
     Expect.that("S3", !data.segment().isReadOnly(), "the leader can't write");
     for (long i = 0; i < count; i++) {
       data.segment().setAtIndex(LONG, i, factor * i + factor);
     }
+  }
+
+  @Rule({"S9", "S2", "S3", "S4", "S6"})
+  @Needs(capabilities = Capability.DEVICE_MEMORY)
+  static void deviceRegion_life_goesFromPhaseToPhase(LiveRank r) {
+    deviceLife(r, r.comm().sharedMemory());
+    if (r.can(Capability.SPLIT)) {
+      try (Communicator some = r.comm().split(r.rank() % 2, -r.rank()).orElseThrow()) {
+        deviceLife(r, some.sharedMemory());
+      }
+    }
+  }
+
+  private static void deviceLife(LiveRank r, SharedMemoryProvider shared) {
+    for (long count : new long[] {0, 1, 30_000}) {
+      SharedRegion<DeviceData> region = shared.createDeviceRegion(DataType.INT64, count);
+      Expect.equal("S2", "type", region.type(), DataType.INT64);
+      Expect.equal("S2", "count", region.count(), count);
+      Expect.thrown("S4", IllegalStateException.class, "data() before the fence", region::data);
+      var values = new long[Math.toIntExact(count)];
+      Arrays.setAll(values, i -> 7L * i + 7);
+      if (shared.isLeader()) {
+        region.populate(data -> Expect.equal("S2", "count", data.count(), count));
+        region.write(0, CommData.of(values));
+        Expect.equal("S6", "phase", region.phase(), Phase.POPULATED);
+      } else {
+        Expect.thrown(
+            "S3",
+            IllegalStateException.class,
+            "write() by another rank than the leader",
+            () -> region.write(0, CommData.of(values)));
+      }
+      region.fence();
+      Expect.equal("S2", "count", region.data().count(), count);
+      readsParts(region, count);
+      shared.splitLocal().barrier();
+      Expect.fine("S6", "close()", region::close);
+      Expect.fine("S6", "closing twice", region::close);
+      Expect.thrown("S4", IllegalStateException.class, "data() after close()", region::data);
+    }
+    LiveRank.works("S9", r.comm());
+  }
+
+  @Rule({"S9", "M8"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.DEVICE_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void createDeviceRegion_ranksDisagree_areTold(LiveRank r) {
+    try (Communicator comm = r.comm().duplicate()) {
+      var mismatch =
+          Expect.thrown(
+              "M8",
+              MismatchedCallException.class,
+              "createDeviceRegion() with another count",
+              () -> comm.sharedMemory().createDeviceRegion(DataType.INT32, r.rank() == 1 ? 5 : 6));
+      Expect.says("M8", mismatch, "5", "6");
+      Mismatches.staysBroken(comm, mismatch);
+    }
+    SharedRegion<DeviceData> region = r.comm().sharedMemory().createDeviceRegion(DataType.INT32, 6);
+    region.fence();
+    region.close();
+    LiveRank.works("S9", r.comm());
   }
 
   /// A region is big, and there are many, so copies would be noticed by their size.
@@ -109,7 +212,7 @@ final class SharedMemoryChecks {
     SharedMemoryProvider shared = r.comm().sharedMemory();
     for (int round = 0; round < 100; round++) {
       int number = round;
-      SharedRegion region = shared.createRegion(DataType.INT32, 700_000);
+      SharedRegion<HostData> region = shared.createRegion(DataType.INT32, 700_000);
       if (shared.isLeader()) {
         region.populate(data -> data.segment().set(ValueLayout.JAVA_INT_UNALIGNED, 4, number));
       }
@@ -125,10 +228,10 @@ final class SharedMemoryChecks {
   @Needs(capabilities = Capability.SHARED_MEMORY)
   static void regions_severalOpen_areApart(LiveRank r) {
     SharedMemoryProvider shared = r.comm().sharedMemory();
-    List<SharedRegion> regions = new ArrayList<>();
+    List<SharedRegion<HostData>> regions = new ArrayList<>();
     for (int i = 0; i < 5; i++) {
       int number = i;
-      SharedRegion region = shared.createRegion(DataType.UINT8, 1000 + i);
+      SharedRegion<HostData> region = shared.createRegion(DataType.UINT8, 1000 + i);
       regions.add(region);
       if (shared.isLeader()) {
         region.populate(data -> data.segment().fill((byte) (number + 1)));
@@ -152,7 +255,7 @@ final class SharedMemoryChecks {
   static void region_closedByTheLeaderAlone_staysForTheOthers(LiveRank r) {
     Communicator comm = r.comm().duplicate();
     SharedMemoryProvider shared = comm.sharedMemory();
-    SharedRegion region = shared.createRegion(DataType.UINT8, 500_000);
+    SharedRegion<HostData> region = shared.createRegion(DataType.UINT8, 500_000);
     if (shared.isLeader()) {
       region.populate(data -> data.segment().fill((byte) 7));
     }
@@ -191,7 +294,7 @@ final class SharedMemoryChecks {
         });
   }
 
-  private static void stays(LiveRank r, SharedRegion region, String when) {
+  private static void stays(LiveRank r, SharedRegion<HostData> region, String when) {
     try (CommBuffer other = r.comm().allocate(DataType.UINT8, 500_000)) {
       other.hostData().segment().fill((byte) 9);
       r.comm().barrier();
@@ -214,7 +317,7 @@ final class SharedMemoryChecks {
         disagree(comm.sharedMemory(), 3_000_000);
       }
     }
-    SharedRegion region = r.comm().sharedMemory().createRegion(DataType.UINT8, 3_000_000);
+    SharedRegion<HostData> region = r.comm().sharedMemory().createRegion(DataType.UINT8, 3_000_000);
     region.fence();
     region.close();
     LiveRank.works("S8", r.comm());

@@ -64,6 +64,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by this
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
+  private final CudaSharedMemory shared;
   private final CUstream stream;
   private volatile @Nullable DeviceGroup devices; // from the first call on; set under the lock
   private volatile @Nullable KernelCollectives kernels; // set before the devices
@@ -83,6 +84,7 @@ final class CudaCommunicator implements BackendCommunicator {
     this.key = "cuda/%x".formatted(host.scope());
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
     this.messages = new DeviceMessages(this, rank, host);
+    this.shared = new CudaSharedMemory(this, rank, host, membersSession());
     this.stream = rank.device().createStream();
     this.hostPath = new HostPath(rank, path, stream);
   }
@@ -180,7 +182,7 @@ final class CudaCommunicator implements BackendCommunicator {
     return pending.received();
   }
 
-  private void checkUsable(String label) {
+  void checkUsable(String label) {
     CommException failure = failure();
     if (failure != null) {
       throw failure;
@@ -212,11 +214,14 @@ final class CudaCommunicator implements BackendCommunicator {
     return group != null && group.hasKernels() && KernelCollectives.has(collective);
   }
 
+  private MembersSession membersSession() {
+    return MembersSession.of(rank.session(), key, members);
+  }
+
   /// Brings the ranks' devices together; a collective. Only the thread does.
   private void openDevices() {
     if (devices == null && size() > 1) {
-      MembersSession session = MembersSession.of(rank.session(), key, members);
-      DeviceGroup group = DeviceGroup.open(rank, session, key, stream);
+      DeviceGroup group = DeviceGroup.open(rank, membersSession(), key, stream);
       kernels = group.hasKernels() ? new KernelCollectives(rank, group) : null;
       devices = group;
       rank.startWatcher();
@@ -618,7 +623,7 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public SharedMemoryProvider sharedMemory() {
-    return host.sharedMemory();
+    return shared;
   }
 
   @Override

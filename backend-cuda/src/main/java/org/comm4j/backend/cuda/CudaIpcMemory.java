@@ -1,13 +1,7 @@
 package org.comm4j.backend.cuda;
 
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import jcuda.driver.CUstream;
@@ -17,64 +11,31 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
 
-/// The windows of a group of workers, each within the reach of all: one per rank, on its device.
-/// Workers may be threads of one process, with devices of their own or sharing one, and processes
-/// of one host, which open each other's windows by handles of CUDA's inter-process communication. A
-/// process never opens its own.
+/// The windows of a group of workers, each within the reach of all ([CudaIpcBlocks]): one per rank,
+/// on its device.
 ///
 /// TVM's class of this name has the same parts: workers, a worker's id, pointers to the workers'
 /// data and to the signals of the two barriers, and an epoch. All signals are in the windows here,
 /// so that one handle is exchanged and nothing is freed while another part is in use.
 ///
-/// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
-/// says so, and gives its own window back when all others have said it, or are dead to the session
-/// and of other processes: of one that is only silent, kernels may still write into it. CUDA leaves
-/// open what happens to who uses what its owner has freed, and kernels may run on after their rank
-/// has left or has been given up, so a window that somebody may still have open stays, until a
-/// later opening or closing here finds that nobody has, or the process ends. It goes back to the
-/// device's pool: freeing would wait for kernels of other groups.
+/// A window goes back to the device's pool: freeing would wait for kernels of other groups.
 ///
 /// Used by one thread at a time, besides [#leave] and [#hasLeft], which another one may use.
 final class CudaIpcMemory implements AutoCloseable {
   private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
-  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
-  private static final String WINDOW = "/window";
-  private static final String REACHED = "/reached";
-  private static final int OFFER_BYTES = 16 + 4 + 8; // besides the handle
-
-  /// Windows of workers of this process that are not closed.
-  private static final Set<Long> OPEN = ConcurrentHashMap.newKeySet();
-
-  /// Closed ones whose windows somebody may still have open.
-  private static final List<CudaIpcMemory> LEFT_OVER = new ArrayList<>();
 
   private final Session session;
-  private final String key;
-  private final Gpu gpu;
   private final CudaDevice device;
   private final Window layout;
-  private final long own;
-  private final List<Worker> workers = new ArrayList<>();
+  private final CudaIpcBlocks blocks;
   private long epoch;
   private @Nullable CUstream leaving; // what leave() has not seen the end of
-  private boolean closed;
 
-  /// @param address of its window here
-  /// @param base what to add here to an address in its window, as it knows it
-  private record Worker(long address, long base, boolean isImport) {
-    boolean isHere() {
-      return !isImport && address != 0;
-    }
-  }
-
-  private CudaIpcMemory(Session session, String key, Gpu gpu, Window layout) {
+  private CudaIpcMemory(Session session, CudaDevice device, Window layout, CudaIpcBlocks blocks) {
     this.session = session;
-    this.key = key;
-    this.gpu = gpu;
-    this.device = gpu.device();
+    this.device = device;
     this.layout = layout;
-    this.own = gpu.memory().take(layout.bytes());
-    OPEN.add(own);
+    this.blocks = blocks;
   }
 
   /// Makes this worker's window and reaches those of the others. All workers of the session call it
@@ -99,155 +60,47 @@ final class CudaIpcMemory implements AutoCloseable {
       Window layout,
       UUID process,
       Duration timeout) {
-    sweep();
-    CudaIpcMemory memory;
+    CudaIpcBlocks.sweep();
+    Gpu gpu = null;
+    CudaIpcBlocks.Block own;
     try {
-      memory = allocate(session, key, Gpu.open(driver, ordinal, process), layout);
+      gpu = Gpu.open(driver, ordinal, process);
+      own = allocate(gpu, layout);
     } catch (BackendException e) {
-      throw withdraw(session, key, timeout, String.valueOf(e.getMessage()));
+      if (gpu != null) {
+        gpu.close();
+      }
+      throw CudaIpcBlocks.withdraw(session, key, timeout, String.valueOf(e.getMessage()));
     }
-    try {
-      memory.reachAll(driver, process, timeout);
-      return memory;
-    } catch (RuntimeException e) {
-      memory.close();
-      throw e;
-    }
+    CudaDevice device = gpu.device();
+    var blocks = CudaIpcBlocks.open(session, key, driver, process, device, own, timeout);
+    return new CudaIpcMemory(session, device, layout, blocks);
   }
 
   /// A window that is cleared before anybody can write a signal.
-  private static CudaIpcMemory allocate(Session session, String key, Gpu gpu, Window layout) {
-    CudaIpcMemory memory = null;
+  private static CudaIpcBlocks.Block allocate(Gpu gpu, Window layout) {
+    long own = gpu.memory().take(layout.bytes());
+    Runnable giveBack =
+        () -> {
+          gpu.memory().giveBack(layout.bytes(), own);
+          gpu.close();
+        };
     try {
-      memory = new CudaIpcMemory(session, key, gpu, layout);
-      memory.clear();
-      return memory;
+      clear(gpu.device(), own, layout.bytes());
+      return CudaIpcBlocks.Block.of(own, giveBack);
     } catch (RuntimeException e) {
-      if (memory != null) {
-        OPEN.remove(memory.own);
-        memory.giveBack();
-      } else {
-        gpu.close();
-      }
+      gpu.memory().giveBack(layout.bytes(), own);
       throw e;
     }
   }
 
-  private void giveBack() {
-    gpu.memory().giveBack(layout.bytes(), own);
-    gpu.close();
-  }
-
-  /// Takes part in what the others wait for, without a window.
-  private static BackendUnavailableException withdraw(
-      Session session, String key, Duration timeout, String problem) {
-    byte[] said = problem.getBytes(StandardCharsets.UTF_8);
-    session.put(closedKey(key, session.rank()), new byte[0]); // it opens nobody's
-    session.exchange(key + WINDOW, Offer.NONE, timeout);
-    session.exchange(key + REACHED, said, timeout);
-    return unavailable(session.rank(), problem);
-  }
-
-  private void clear() {
+  private static void clear(CudaDevice device, long address, long bytes) {
     CUstream stream = device.createStream();
     try {
-      device.clear(own, layout.bytes(), stream);
+      device.clear(address, bytes, stream);
       device.await(stream);
     } finally {
       device.destroy(stream);
-    }
-  }
-
-  private void reachAll(CudaDriver driver, UUID process, Duration timeout) {
-    String problem = "";
-    byte[] handle = Offer.NO_HANDLE;
-    try {
-      handle = device.export(own);
-    } catch (BackendException e) {
-      problem = String.valueOf(e.getMessage());
-    }
-    var mine = new Offer(process, device.ordinal(), own, handle);
-    List<Offer> offers =
-        session.exchange(key + WINDOW, mine.bytes(), timeout).stream().map(Offer::of).toList();
-    if (offers.stream().allMatch(mine::isOfSameProcess)) {
-      problem = ""; // nobody needs a handle
-    }
-    for (int worker = 0; worker < offers.size() && problem.isEmpty(); worker++) {
-      try {
-        workers.add(reach(driver, mine, offers.get(worker)));
-      } catch (BackendException e) {
-        problem = "it can't reach worker %d's memory: %s".formatted(worker, e.getMessage());
-      }
-    }
-    byte[] said = problem.getBytes(StandardCharsets.UTF_8);
-    List<byte[]> problems = session.exchange(key + REACHED, said, timeout);
-    for (int worker = 0; worker < problems.size(); worker++) {
-      if (problems.get(worker).length > 0) {
-        throw unavailable(worker, new String(problems.get(worker), StandardCharsets.UTF_8));
-      }
-    }
-  }
-
-  private static BackendUnavailableException unavailable(int worker, String problem) {
-    return new BackendUnavailableException(
-        CudaProvider.NAME,
-        "worker %d: %s".formatted(worker, problem),
-        "let the processes share their IPC namespace (docker run --ipc) and use GPUs that reach each other (nvidia-smi topo -p2p r)");
-  }
-
-  private Worker reach(CudaDriver driver, Offer mine, Offer theirs) {
-    if (mine.isOfSameProcess(theirs)) {
-      try (CudaDevice peer = driver.open(theirs.ordinal())) {
-        device.reach(peer);
-      }
-      return new Worker(theirs.window(), 0, false);
-    }
-    if (!theirs.hasHandle()) {
-      return new Worker(0, 0, false); // never used: that worker says why, and nobody succeeds
-    }
-    long here = device.open(theirs.handle());
-    return new Worker(here, here - theirs.window(), true);
-  }
-
-  /// What a worker tells the others of its window.
-  ///
-  /// @param process which one is its
-  /// @param ordinal of its device, as the process counts
-  /// @param window its address there
-  /// @param handle by which other processes open it
-  private record Offer(UUID process, int ordinal, long window, byte[] handle) {
-    static final byte[] NO_HANDLE = new byte[0];
-    static final byte[] NONE = new byte[0];
-
-    static Offer of(byte[] bytes) {
-      if (bytes.length == 0) {
-        return new Offer(new UUID(0, 0), 0, 0, NO_HANDLE);
-      }
-      ByteBuffer in = ByteBuffer.wrap(bytes);
-      var process = new UUID(in.getLong(), in.getLong());
-      int ordinal = in.getInt();
-      long window = in.getLong();
-      byte[] handle = new byte[in.remaining()];
-      in.get(handle);
-      return new Offer(process, ordinal, window, handle);
-    }
-
-    byte[] bytes() {
-      return ByteBuffer.allocate(OFFER_BYTES + handle.length)
-          .putLong(process.getMostSignificantBits())
-          .putLong(process.getLeastSignificantBits())
-          .putInt(ordinal)
-          .putLong(window)
-          .put(handle)
-          .array();
-    }
-
-    boolean isOfSameProcess(Offer other) {
-      return process.equals(other.process);
-    }
-
-    boolean hasHandle() {
-      return handle.length > 0;
     }
   }
 
@@ -263,18 +116,18 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// {@return the address here of a worker's scratch}
   long remoteData(int worker) {
-    return workers.get(worker).address() + layout.scratch();
+    return blocks.address(worker) + layout.scratch();
   }
 
   /// {@return the address here of the signals by which the others tell a worker that they have
   /// come}
   long barrierIn(int worker) {
-    return workers.get(worker).address();
+    return blocks.address(worker);
   }
 
   /// {@return the address here of those by which they tell it that they have read its data}
   long barrierOut(int worker) {
-    return workers.get(worker).address() + Window.PASSES;
+    return blocks.address(worker) + Window.PASSES;
   }
 
   /// {@return the number of the last call}
@@ -294,7 +147,7 @@ final class CudaIpcMemory implements AutoCloseable {
   Parameters parameters(long control, long timeoutNs) {
     var parameters = new Parameters(workerId(), layout, control, timeoutNs);
     for (int worker = 0; worker < workers(); worker++) {
-      parameters.peer(worker, workers.get(worker).address(), workers.get(worker).base());
+      parameters.peer(worker, blocks.address(worker), blocks.base(worker));
     }
     return parameters;
   }
@@ -311,7 +164,7 @@ final class CudaIpcMemory implements AutoCloseable {
   ///
   /// @param control the address of this worker's [Control], in which it has aborted
   void leave(long control) {
-    tried(
+    CudaIpcBlocks.tried(
         "leaving calls",
         () -> {
           CUstream stream = device.createStream();
@@ -343,7 +196,7 @@ final class CudaIpcMemory implements AutoCloseable {
       // the device has failed: nothing runs on it
     }
     leaving = null;
-    tried("leaving calls", () -> device.destroy(stream));
+    CudaIpcBlocks.tried("leaving calls", () -> device.destroy(stream));
     return true;
   }
 
@@ -356,74 +209,6 @@ final class CudaIpcMemory implements AutoCloseable {
   /// what the driver refuses is logged.
   @Override
   public void close() {
-    if (closed) {
-      return;
-    }
-    closed = true;
-    for (Worker worker : workers) {
-      if (worker.isImport()) {
-        tried("closing a window", () -> device.closeImport(worker.address()));
-      }
-    }
-    sayClosed();
-    OPEN.remove(own);
-    synchronized (LEFT_OVER) {
-      LEFT_OVER.add(this);
-    }
-    sweep();
-  }
-
-  /// Once a kernel has failed every call on its context fails; the process's end frees all then.
-  private static void tried(String what, Runnable action) {
-    try {
-      action.run();
-    } catch (BackendException e) {
-      LOG.log(System.Logger.Level.WARNING, what + " failed: " + e.getMessage());
-    }
-  }
-
-  private void sayClosed() {
-    try {
-      session.put(closedKey(key, workerId()), new byte[0]);
-    } catch (CommException | IllegalStateException _) {
-      // the session is over; to the others this worker is dead, or they are
-    }
-  }
-
-  private static String closedKey(String key, int worker) {
-    return key + "/closed/" + worker;
-  }
-
-  /// Frees the windows that nobody has open any more.
-  private static void sweep() {
-    synchronized (LEFT_OVER) {
-      LEFT_OVER.removeIf(CudaIpcMemory::freeIfUnused);
-    }
-  }
-
-  private boolean freeIfUnused() {
-    for (int worker = 0; worker < workers(); worker++) {
-      if (!hasClosed(worker)) {
-        return false;
-      }
-    }
-    tried("giving back a window", this::giveBack);
-    return true;
-  }
-
-  private boolean hasClosed(int worker) {
-    if (worker < workers.size() && workers.get(worker).isHere()) {
-      return !OPEN.contains(workers.get(worker).address());
-    }
-    if (session.news().failures().stream()
-        .anyMatch(each -> each.rank() == worker && !each.left())) {
-      return true;
-    }
-    try {
-      session.get(closedKey(key, worker), Duration.ZERO);
-      return true;
-    } catch (CommException | IllegalStateException _) {
-      return false; // not yet; or the session is over, and with it what could be known
-    }
+    blocks.close();
   }
 }

@@ -1,7 +1,6 @@
 package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -10,16 +9,10 @@ import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
@@ -50,39 +43,15 @@ import org.comm4j.api.Request;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.tck.ThreadGroups;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the contract does not ask, since not all memory is a device's. On the model of the driver.
-class CudaCommunicatorTest {
-  private static final int THREADS = 16; // of a block: each is one of the host
-  private static final int OUT_OF_MEMORY = 2;
+class CudaCommunicatorTest extends ModelGroups {
   private static final int LAUNCH_FAILED = 719;
-  private static final CommConfig CONFIG =
-      CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
-
-  @TempDir Path root;
-  private ModelDriver model;
-  private int held;
-
-  @BeforeEach
-  void reset() {
-    model = ModelDriver.get().reset();
-    held = model.held();
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    if (model != null) { // else it was skipped
-      assertThat(model.heldSoon(held)).isEqualTo(held);
-    }
-  }
 
   // --- data ---
 
@@ -432,6 +401,36 @@ class CudaCommunicatorTest {
     for (int i = 0; i < values.length; i++) {
       assertThat(values[i]).as("element %d", i).isEqualTo(element.at(i));
     }
+  }
+
+  /// Of more than a call through the host pins, and of more than one piece, which is 1 MiB.
+  @Test
+  void message_tooLargeToBePinned_arrives() {
+    int count = 4 * 65_536 + (1 << 20) + 8;
+    var values = new byte[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = (byte) ((i * 31) >> 7);
+    }
+    onRanks(
+        2,
+        options(Map.of("COMM_CUDA_CHUNK", "65536")),
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT8, count)) {
+            if (comm.rank() == 0) {
+              buffer.write(0, CommData.of(values));
+              comm.send(buffer.data(), 1, 1); // to a device
+              comm.send(buffer.data(), 1, 2); // to the host
+            } else {
+              comm.receive(buffer.data(), 0, 1);
+              var got = new byte[count];
+              buffer.read(0, CommData.of(got));
+              assertThat(got).isEqualTo(values);
+              var direct = new byte[count];
+              comm.receive(CommData.of(direct), 0, 2);
+              assertThat(direct).isEqualTo(values);
+            }
+          }
+        });
   }
 
   @Test
@@ -970,85 +969,5 @@ class CudaCommunicatorTest {
                         : List.of(List.of(true, reachEachOther), List.of(reachEachOther, true)));
           }
         });
-  }
-
-  // --- ranks ---
-
-  @FunctionalInterface
-  private interface Body {
-    void run(Communicator comm) throws Exception;
-  }
-
-  private static CommConfig options(Map<String, String> options) {
-    CommConfig.Builder config = CONFIG.toBuilder();
-    options.forEach(config::option);
-    return config.build();
-  }
-
-  /// A provider for all ranks: it writes the files of its host, so none is made while another one
-  /// reads them.
-  private CudaProvider provider(boolean isOneProcess) {
-    try {
-      var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
-      return new CudaProvider(
-          host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
-    } catch (IOException e) {
-      throw new AssertionError(e);
-    }
-  }
-
-  private LocalGroup open(int size, CommConfig config, boolean isOneProcess) {
-    if (!isOneProcess) {
-      model.openOwn();
-    }
-    return ThreadGroups.open(provider(isOneProcess), size, config);
-  }
-
-  private void onRanks(int size, CommConfig config, Body body) {
-    onRanks(size, config, true, body);
-  }
-
-  private void onRanks(int size, CommConfig config, boolean isOneProcess, Body body) {
-    try (LocalGroup group = open(size, config, isOneProcess)) {
-      for (Future<Communicator> rank : start(group, body)) {
-        assertThatCode(rank::get).doesNotThrowAnyException();
-      }
-    }
-  }
-
-  private List<Throwable> failures(int size, CommConfig config, Body body) {
-    try (LocalGroup group = open(size, config, true)) {
-      return failures(group, body);
-    }
-  }
-
-  private static List<Throwable> failures(LocalGroup group, Body body) {
-    List<Throwable> failures = new ArrayList<>();
-    for (Future<Communicator> rank : start(group, body)) {
-      assertThatThrownBy(rank::get)
-          .isInstanceOfSatisfying(
-              ExecutionException.class, failure -> failures.add(failure.getCause()));
-    }
-    return failures;
-  }
-
-  /// Runs a body on each rank; a rank with an [IllegalStateException] is dead to the others.
-  private static List<Future<Communicator>> start(LocalGroup group, Body body) {
-    List<Future<Communicator>> running = new ArrayList<>();
-    try (ExecutorService threads = Executors.newCachedThreadPool()) {
-      for (Communicator comm : group.communicators()) {
-        running.add(
-            threads.submit(() -> {
-              try {
-                body.run(comm);
-                return comm;
-              } catch (IllegalStateException e) {
-                group.fail(comm.rank(), e);
-                throw e;
-              }
-            }));
-      }
-    }
-    return running;
   }
 }

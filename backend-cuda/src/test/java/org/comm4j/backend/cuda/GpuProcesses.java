@@ -35,6 +35,7 @@ public final class GpuProcesses {
   private static final int BLOCKS = 2;
   private static final int THREADS = 4;
 
+  private final UUID process = UUID.randomUUID();
   private final Session session;
   private final TestDevice test = TestDevice.get();
   private final Window layout;
@@ -52,8 +53,7 @@ public final class GpuProcesses {
     // behind the scratch that kernels use there is room for the data, which others read too
     this.layout = new Window(session.size(), MOST_BYTES, 2 * MOST_BYTES);
     this.memory =
-        CudaIpcMemory.open(
-            session, "check", CudaDriver.load(), 0, layout, UUID.randomUUID(), TIMEOUT);
+        CudaIpcMemory.open(session, "check", CudaDriver.load(), 0, layout, process, TIMEOUT);
     this.device = memory.device();
     this.stream = device.createStream();
     this.control = device.allocateHost(Control.BYTES);
@@ -159,6 +159,7 @@ public final class GpuProcesses {
       check(Way.ONE_STAGE, ReduceOp.MIN_LOC, DataType.INT32_PAIR, count);
       checkAllGather(count);
     }
+    checkBlocks();
     if (session.rank() == 0) {
       System.out.println("%d processes: %d cases are well".formatted(session.size(), cases));
     }
@@ -192,6 +193,34 @@ public final class GpuProcesses {
     launch(KernelName.FETCH);
     device.await(stream);
     compare("all-gather of %d bytes".formatted(bytes), expected);
+  }
+
+  /// Each lends a part of an allocation of its own, and reads everybody's.
+  private void checkBlocks() {
+    int bytes = 1000;
+    long allocation = device.allocate(MOST_BYTES);
+    int me = session.rank();
+    host.segment().asSlice(0, bytes).fill((byte) (me + 1));
+    device.copy(host.segment().address(), allocation + offset(me), bytes, stream);
+    device.await(stream);
+    var own = new CudaIpcBlocks.Block(allocation + offset(me), allocation, () -> {});
+    try (CudaIpcBlocks blocks =
+        CudaIpcBlocks.open(session, "blocks", CudaDriver.load(), process, device, own, TIMEOUT)) {
+      for (int rank = 0; rank < session.size(); rank++) {
+        cases++;
+        device.copy(blocks.address(rank), host.segment().address(), bytes, stream);
+        device.await(stream);
+        byte[] expected = new byte[bytes];
+        Arrays.fill(expected, (byte) (rank + 1));
+        compare("what rank %d lends".formatted(rank), expected);
+      }
+    }
+    session.barrier("read", TIMEOUT);
+    device.free(allocation);
+  }
+
+  private static int offset(int rank) {
+    return 48 * (rank + 1);
   }
 
   /// Everybody knows everybody's input.

@@ -15,6 +15,7 @@ import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
@@ -23,6 +24,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.UnsupportedException;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.HostRegion;
+import org.comm4j.core.engine.Region;
 import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: windows of `MPI_Win_allocate_shared`, all memory on the
@@ -141,7 +143,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   }
 
   @Override
-  public SharedRegion createRegion(DataType type, long count) {
+  public SharedRegion<HostData> createRegion(DataType type, long count) {
     long bytes = type.bytes(count);
     parent.group().checkUsable("createRegion");
     if (ranksHere.size() == 1) {
@@ -220,7 +222,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   }
 
   /// Memory that the library shares between the ranks of a host.
-  private final class Window implements HostRegion.Owner {
+  private final class Window implements Region.Owner {
     private final Arena arena = Arena.ofShared();
     private final long handle;
     private final MemorySegment memory;

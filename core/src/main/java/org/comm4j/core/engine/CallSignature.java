@@ -23,6 +23,8 @@ public record CallSignature(long what, long count, long detail) {
     SPLIT("split"),
     DUPLICATE("duplicate"),
     REGION("createRegion"),
+    DEVICE_REGION("createDeviceRegion"),
+    REGISTER("register"),
     FENCE("fence"),
     LANE("the agreement on a lane");
 

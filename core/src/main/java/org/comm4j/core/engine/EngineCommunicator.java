@@ -426,7 +426,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   }
 
   /// All-gathers numbers for a purpose of the library's own.
-  long[][] gatherInternal(CallSignature.Purpose purpose, long... mine) {
+  public long[][] gatherInternal(CallSignature.Purpose purpose, long... mine) {
     long[] all = new long[mine.length * size()];
     if (size() == 1) {
       return new long[][] {mine};

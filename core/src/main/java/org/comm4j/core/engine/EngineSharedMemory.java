@@ -15,6 +15,7 @@ import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
@@ -108,7 +109,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   }
 
   @Override
-  public SharedRegion createRegion(DataType type, long count) {
+  public SharedRegion<HostData> createRegion(DataType type, long count) {
     EngineCommunicator group = inNode(Function.identity());
     long bytes = type.bytes(count);
     if (group.size() == 1) {
@@ -188,7 +189,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   }
 
   /// Where a region that is shared lives.
-  private final class Home implements HostRegion.Owner {
+  private final class Home implements Region.Owner {
     private final int tag; // of the messages that say it was closed
     private final Windows.@Nullable Part part; // on the leader, of its window
 

@@ -1,0 +1,271 @@
+package org.comm4j.backend.cuda;
+
+import java.time.Duration;
+import java.util.Objects;
+import java.util.stream.IntStream;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.HostData;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.NodeCommunicator;
+import org.comm4j.api.RegisteredMemory;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.CallSignature.Purpose;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.engine.Region;
+
+/// What ranks share besides windows: regions of the leader's device, and memory that ranks have
+/// already. Regions of the host's memory are those of the host's communicator. All ranks are of one
+/// host.
+final class CudaSharedMemory implements SharedMemoryProvider {
+  private final CudaCommunicator communicator;
+  private final CudaRank rank;
+  private final EngineCommunicator host;
+  private final Session members;
+  private int made; // regions and registrations, by which all ranks count alike
+
+  /// @param members the session as the communicator's ranks see it
+  CudaSharedMemory(
+      CudaCommunicator communicator, CudaRank rank, EngineCommunicator host, Session members) {
+    this.communicator = communicator;
+    this.rank = rank;
+    this.host = host;
+    this.members = members;
+  }
+
+  @Override
+  public NodeCommunicator splitLocal() {
+    return new NodeCommunicator() {
+      @Override
+      public int rank() {
+        return host.rank();
+      }
+
+      @Override
+      public int size() {
+        return host.size();
+      }
+
+      @Override
+      public void barrier() {
+        communicator.checkUsable("barrier");
+        gather(Purpose.FENCE, 0);
+      }
+    };
+  }
+
+  @Override
+  public SharedRegion<HostData> createRegion(DataType type, long count) {
+    return host.sharedMemory().createRegion(type, count);
+  }
+
+  @Override
+  public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
+    communicator.checkUsable("createDeviceRegion");
+    long bytes = type.bytes(count);
+    Gpu gpu = Gpu.open(rank.driver(), rank.device().ordinal(), rank.process());
+    CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(gpu::close);
+    try {
+      BackendException noRoom = null;
+      if (isLeader()) {
+        try {
+          own = take(gpu, bytes);
+        } catch (BackendException e) { // the others must hear of it
+          noRoom = e;
+        }
+      }
+      long hasRoom = noRoom == null ? 1 : 0;
+      long[][] all = gather(Purpose.DEVICE_REGION, type.id(), count, hasRoom);
+      check(all, type, count);
+      if (all[0][2] == 0) {
+        throw new TransportFailedException(
+            "createDeviceRegion: rank 0, the leader, has no room for %s × %d in the memory of its device%s; close buffers and regions"
+                .formatted(type, count, noRoom == null ? "" : " (" + noRoom.getMessage() + ")"),
+            noRoom);
+      }
+    } catch (Throwable thrown) { // nobody has opened it
+      own.giveBack().run();
+      throw thrown;
+    }
+    CudaIpcBlocks blocks = open("createDeviceRegion", "/region/" + made++, gpu.device(), own);
+    var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal());
+    return new CudaRegion(rank, type, data, isLeader(), owner(blocks));
+  }
+
+  private CudaIpcBlocks.Block take(Gpu gpu, long bytes) {
+    long size = Math.max(1, bytes);
+    long address = gpu.memory().take(size);
+    Runnable giveBack =
+        () -> {
+          gpu.memory().giveBack(size, address);
+          gpu.close();
+        };
+    try {
+      rank.clear(address, size); // what others have left there is not for peers to see
+      return CudaIpcBlocks.Block.of(address, giveBack);
+    } catch (RuntimeException e) {
+      gpu.memory().giveBack(size, address);
+      throw e;
+    }
+  }
+
+  private void check(long[][] all, DataType type, long count) {
+    for (int each = 0; each < all.length; each++) {
+      if (all[each][0] != type.id() || all[each][1] != count) {
+        throw communicator.breakWith(
+            new MismatchedCallException(
+                "rank %d creates a device region of %s × %d but rank %d one of %s × %d"
+                    .formatted(
+                        each,
+                        DataType.ofId((int) all[each][0]),
+                        all[each][1],
+                        host.rank(),
+                        type,
+                        count)));
+      }
+    }
+  }
+
+  private Region.Owner owner(CudaIpcBlocks blocks) {
+    return new Region.Owner() {
+      @Override
+      public void fence() {
+        splitLocal().barrier();
+      }
+
+      @Override
+      public void closed() {
+        blocks.close();
+      }
+    };
+  }
+
+  @Override
+  public RegisteredMemory register(DeviceData data) {
+    communicator.checkUsable("register");
+    IllegalArgumentException wrong = null;
+    CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(() -> {});
+    try {
+      rank.check("register", data);
+      if (data.bytes() > 0) {
+        long allocation = rank.device().find(data.address()).orElseThrow().base();
+        own = new CudaIpcBlocks.Block(data.address(), allocation, () -> {});
+      }
+    } catch (IllegalArgumentException e) { // the others must hear of it
+      wrong = e;
+    }
+    long[][] all =
+        gather(
+            Purpose.REGISTER,
+            data.type().id(),
+            data.bytes() == 0 ? 0 : data.count(),
+            wrong == null ? 1 : 0);
+    if (wrong != null) {
+      throw wrong;
+    }
+    for (int each = 0; each < all.length; each++) {
+      if (all[each][2] == 0) {
+        throw new TransportFailedException(
+            "register: what rank %d brings is no memory of its device; that rank says more"
+                .formatted(each),
+            null);
+      }
+    }
+    CudaIpcBlocks blocks = open("register", "/registered/" + made, rank.device(), own);
+    return new Registered(all, blocks, "/over/" + made++);
+  }
+
+  /// What this rank's device reaches of everybody's memory.
+  private final class Registered implements RegisteredMemory {
+    private final long[][] offers;
+    private final CudaIpcBlocks blocks;
+    private final String over;
+    private boolean closed; // guarded by this
+
+    /// @param offers of each rank: the type and how many elements
+    /// @param over a key of the session
+    Registered(long[][] offers, CudaIpcBlocks blocks, String over) {
+      this.offers = offers;
+      this.blocks = blocks;
+      this.over = over;
+    }
+
+    @Override
+    public synchronized DeviceData data(int each) {
+      if (closed) {
+        throw new IllegalStateException("registered memory is closed");
+      }
+      Objects.checkIndex(each, offers.length);
+      return new DeviceData(
+          DataType.ofId((int) offers[each][0]),
+          blocks.address(each),
+          offers[each][1],
+          rank.device().ordinal());
+    }
+
+    @Override
+    public void close() {
+      synchronized (this) {
+        if (closed) {
+          return;
+        }
+        closed = true;
+      }
+      blocks.close();
+      try {
+        members.agree(
+            over,
+            IntStream.range(0, members.size()).boxed().toList(),
+            new byte[0],
+            rank.config().timeout());
+      } catch (CollectiveTimeoutException e) {
+        throw late("RegisteredMemory.close()", e);
+      }
+    }
+  }
+
+  // --- together; what fails here, fails on all ranks ---
+
+  private long[][] gather(Purpose purpose, long... mine) {
+    try {
+      return host.gatherInternal(purpose, mine);
+    } catch (ClosedException e) {
+      throw e;
+    } catch (CommException e) {
+      throw communicator.breakWith(e);
+    }
+  }
+
+  private CudaIpcBlocks open(String what, String key, CudaDevice device, CudaIpcBlocks.Block own) {
+    Duration timeout = rank.config().timeout();
+    try {
+      return CudaIpcBlocks.open(members, key, rank.driver(), rank.process(), device, own, timeout);
+    } catch (BackendUnavailableException e) { // on all ranks alike
+      throw new TransportFailedException("%s: %s; %s".formatted(what, e.reason(), e.remedy()), e);
+    } catch (CollectiveTimeoutException e) {
+      throw communicator.breakWith(late(what, e));
+    } catch (CommException e) {
+      throw communicator.breakWith(e);
+    }
+  }
+
+  private CollectiveTimeoutException late(String what, CollectiveTimeoutException e) {
+    return new CollectiveTimeoutException(
+        e.missing(),
+        "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who have not come; raise COMM_TIMEOUT if they may take longer"
+            .formatted(
+                host.rank(),
+                rank.config().timeout().toNanos() / 1e9,
+                what,
+                host.name(),
+                e.missing()));
+  }
+}

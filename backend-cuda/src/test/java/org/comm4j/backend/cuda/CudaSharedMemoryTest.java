@@ -1,0 +1,354 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.RegisteredMemory;
+import org.comm4j.api.Request;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.api.TransportFailedException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Regions of devices, and registered memory. On the model of the driver, whose memory is the
+/// host's.
+@Timeout(60)
+class CudaSharedMemoryTest extends ModelGroups {
+  private static final int NOT_SUPPORTED = 801;
+
+  // --- regions ---
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void region_isOneMemory(boolean isOneProcess) {
+    onRanks(
+        3,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          try (SharedRegion<DeviceData> region =
+              comm.sharedMemory().createDeviceRegion(DataType.INT32, 4)) {
+            if (comm.rank() == 0) {
+              region.populate(data -> memory(data).set(ValueLayout.JAVA_INT, 4, 7));
+            }
+            region.fence();
+            MemorySegment here = memory(region.data());
+            assertThat(here.get(ValueLayout.JAVA_INT, 4)).isEqualTo(7);
+            comm.barrier();
+            if (comm.rank() == 2) { // nothing keeps a device from it
+              here.set(ValueLayout.JAVA_INT, 8, 9);
+            }
+            comm.barrier();
+            assertThat(here.get(ValueLayout.JAVA_INT, 8)).isEqualTo(9);
+            comm.barrier();
+          }
+        });
+  }
+
+  /// Also where its communicator is closed.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void region_closedByTheLeader_staysForTheOthers(boolean isOneProcess) {
+    onRanks(
+        2,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          Communicator some = comm.duplicate();
+          SharedRegion<DeviceData> region =
+              some.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+          if (comm.rank() == 0) {
+            region.write(0, CommData.of(1, 2, 3, 4));
+          }
+          region.fence();
+          if (comm.rank() == 0) {
+            region.close();
+          }
+          some.close();
+          comm.barrier();
+          try (CommBuffer other = comm.allocate(DataType.INT32, 4)) {
+            other.write(0, CommData.of(9, 9, 9, 9));
+            comm.barrier();
+            if (comm.rank() == 1) {
+              assertThat(memory(region.data()).toArray(ValueLayout.JAVA_INT))
+                  .containsExactly(1, 2, 3, 4);
+              region.close();
+            }
+          }
+          comm.barrier();
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void region_noRoom_failsOnAll_andTheCommunicatorIsUsable(boolean isOneProcess) {
+    var failed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          if (comm.rank() == 0) {
+            model.fail("cuMemAlloc", OUT_OF_MEMORY);
+            failed.countDown();
+          }
+          failed.await();
+          assertThatThrownBy(
+                  () -> comm.sharedMemory().createDeviceRegion(DataType.FLOAT64, 3_000_000))
+              .isInstanceOf(TransportFailedException.class)
+              .hasMessageContaining("rank 0, the leader, has no room for FLOAT64 × 3000000")
+              .hasMessageContaining("close buffers and regions");
+          assertThat(comm.failure()).isEmpty();
+          try (SharedRegion<DeviceData> region =
+              comm.sharedMemory().createDeviceRegion(DataType.FLOAT64, 3)) {
+            region.fence();
+          }
+        });
+  }
+
+  @Test
+  void region_notReached_failsOnAll_andSaysWhich() {
+    model.reset(2, 8, 0, 12_000, false);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          assertThatThrownBy(() -> comm.sharedMemory().createDeviceRegion(DataType.INT8, 3))
+              .isInstanceOf(TransportFailedException.class)
+              .hasMessageContaining("worker 1: it can't reach worker 0's memory")
+              .hasMessageContaining("nvidia-smi topo");
+          assertThat(comm.failure()).isEmpty();
+          comm.barrier();
+        });
+  }
+
+  @Test
+  void region_inUse_isNotClosed() {
+    onRanks(
+        2,
+        options(Map.of("COMM_CUDA_DEVICE", "0")),
+        comm -> {
+          SharedRegion<DeviceData> region =
+              comm.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+          region.fence();
+          try (CommBuffer sum = comm.allocate(DataType.INT32, 4)) {
+            if (comm.rank() == 0) {
+              Request request =
+                  comm.start(new Collective.AllReduce(region.data(), sum.data(), ReduceOp.SUM));
+              assertThatThrownBy(region::close)
+                  .isInstanceOf(IllegalStateException.class)
+                  .hasMessageContaining("in flight");
+              comm.send(CommData.of(1), 1, 0);
+              request.await();
+            } else {
+              comm.receive(CommData.of(new int[1]), 0, 0);
+              comm.allReduce(region.data(), sum.data(), ReduceOp.SUM);
+            }
+          }
+          region.close();
+        });
+  }
+
+  // --- registered memory ---
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void register_atAnyOffset_isReachedByAll(boolean isOneProcess) {
+    onRanks(
+        3,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 1000)) {
+            int count = 10 + comm.rank(); // as much as each likes
+            DeviceData mine = ((DeviceData) buffer.data()).slice(100L * (comm.rank() + 1), count);
+            memory(mine).fill((byte) (comm.rank() + 1));
+            try (RegisteredMemory all = comm.sharedMemory().register(mine)) {
+              comm.barrier();
+              for (int peer = 0; peer < 3; peer++) {
+                DeviceData theirs = all.data(peer);
+                assertThat(theirs.type()).isEqualTo(DataType.INT32);
+                assertThat(theirs.count()).isEqualTo(10 + peer);
+                assertThat(memory(theirs).toArray(ValueLayout.JAVA_BYTE)).containsOnly(peer + 1);
+              }
+              assertThat(all.data(comm.rank()).address()).isEqualTo(mine.address());
+              comm.barrier();
+              memory(all.data((comm.rank() + 1) % 3)).fill((byte) 77);
+              comm.barrier();
+              assertThat(memory(mine).toArray(ValueLayout.JAVA_BYTE)).containsOnly(77);
+              assertThatThrownBy(() -> all.data(3)).isInstanceOf(IndexOutOfBoundsException.class);
+            }
+          }
+        });
+  }
+
+  @Test
+  void register_twicePartsOfOneAllocation_andNothing() {
+    onRanks(
+        2,
+        CONFIG,
+        false,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.UINT8, 64)) {
+            DeviceData whole = (DeviceData) buffer.data();
+            DeviceData one = whole.slice(8, comm.rank() == 0 ? 8 : 0);
+            try (RegisteredMemory first = comm.sharedMemory().register(one);
+                RegisteredMemory second = comm.sharedMemory().register(whole.slice(3, 5))) {
+              assertThat(first.data(1).count()).isZero();
+              assertThat(second.data(0).count()).isEqualTo(5);
+              memory(second.data(1 - comm.rank())).fill((byte) 4);
+              comm.barrier();
+              assertThat(memory(whole).toArray(ValueLayout.JAVA_BYTE))
+                  .startsWith(0, 0, 0, 4, 4, 4, 4, 4, 0);
+              comm.barrier();
+            }
+          }
+        });
+  }
+
+  @Test
+  void register_noMemoryOfTheDevice_isRefused_andTheOthersHearOfIt() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+            var mine = (DeviceData) buffer.data();
+            var beyond = new DeviceData(DataType.INT32, mine.address(), 1000, mine.device());
+            Throwable thrown =
+                catchThrowable(
+                    () -> comm.sharedMemory().register(comm.rank() == 1 ? beyond : mine));
+            if (comm.rank() == 1) {
+              assertThat(thrown)
+                  .isInstanceOf(IllegalArgumentException.class)
+                  .hasMessageContaining("register: ")
+                  .hasMessageContaining("where its allocation ends");
+            } else {
+              assertThat(thrown)
+                  .isInstanceOf(TransportFailedException.class)
+                  .hasMessageContaining("rank 1");
+            }
+            comm.sharedMemory().register(mine).close();
+          }
+        });
+  }
+
+  @Test
+  void register_memoryCantBeShared_failsOnAll() {
+    var failed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        false,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+            if (comm.rank() == 0) {
+              model.fail("cuIpcGetMemHandle", NOT_SUPPORTED);
+              failed.countDown();
+            }
+            failed.await();
+            assertThatThrownBy(() -> comm.sharedMemory().register((DeviceData) buffer.data()))
+                .isInstanceOf(TransportFailedException.class)
+                .hasMessageContaining("register: worker ")
+                .hasMessageContaining("cuIpcGetMemHandle returned 801");
+            assertThat(comm.failure()).isEmpty();
+            comm.barrier();
+          }
+        });
+  }
+
+  @Test
+  void register_otherCallsThatIsNone_areTold() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+                if (comm.rank() == 0) {
+                  comm.sharedMemory().register((DeviceData) buffer.data()).close();
+                } else {
+                  comm.sharedMemory().createDeviceRegion(DataType.INT32, 8).close();
+                }
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(each ->
+            assertThat(each)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll("register", "createDeviceRegion"));
+  }
+
+  /// It waits for all, so that memory may be freed; but not for the dead.
+  @Test
+  void registered_close_waitsForTheOthers_notForTheDead() {
+    try (LocalGroup group =
+        open(2, CONFIG.toBuilder().timeout(Duration.ofMinutes(5)).build(), true)) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+                  RegisteredMemory all = comm.sharedMemory().register((DeviceData) buffer.data());
+                  if (comm.rank() == 1) {
+                    throw new IllegalStateException("gone");
+                  }
+                  all.close();
+                  assertThatThrownBy(() -> all.data(0)).isInstanceOf(IllegalStateException.class);
+                  comm.barrier();
+                }
+              });
+
+      assertThat(failures.get(0)).isInstanceOf(PeerFailedException.class);
+    }
+  }
+
+  @Test
+  void registered_close_otherDoesNot_endsAtTheDeadline() {
+    var late = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG.toBuilder().timeout(Duration.ofMillis(500)).build(),
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+            RegisteredMemory all = comm.sharedMemory().register((DeviceData) buffer.data());
+            if (comm.rank() == 0) {
+              assertThatThrownBy(all::close)
+                  .isInstanceOfSatisfying(
+                      CollectiveTimeoutException.class,
+                      e -> assertThat(e.missing()).containsExactly(1))
+                  .hasMessageContaining("RegisteredMemory.close()");
+              late.countDown();
+            } else {
+              late.await();
+              all.close();
+            }
+          }
+        });
+  }
+
+  private static MemorySegment memory(DeviceData data) {
+    return MemorySegment.ofAddress(data.address()).reinterpret(data.bytes());
+  }
+}

@@ -1,0 +1,127 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Tests of groups whose devices are the model of the driver. Nothing may be left of them.
+abstract class ModelGroups {
+  static final int OUT_OF_MEMORY = 2;
+  static final CommConfig CONFIG = CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
+
+  private static final int THREADS = 16; // of a block: each is one of the host
+
+  @TempDir Path root;
+  ModelDriver model;
+  int held;
+
+  @BeforeEach
+  void reset() {
+    model = ModelDriver.get().reset();
+    held = model.held();
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    if (model != null) { // else it was skipped
+      assertThat(model.heldSoon(held)).isEqualTo(held);
+    }
+  }
+
+  @FunctionalInterface
+  interface Body {
+    void run(Communicator comm) throws Exception;
+  }
+
+  static CommConfig options(Map<String, String> options) {
+    CommConfig.Builder config = CONFIG.toBuilder();
+    options.forEach(config::option);
+    return config.build();
+  }
+
+  /// A provider for all ranks: it writes the files of its host, so none is made while another one
+  /// reads them.
+  CudaProvider provider(boolean isOneProcess) {
+    try {
+      var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+      return new CudaProvider(
+          host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  LocalGroup open(int size, CommConfig config, boolean isOneProcess) {
+    if (!isOneProcess) {
+      model.openOwn();
+    }
+    return ThreadGroups.open(provider(isOneProcess), size, config);
+  }
+
+  void onRanks(int size, CommConfig config, Body body) {
+    onRanks(size, config, true, body);
+  }
+
+  void onRanks(int size, CommConfig config, boolean isOneProcess, Body body) {
+    try (LocalGroup group = open(size, config, isOneProcess)) {
+      for (Future<Communicator> rank : start(group, body)) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
+    }
+  }
+
+  List<Throwable> failures(int size, CommConfig config, Body body) {
+    try (LocalGroup group = open(size, config, true)) {
+      return failures(group, body);
+    }
+  }
+
+  static List<Throwable> failures(LocalGroup group, Body body) {
+    List<Throwable> failures = new ArrayList<>();
+    for (Future<Communicator> rank : start(group, body)) {
+      assertThatThrownBy(rank::get)
+          .isInstanceOfSatisfying(
+              ExecutionException.class, failure -> failures.add(failure.getCause()));
+    }
+    return failures;
+  }
+
+  /// Runs a body on each rank; a rank with an [IllegalStateException] is dead to the others.
+  static List<Future<Communicator>> start(LocalGroup group, Body body) {
+    List<Future<Communicator>> running = new ArrayList<>();
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      for (Communicator comm : group.communicators()) {
+        running.add(
+            threads.submit(() -> {
+              try {
+                body.run(comm);
+                return comm;
+              } catch (IllegalStateException e) {
+                group.fail(comm.rank(), e);
+                throw e;
+              }
+            }));
+      }
+    }
+    return running;
+  }
+}

@@ -1,0 +1,155 @@
+package org.comm4j.core.engine;
+
+import java.util.function.Consumer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.SharedRegion;
+import org.jspecify.annotations.Nullable;
+
+/// The life of a region, wherever its memory is.
+///
+/// @param <D> whose memory that is
+public abstract class Region<D extends CommData> implements SharedRegion<D> {
+  private final DataType type;
+  private final long count;
+  private final boolean leader;
+  private final @Nullable Owner owner;
+  private Phase phase = Phase.ALLOCATED;
+
+  /// Whose memory a region is.
+  public interface Owner {
+    /// Ends the population; a collective of the ranks that share the region.
+    void fence();
+
+    /// This rank needs the region no more. Called once.
+    void closed();
+  }
+
+  /// A region that is allocated.
+  ///
+  /// @param leader whether this rank writes it
+  /// @param owner null on a group of one
+  protected Region(DataType type, long count, boolean leader, @Nullable Owner owner) {
+    this.type = type;
+    this.count = count;
+    this.leader = leader;
+    this.owner = owner;
+  }
+
+  /// {@return the whole region}
+  ///
+  /// @param isReadOnly whether nobody may write it, if that can be said
+  protected abstract D whole(boolean isReadOnly);
+
+  /// Copies into a part of the region.
+  protected abstract void copyIn(HostData source, D part);
+
+  /// Copies out of a part of the region.
+  protected abstract void copyOut(D part, HostData target);
+
+  /// {@return a part of data, as [CommData] has it}
+  protected abstract D part(D data, long from, long count);
+
+  @Override
+  public final DataType type() {
+    return type;
+  }
+
+  @Override
+  public final long count() {
+    return count;
+  }
+
+  @Override
+  public final synchronized Phase phase() {
+    return phase;
+  }
+
+  @Override
+  public final void populate(Consumer<D> writer) {
+    populate("populate", writer);
+  }
+
+  @Override
+  public final void write(long from, HostData source) {
+    populate("write", whole -> copyIn(source, part("source", whole, from, source)));
+  }
+
+  private synchronized void populate(String what, Consumer<D> writer) {
+    if (!leader) {
+      throw new IllegalStateException(
+          "%s: only the leader, the host's rank 0, writes a region; ask isLeader()"
+              .formatted(what));
+    }
+    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+      throw wrong(what, "before the fence");
+    }
+    writer.accept(whole(false));
+    phase = Phase.POPULATED;
+  }
+
+  private D part(String what, D whole, long from, HostData other) {
+    if (other.type() != type) {
+      throw new IllegalArgumentException(
+          "%s: %s (expected: %s, the type of the region)".formatted(what, other, type));
+    }
+    return part(whole, from, other.count());
+  }
+
+  @Override
+  public final synchronized void fence() {
+    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+      throw wrong("fence", "once, before the close");
+    }
+    if (owner != null) {
+      owner.fence();
+    }
+    phase = Phase.FENCED;
+  }
+
+  @Override
+  public final synchronized D data() {
+    return fenced("data");
+  }
+
+  @Override
+  public final synchronized void read(long from, HostData target) {
+    copyOut(part("target", fenced("read"), from, target), target);
+  }
+
+  private D fenced(String what) {
+    if (phase != Phase.FENCED) {
+      throw wrong(what, "between fence and close");
+    }
+    return whole(true);
+  }
+
+  @Override
+  public final synchronized void close() {
+    if (phase == Phase.CLOSED) {
+      return;
+    }
+    checkUnused();
+    phase = Phase.CLOSED;
+    if (owner != null) {
+      try {
+        owner.closed();
+      } catch (CommException | IllegalStateException _) {
+        // the communicator is broken or closed: the leader has the memory back when this rank
+        // leaves
+      }
+    }
+  }
+
+  /// Refuses to close what is in use.
+  ///
+  /// @throws IllegalStateException if an operation in flight uses the region
+  protected void checkUnused() {}
+
+  private IllegalStateException wrong(String what, String when) {
+    return new IllegalStateException(
+        "%s: the region is %s (expected: called %s)".formatted(what, phase, when));
+  }
+}
