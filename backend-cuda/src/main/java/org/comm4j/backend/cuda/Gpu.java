@@ -63,7 +63,7 @@ final class Gpu implements AutoCloseable {
     return memory;
   }
 
-  /// {@return memory of the host that stays in place, in blocks of 1 GiB at most}
+  /// {@return memory of the host that stays in place, in blocks of less than 2 GiB}
   BlockPool<CudaDevice.HostMemory> hostMemory() {
     return hostMemory;
   }
