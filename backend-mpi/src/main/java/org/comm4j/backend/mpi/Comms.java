@@ -43,20 +43,28 @@ final class Comms {
     Requests request = new Requests(1);
     MemorySegment made = Arena.ofAuto().allocate(JAVA_LONG);
     Errors.check(Mpi.commIdup(comm, made, request.next()), "MPI_Comm_idup");
-    boolean isMade = false;
+    await(request, check, made);
+    return withErrors(Handles.get(made));
+  }
+
+  /// Waits for requests without keeping other ranks of this host from running.
+  ///
+  /// @param check throws if they are not to be waited for any longer
+  /// @param used what the library uses until they end
+  static void await(Requests requests, Runnable check, MemorySegment... used) {
+    boolean haveEnded = false;
     try {
-      while (!request.test()) {
+      while (!requests.test()) {
         check.run();
         Thread.yield();
       }
-      isMade = true;
+      haveEnded = true;
     } finally {
-      if (!isMade) {
-        CallMemory.keep(request, made); // it may still be made
+      if (!haveEnded) {
+        CallMemory.keep(requests, used); // they may still end
         Library.markLost();
       }
     }
-    return withErrors(Handles.get(made));
   }
 
   static long split(long comm, int color, int key) {

@@ -13,6 +13,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
 import org.comm4j.api.BackendUnavailableException;
 import org.jspecify.annotations.Nullable;
 
@@ -22,7 +23,11 @@ final class Functions {
   /// What is loaded.
   ///
   /// @param constants those of its interface
-  private record Loaded(MpiLibrary library, SymbolLookup symbols, Constants constants) {}
+  /// @param level how threads call it
+  private record Loaded(
+      MpiLibrary library, SymbolLookup symbols, Constants constants, ThreadLevel level) {}
+
+  private static final ReentrantLock ONE_AT_A_TIME = new ReentrantLock();
 
   private static volatile @Nullable Loaded loaded;
 
@@ -31,7 +36,7 @@ final class Functions {
   /// Loads a library; does nothing where it is loaded already.
   ///
   /// @throws BackendUnavailableException if it can't be loaded, or another one is
-  static synchronized void load(MpiLibrary library) {
+  static synchronized void load(MpiLibrary library, ThreadLevel level) {
     Loaded known = loaded;
     if (known != null && !known.library().file().equals(library.file())) {
       throw new BackendUnavailableException(
@@ -44,9 +49,16 @@ final class Functions {
                   library.file()),
           "give a process one COMM_MPI_LIBRARY for as long as it lives");
     }
+    if (known != null && known.level() != level) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "this process uses %s with %s already and can't use it with %s"
+              .formatted(library.version(), known.level().shown(), level.shown()),
+          "give a process one %s for as long as it lives".formatted(ThreadLevel.OPTION));
+    }
     if (known == null) {
       SymbolLookup symbols = symbols(library);
-      loaded = new Loaded(library, symbols, Constants.of(library.abi(), symbols));
+      loaded = new Loaded(library, symbols, Constants.of(library.abi(), symbols), level);
     }
   }
 
@@ -78,12 +90,23 @@ final class Functions {
     return get().constants();
   }
 
+  /// How threads call it.
+  static ThreadLevel level() {
+    return get().level();
+  }
+
   /// A function of the library.
   ///
   /// @param signature of its parameters: `p` a pointer, `i` an int, `l` a 64-bit integer, `H` a
   ///   handle and `n` a count, which are `long`s here, `N` a pointer to counts or places; it
   ///   returns an int. What counts is the library's function with 64-bit counts, if it has such
   static MethodHandle find(String name, String signature) {
+    MethodHandle function = findUnordered(name, signature);
+    return level() == ThreadLevel.SERIALIZED ? oneAtATime(function) : function;
+  }
+
+  /// One that may be called whatever other threads do.
+  static MethodHandle findUnordered(String name, String signature) {
     boolean counts = signature.contains("n") || signature.contains("N");
     String function = counts && hasLargeCounts() ? name + "_c" : name;
     assert !counts || MpiLibrary.Feature.LARGE_COUNTS.functions().contains(name + "_c") : name;
@@ -101,6 +124,34 @@ final class Functions {
   /// Whether the library's counts and places have 64 bits; else they are ints.
   static boolean hasLargeCounts() {
     return library().features().contains(MpiLibrary.Feature.LARGE_COUNTS);
+  }
+
+  /// The same function for one thread at a time.
+  ///
+  /// @param function returns an int
+  static MethodHandle oneAtATime(MethodHandle function) {
+    try {
+      MethodHandles.Lookup lookup = MethodHandles.lookup();
+      MethodHandle enter =
+          lookup
+              .findVirtual(ReentrantLock.class, "lock", MethodType.methodType(void.class))
+              .bindTo(ONE_AT_A_TIME);
+      MethodHandle leave =
+          lookup.findStatic(
+              Functions.class,
+              "leave",
+              MethodType.methodType(int.class, Throwable.class, int.class));
+      return MethodHandles.foldArguments(MethodHandles.tryFinally(function, leave), enter);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /// @param thrown is thrown again by who calls this
+  @SuppressWarnings({"UnusedMethod", "UnusedVariable"}) // by its method handle
+  private static int leave(@Nullable Throwable thrown, int result) {
+    ONE_AT_A_TIME.unlock();
+    return result;
   }
 
   private static MethodHandle bind(java.lang.foreign.MemorySegment symbol, String signature) {

@@ -31,10 +31,12 @@ final class Library {
   /// Loads and initialises it, unless that has happened.
   ///
   /// @throws BackendUnavailableException if it was finalised already, or can't be initialised
-  static synchronized void initialise(MpiLibrary library) {
+  static synchronized void initialise(MpiLibrary library, ThreadLevel level) {
     if (!initialised) {
       Signals.keepUcxAway();
-      Functions.load(library);
+    }
+    Functions.load(library, level);
+    if (!initialised) {
       try (Signals _ = Signals.save()) {
         initialise();
       }
@@ -54,6 +56,7 @@ final class Library {
       return;
     }
     boolean byOthers = is(Mpi::initialized, "MPI_Initialized");
+    ThreadLevel wanted = Functions.level();
     Constants constants = Functions.constants();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment provided = arena.allocate(JAVA_INT);
@@ -61,8 +64,7 @@ final class Library {
         Errors.check(Mpi.queryThread(provided), "MPI_Query_thread");
       } else {
         int code =
-            Mpi.initThread(
-                MemorySegment.NULL, MemorySegment.NULL, constants.threadMultiple, provided);
+            Mpi.initThread(MemorySegment.NULL, MemorySegment.NULL, wanted.inLibrary(), provided);
         if (code != Constants.SUCCESS) {
           throw new BackendUnavailableException(
               "mpi",
@@ -78,18 +80,26 @@ final class Library {
     Errors.check(
         Mpi.commSetErrhandler(constants.commSelf, constants.errorsReturn),
         "MPI_Comm_set_errhandler");
-    if (threadLevel != constants.threadMultiple) {
+    if (threadLevel < wanted.inLibrary()) { // they have an order
       throw new BackendUnavailableException(
           "mpi",
-          "%s gives thread level %s (expected: MPI_THREAD_MULTIPLE)"
-              .formatted(Functions.library().version(), threadLevelName()),
-          byOthers
-              ? "initialise MPI with MPI_Init_thread and MPI_THREAD_MULTIPLE, or let comm4j do it"
-              : "use a library that was built with support for threads");
+          "%s gives thread level %s (expected: %s)"
+              .formatted(Functions.library().version(), threadLevelName(), wanted.shown()),
+          lowLevelRemedy(byOthers, wanted));
     }
     if (!byOthers) {
       Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
     }
+  }
+
+  private static String lowLevelRemedy(boolean byOthers, ThreadLevel wanted) {
+    if (threadLevel == ThreadLevel.SERIALIZED.inLibrary()) {
+      return "set %s=serialized: then threads wait for each other".formatted(ThreadLevel.OPTION);
+    }
+    return byOthers
+        ? "initialise MPI with MPI_Init_thread and %s, or let comm4j do it"
+            .formatted(wanted.shown())
+        : "use a library that was built with support for threads";
   }
 
   /// How the library lets threads call it, in MPI's words.

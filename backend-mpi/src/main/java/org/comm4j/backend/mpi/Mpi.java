@@ -15,7 +15,8 @@ final class Mpi {
   private static final MethodHandle FINALIZED = Functions.find("MPI_Finalized", "p");
   private static final MethodHandle FINISH = Functions.find("MPI_Finalize", "");
   private static final MethodHandle QUERY_THREAD = Functions.find("MPI_Query_thread", "p");
-  private static final MethodHandle ABORT = Functions.find("MPI_Abort", "Hi");
+  private static final MethodHandle ABORT =
+      Functions.findUnordered("MPI_Abort", "Hi"); // another thread may wait in the library
   private static final MethodHandle ERROR_STRING = Functions.find("MPI_Error_string", "ipp");
   private static final MethodHandle ERROR_CLASS = Functions.find("MPI_Error_class", "ip");
   private static final MethodHandle COMM_RANK = Functions.find("MPI_Comm_rank", "Hp");

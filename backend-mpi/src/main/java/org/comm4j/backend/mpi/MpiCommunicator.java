@@ -395,8 +395,9 @@ final class MpiCommunicator implements BackendCommunicator {
     }
     boolean isNone = color == Communicator.NO_COLOR;
     // the place among the members instead of the key: equal keys keep their order in every library
-    return group.watched(
+    return group.make(
         label,
+        allRanks(),
         () ->
             Comms.split(
                 group.collectives(),
@@ -412,8 +413,9 @@ final class MpiCommunicator implements BackendCommunicator {
     if (isCopy(members)) {
       return Comms.duplicate(comm, patience);
     }
-    return group.watched(
-        label, () -> job.sharesMemory() ? sharing(comm, members) : Comms.ofRanks(comm, members));
+    return job.sharesMemory()
+        ? group.make(label, allRanks(), () -> sharing(comm, members))
+        : group.make(label, members, () -> Comms.ofRanks(comm, members));
   }
 
   private static long sharing(long comm, List<Integer> members) {
@@ -428,7 +430,11 @@ final class MpiCommunicator implements BackendCommunicator {
 
   /// Whether these are all ranks in their order; if so on one rank, then on all.
   private boolean isCopy(List<Integer> members) {
-    return members.equals(IntStream.range(0, size()).boxed().toList());
+    return members.equals(allRanks());
+  }
+
+  private List<Integer> allRanks() {
+    return IntStream.range(0, size()).boxed().toList();
   }
 
   @Override

@@ -229,6 +229,20 @@ final class MpiGroup {
     }
   }
 
+  /// Makes something by functions of the library that wait for ranks, which have agreed on that and
+  /// are on their way.
+  ///
+  /// @param ranks of this group, this one among them
+  <T extends @Nullable Object> T make(String label, List<Integer> ranks, Supplier<T> body) {
+    if (Functions.level() == ThreadLevel.MULTIPLE) {
+      return watched(label, body);
+    }
+    long sinceNs = System.nanoTime();
+    try (Turn _ = Turn.take(this, ranks, () -> checkPatience(label, sinceNs))) {
+      return watched(label, body);
+    }
+  }
+
   /// Throws if something that is no call of ours is not to be waited for any longer: the
   /// communicator is broken, the thread interrupted, or the time over.
   ///

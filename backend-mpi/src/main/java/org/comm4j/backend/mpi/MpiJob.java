@@ -42,7 +42,9 @@ final class MpiJob {
     this.session = session;
     this.config = config;
     this.oversubscribed = Processors.areFewerThanRanks(session);
-    this.waitsInLibrary = Wait.of(config).isInLibrary(oversubscribed);
+    this.waitsInLibrary =
+        ThreadLevel.of(config) == ThreadLevel.MULTIPLE
+            && Wait.of(config).isInLibrary(oversubscribed);
     this.timeoutNs = saturatedNanos(config);
     this.largestCount = LargestCount.of(config);
     this.largestTried = LargestCount.tried(config, Functions.hasLargeCounts());
@@ -244,7 +246,7 @@ final class MpiJob {
   ///
   /// @throws BackendUnavailableException if they differ
   static void initialise(MpiLibrary library, CommConfig config) {
-    Library.initialise(library);
+    Library.initialise(library, ThreadLevel.of(config));
     int rank = ask(Mpi::commRank, "MPI_Comm_rank");
     int size = ask(Mpi::commSize, "MPI_Comm_size");
     int launchRank = config.rank().orElse(0);

@@ -72,12 +72,13 @@ public final class MpiProvider implements BackendProvider {
 
   @Override
   public Set<String> options() {
-    return Set.of("LIBRARY", "WAIT", "LAUNCHER", "LAUNCHER_ARGS", "LARGEST_COUNT");
+    return Set.of("LIBRARY", "WAIT", "THREADS", "LAUNCHER", "LAUNCHER_ARGS", "LARGEST_COUNT");
   }
 
   @Override
   public void checkOptions(CommConfig config) {
     var _ = Wait.of(config);
+    var _ = ThreadLevel.of(config);
     var _ = LargestCount.of(config);
   }
 

@@ -77,7 +77,8 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       meet(all);
       long sinceNs = System.nanoTime();
       Runnable patience = () -> all.checkPatience("createRegion", sinceNs);
-      long comm = all.watched("createRegion", () -> Comms.ofRanks(all.collectives(), ranksHere));
+      long comm =
+          all.make("createRegion", ranksHere, () -> Comms.ofRanks(all.collectives(), ranksHere));
       int[] members = ranksHere.stream().mapToInt(rank -> all.members()[rank]).toArray();
       String name = "node/" + Long.toHexString(all.scope());
       group =
@@ -156,7 +157,12 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     check(all, type, count);
     long closedByAll =
         IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b);
-    Window window = parent.group().watched("createRegion", () -> replace(closedByAll, bytes));
+    MpiGroup here = node().group();
+    Window window =
+        here.make(
+            "createRegion",
+            IntStream.range(0, here.size()).boxed().toList(),
+            () -> replace(closedByAll, bytes));
     return new HostRegion(type, count, isLeader(), window.memory, window);
   }
 

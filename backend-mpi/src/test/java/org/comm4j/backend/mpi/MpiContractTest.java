@@ -36,7 +36,10 @@ class MpiContractTest {
           1,
           new Variant(Map.of(), ".*", 50), // not all need several ranks
           2,
-          new Variant(Map.of("COMM_SYNC_SEND", "1"), "(?!.*F4).*(P\\d|F\\d).*", 10),
+          new Variant(
+              Map.of("COMM_SYNC_SEND", "1", "COMM_MPI_THREADS", "serialized"),
+              "(?!.*F4).*(P\\d|F\\d|G\\d|S\\d|X\\d).*",
+              25),
           3,
           // the only ones that wait for deadlines: long enough for ranks that share processors
           new Variant(

@@ -135,7 +135,7 @@ class MpiJobTest {
             "COMM_MPI_LIBRARY",
             MpiTestJob.library(abi).file().toString(),
             "COMM_JOIN_TIMEOUT",
-            "10s",
+            "3s",
             "COMM_WORLD_SIZE",
             "2",
             "COMM_RANK",
@@ -172,8 +172,23 @@ class MpiJobTest {
     try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "guest-single")) {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(failure(job))
-          .contains("MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE", "MPI_Init_thread");
+          .contains("MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE", "COMM_MPI_THREADS=serialized");
       assertThat(job.output()).contains("finalised by its own program");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_initialisedWithoutThreads_isUsedByOneAtATime(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_THREADS", "serialized");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "guest-single")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("rank 1 of 2 on mpi, sum 2"::equals))
+          .as(job.output())
+          .hasSize(2);
     }
   }
 

@@ -75,4 +75,25 @@ class MpiProviderTest {
                     .formatted(text)
                 + " another than auto");
   }
+
+  @ParameterizedTest
+  @CsvSource({"multiple, MULTIPLE", "Serialized, SERIALIZED"})
+  void threads_areRead(String text, ThreadLevel expected) {
+    assertThat(ThreadLevel.of(CommConfig.fromEnvironment(Map.of("COMM_MPI_THREADS", text))))
+        .isEqualTo(expected);
+    assertThat(ThreadLevel.of(CONFIG)).isEqualTo(ThreadLevel.MULTIPLE);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "funneled, auto, COMM_MPI_THREADS: 'funneled' (expected: multiple",
+    "serialized, native, COMM_MPI_WAIT: 'native' (expected: test or auto"
+  })
+  void open_badThreads_isRefused(String threads, String wait, String expected) {
+    var config =
+        CommConfig.fromEnvironment(Map.of("COMM_MPI_THREADS", threads, "COMM_MPI_WAIT", wait));
+    assertThatThrownBy(() -> Communicators.open(config))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith(expected);
+  }
 }

@@ -110,7 +110,7 @@ final class MpiRank {
   /// A program that uses MPI beside comm4j.
   private static void guest(CommConfig config, boolean withThreads) throws IOException {
     Signals.keepUcxAway();
-    Functions.load(MpiLibraries.here().choose(config).orElseThrow());
+    Functions.load(MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.of(config));
     Constants constants = Functions.constants();
     try (Arena arena = Arena.ofConfined();
         Signals _ = Signals.save()) {
@@ -237,7 +237,7 @@ final class MpiRank {
           LockSupport.parkNanos(10 * NOTICED_NS);
           Runtime.getRuntime().halt(1);
         });
-    Library.initialise(MpiLibraries.here().choose(config).orElseThrow());
+    Library.initialise(MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.MULTIPLE);
     long world = Functions.constants().commWorld;
     Requests request = new Requests(1);
     Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");
