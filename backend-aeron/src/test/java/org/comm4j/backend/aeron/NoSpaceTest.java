@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.TransportFailedException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -57,8 +58,8 @@ class NoSpaceTest {
     public static void main(String[] args) throws Exception {
       try (LocalGroup group = new AeronGroups(LARGE_TERMS).communicators(2)) {
         System.out.println(DriverFaultTest.sums(group));
-      } catch (IllegalStateException e) {
-        System.out.println(e.getCause());
+      } catch (TransportFailedException e) {
+        System.out.println(e);
       }
       try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
         System.out.println("left: " + left.toList());
