@@ -44,10 +44,9 @@ public interface SharedMemoryProvider {
   /// @param data of this rank's device, allocated in a way that can be shared (with CUDA: by
   ///   `cuMemAlloc` or `cudaMalloc`). Whoever allocated it keeps it until the result is closed
   /// @return where this rank's device reaches everybody's data; every rank closes it
-  /// @throws IllegalArgumentException if the data is no memory of this rank's device; the others
-  ///   then wait for this rank
-  /// @throws TransportFailedException on every rank, if a device does not reach another one's
-  ///   memory; the message says which and why
+  /// @throws IllegalArgumentException if the data is no memory of this rank's device
+  /// @throws TransportFailedException on the others then, and on every rank if a device does not
+  ///   reach another one's memory; the message says whose and why
   /// @throws UnsupportedException where ranks own no devices
   default RegisteredMemory register(DeviceData data) {
     throw noDevices();

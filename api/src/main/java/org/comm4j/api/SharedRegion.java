@@ -61,7 +61,8 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @param from which element of the region is the first one
   /// @param target of the region's type
   /// @throws IllegalArgumentException if the type is another one, or the region is too short
-  /// @throws IllegalStateException before the fence and after the close
+  /// @throws IllegalStateException before the fence and after the close; of a device's memory also
+  ///   once this rank has closed its communicators
   void read(long from, HostData target);
 
   /// Gives the memory back once every rank of the host has closed it. What a rank has a device do

@@ -244,6 +244,11 @@ final class CudaRank {
   }
 
   private void bounce(long bytes, Bounce action) {
+    if (closed) {
+      throw new IllegalStateException(
+          "rank %d has closed its communicators, and its device with them"
+              .formatted(session.rank()));
+    }
     if (bytes == 0) {
       return;
     }

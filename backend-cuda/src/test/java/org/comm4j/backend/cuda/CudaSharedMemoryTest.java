@@ -99,6 +99,23 @@ class CudaSharedMemoryTest extends ModelGroups {
         });
   }
 
+  @Test
+  void region_communicatorsAreClosed_isNotReadAndGivesItsMemoryBack() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          SharedRegion<DeviceData> region =
+              comm.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+          region.fence();
+          comm.close();
+          assertThatThrownBy(() -> region.read(0, CommData.of(new int[1])))
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessageContaining("closed its communicators");
+          region.close();
+        });
+  }
+
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
   void region_noRoom_failsOnAll_andTheCommunicatorIsUsable(boolean isOneProcess) {
