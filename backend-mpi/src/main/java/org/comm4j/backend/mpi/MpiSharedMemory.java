@@ -157,12 +157,8 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     check(all, type, count);
     long closedByAll =
         IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b);
-    MpiGroup here = node().group();
     Window window =
-        here.make(
-            "createRegion",
-            IntStream.range(0, here.size()).boxed().toList(),
-            () -> replace(closedByAll, bytes));
+        parent.group().make("createRegion", ranksHere, () -> replace(closedByAll, bytes));
     return new HostRegion(type, count, isLeader(), window.memory, window);
   }
 

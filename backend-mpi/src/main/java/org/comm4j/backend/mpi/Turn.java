@@ -62,33 +62,34 @@ final class Turn implements AutoCloseable {
     }
   }
 
+  /// A send or a receive without waiting.
+  @FunctionalInterface
+  private interface Message {
+    int start(
+        MemorySegment data,
+        long count,
+        long type,
+        int peer,
+        int tag,
+        long comm,
+        MemorySegment request);
+  }
+
   private static void send(MpiGroup group, int peer, int tag, Runnable patience) {
-    Requests request = new Requests(1);
-    int code =
-        Mpi.isend(
-            MemorySegment.NULL,
-            0,
-            Functions.constants().byteType,
-            peer,
-            tag,
-            group.collectives(),
-            request.next());
-    Errors.check(code, "MPI_Isend");
-    Comms.await(request, patience);
+    await(Mpi::isend, "MPI_Isend", group, peer, tag, patience);
   }
 
   private static void receive(MpiGroup group, int peer, int tag, Runnable patience) {
+    await(Mpi::irecv, "MPI_Irecv", group, peer, tag, patience);
+  }
+
+  private static void await(
+      Message message, String function, MpiGroup group, int peer, int tag, Runnable patience) {
     Requests request = new Requests(1);
-    int code =
-        Mpi.irecv(
-            MemorySegment.NULL,
-            0,
-            Functions.constants().byteType,
-            peer,
-            tag,
-            group.collectives(),
-            request.next());
-    Errors.check(code, "MPI_Irecv");
+    long type = Functions.constants().byteType;
+    long comm = group.collectives();
+    Errors.check(
+        message.start(MemorySegment.NULL, 0, type, peer, tag, comm, request.next()), function);
     Comms.await(request, patience);
   }
 
