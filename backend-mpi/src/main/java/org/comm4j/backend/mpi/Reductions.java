@@ -218,16 +218,8 @@ final class Reductions {
       }
       if (op == ReduceOp.Predefined.AVERAGE) {
         kernel().finish(result, 0, result, 0, count, divisor);
-      } else if (isFloat(type) || isComplex(type)) {
-        // the larger of a number and itself: only a NaN changes
-        DataType part =
-            switch (type) {
-              case COMPLEX64 -> DataType.FLOAT32;
-              case COMPLEX128 -> DataType.FLOAT64;
-              default -> type;
-            };
-        long parts = isComplex(type) ? 2 * count : count;
-        Kernel.of(ReduceOp.Predefined.MAX, part).combine(result, 0, result, 0, parts);
+      } else {
+        Kernel.makeNansCanonical(type, result, 0, count);
       }
     }
 

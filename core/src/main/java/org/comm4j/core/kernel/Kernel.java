@@ -32,6 +32,16 @@ public interface Kernel {
     return Kernels.of(op, type);
   }
 
+  /// Makes the NaNs among elements that others have calculated canonical, in place. Memory is
+  /// written only where there are some: where there are none, as nearly always, this is as fast as
+  /// reading.
+  ///
+  /// @param type in which they were calculated; of all but FLOAT32, FLOAT64 and complex numbers
+  ///   nothing is done
+  static void makeNansCanonical(DataType type, MemorySegment data, long offset, long count) {
+    Nans.makeCanonical(type, data, offset, count);
+  }
+
   /// {@return whether vector loops of kernels are being called, on a thread of their own, until
   /// they are compiled} For whoever measures.
   static boolean areWarmingUp() {

@@ -9,12 +9,15 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.ReduceOp.Predefined;
 import org.comm4j.api.ReduceOp.UserDefined;
+import org.jspecify.annotations.Nullable;
 
 /// Makes kernels and keeps those of the predefined operators, since each brings machine code of its
 /// own.
 final class Kernels {
   private static final boolean HAS_VECTORS =
       ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent();
+
+  private static final Map<Carrier, VectorFold> CANONICAL_NANS = new ConcurrentHashMap<>();
 
   private static final Map<Predefined, Map<DataType, TileKernel>> KNOWN =
       new EnumMap<>(Predefined.class);
@@ -77,7 +80,19 @@ final class Kernels {
     };
   }
 
-  /// The one place that mentions vectors: without their module nothing loads what is behind it.
+  /// What makes NaNs among these floats canonical by vectors, or null where there are none.
+  static @Nullable VectorFold canonicalNans(Carrier floats) {
+    if (!HAS_VECTORS) {
+      return null;
+    }
+    VectorFold known = CANONICAL_NANS.get(floats);
+    return known != null
+        ? known
+        : CANONICAL_NANS.computeIfAbsent(floats, VectorLoops::canonicalNans);
+  }
+
+  /// With the one above what mentions vectors: without their module nothing loads what is behind
+  /// it.
   private static TileKernel.Vectors vectors(Predefined op, DataType type) {
     if (!HAS_VECTORS) {
       return TileKernel.Vectors.NONE;

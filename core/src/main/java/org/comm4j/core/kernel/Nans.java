@@ -2,6 +2,7 @@ package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import org.comm4j.api.DataType;
 import org.comm4j.core.kernel.Carrier.Tile;
 
 /// Makes NaNs canonical: which bits a NaN gets depends on the processor and on what the compiler
@@ -11,7 +12,42 @@ import org.comm4j.core.kernel.Carrier.Tile;
 /// integers first: one difference per element, negative for a NaN, all joined by `or`. NaNs are
 /// rare.
 final class Nans {
+  /// The most that is looked at in one go, in bytes.
+  private static final int PIECE = 64 << 10;
+
   private Nans() {}
+
+  /// Looks at elements anywhere in memory, by vectors as far as these go. The rest is looked at in
+  /// a tile, whose class the compiler knows, and written back if there was a NaN.
+  static void makeCanonical(DataType type, MemorySegment data, long offset, long count) {
+    Carrier carrier = Carrier.of(type);
+    if (carrier != Carrier.FLOAT && carrier != Carrier.DOUBLE) {
+      return;
+    }
+    long bytes = type.bytes(count);
+    VectorFold vectors = Kernels.canonicalNans(carrier);
+    for (long at = 0; at < bytes; at += PIECE) {
+      int piece = (int) Math.min(PIECE, bytes - at);
+      long place = offset + at;
+      int done = vectors == null ? 0 : vectors.fold(data, place, data, place, data, place, piece);
+      if (done < piece) {
+        makeCanonicalByTiles(carrier, data, place + done, piece - done);
+      }
+    }
+  }
+
+  private static void makeCanonicalByTiles(
+      Carrier carrier, MemorySegment data, long offset, int bytes) {
+    Tile tile = Tiles.mine().x(carrier);
+    for (int at = 0; at < bytes; at += Tiles.BYTES) {
+      int part = Math.min(Tiles.BYTES, bytes - at);
+      int count = part / carrier.bytes();
+      MemorySegment.copy(data, offset + at, tile.segment(), 0, part);
+      if (makeCanonical(carrier, tile.array(), tile.segment(), 0, 0, count)) {
+        MemorySegment.copy(tile.segment(), 0, data, offset + at, part);
+      }
+    }
+  }
 
   /// Looks at some elements of an array; only floats and doubles have NaNs.
   ///
@@ -20,17 +56,26 @@ final class Nans {
   /// @param offset where in the segment the first element is, in bytes
   /// @param from where in the array the first element is
   /// @param to behind the last one
-  static void makeCanonical(
+  /// @return whether there was a NaN
+  static boolean makeCanonical(
       Carrier carrier, Object array, MemorySegment segment, long offset, int from, int to) {
-    if (carrier == Carrier.FLOAT) {
-      if (hasFloatNan(segment, offset, to - from)) {
-        makeCanonical((float[]) array, from, to);
-      }
-    } else if (carrier == Carrier.DOUBLE) {
-      if (hasDoubleNan(segment, offset, to - from)) {
-        makeCanonical((double[]) array, from, to);
-      }
+    if (!hasNan(carrier, segment, offset, to - from)) {
+      return false;
     }
+    if (carrier == Carrier.FLOAT) {
+      makeCanonical((float[]) array, from, to);
+    } else {
+      makeCanonical((double[]) array, from, to);
+    }
+    return true;
+  }
+
+  private static boolean hasNan(Carrier carrier, MemorySegment segment, long offset, int count) {
+    return switch (carrier) {
+      case FLOAT -> hasFloatNan(segment, offset, count);
+      case DOUBLE -> hasDoubleNan(segment, offset, count);
+      case BYTE, SHORT, INT, LONG -> false;
+    };
   }
 
   /// Copies the first elements of a tile, NaNs made canonical. Into native memory bits go as they

@@ -33,18 +33,27 @@ final class VectorLoops {
       return null;
     }
     Carrier carrier = Carrier.of(type);
-    VectorSpecies<?> species =
-        switch (carrier) {
-          case BYTE -> ByteVector.SPECIES_PREFERRED;
-          case SHORT -> ShortVector.SPECIES_PREFERRED;
-          case INT -> IntVector.SPECIES_PREFERRED;
-          case LONG -> LongVector.SPECIES_PREFERRED;
-          case FLOAT -> FloatVector.SPECIES_PREFERRED;
-          case DOUBLE -> DoubleVector.SPECIES_PREFERRED;
-        };
+    VectorSpecies<?> species = species(carrier);
     Lanes lanes = new Lanes(carrier, species, operator);
     return new VectorFold(
         Template.class, lanes, carrier, carrier, carrier, species.vectorByteSize());
+  }
+
+  /// What makes NaNs of floats or doubles canonical, in memory that is given three times.
+  static VectorFold canonicalNans(Carrier carrier) {
+    return new VectorFold(
+        CanonicalNans.class, carrier, carrier, carrier, carrier, species(carrier).vectorByteSize());
+  }
+
+  static VectorSpecies<?> species(Carrier carrier) {
+    return switch (carrier) {
+      case BYTE -> ByteVector.SPECIES_PREFERRED;
+      case SHORT -> ShortVector.SPECIES_PREFERRED;
+      case INT -> IntVector.SPECIES_PREFERRED;
+      case LONG -> LongVector.SPECIES_PREFERRED;
+      case FLOAT -> FloatVector.SPECIES_PREFERRED;
+      case DOUBLE -> DoubleVector.SPECIES_PREFERRED;
+    };
   }
 
   private static @Nullable Associative operator(Predefined op, DataType type) {
@@ -141,6 +150,44 @@ final class VectorLoops {
             (Vector) ((DoubleVector) z).blend(Double.NaN, z.compare(VectorOperators.NE, z));
         case BYTE, SHORT, INT, LONG -> z;
       };
+    }
+  }
+
+  /// Makes NaNs canonical on the way from `a` to `out`, which are the same memory: a vector without
+  /// one is not written.
+  static final class CanonicalNans implements VectorLoop {
+    private static final ByteOrder ORDER = ByteOrder.nativeOrder();
+    private static final Carrier CARRIER =
+        Specialized.operator(MethodHandles.lookup(), Carrier.class);
+
+    @SuppressWarnings("unchecked") // any one primitive will do for the compiler
+    private static final VectorSpecies<Float> SPECIES = (VectorSpecies<Float>) species(CARRIER);
+
+    @Override
+    public boolean apply(
+        MemorySegment a,
+        long aOffset,
+        MemorySegment b,
+        long bOffset,
+        MemorySegment out,
+        long outOffset,
+        int bytes) {
+      var _ = a.address() ^ out.address(); // tells the compiler their classes
+      for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
+        Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
+        VectorMask<Float> nans = x.compare(VectorOperators.NE, x);
+        if (nans.anyTrue()) {
+          canonical(x, nans).intoMemorySegment(out, outOffset + i, ORDER);
+        }
+      }
+      return true;
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Vector<Float> canonical(Vector x, VectorMask nans) {
+      return CARRIER == Carrier.FLOAT
+          ? ((FloatVector) x).blend(Float.NaN, nans)
+          : (Vector) ((DoubleVector) x).blend(Double.NaN, nans);
     }
   }
 }

@@ -140,6 +140,14 @@ class KernelTest {
         check("combineRawInto", i, out.element(i, wide.bytes()), expected);
       }
 
+      same = copy(wideB, wide);
+      Kernel.makeNansCanonical(wide, same.segment, same.offset, count);
+      for (int i = 0; i < count; i++) {
+        byte[] expected = canonical(wide, wideB.element(i, wide.bytes()));
+        check("makeNansCanonical", i, same.element(i, wide.bytes()), expected);
+      }
+      untouched(same, wide.bytes());
+
       int[] divisors = count < MANY ? new int[] {1, 2, 3, 7, 4096} : new int[] {1, 3};
       for (int divisor : divisors) {
         Place done = place(raw);
@@ -239,6 +247,14 @@ class KernelTest {
     }
   }
 
+  private static byte[] canonical(DataType type, byte[] element) {
+    return switch (type) {
+      case FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 ->
+          Reference.finish(Predefined.AVERAGE, type, type, element, 1);
+      default -> element;
+    };
+  }
+
   /// Each primitive once, with different operators: to compile a loop takes seconds.
   @ParameterizedTest
   @CsvSource({"SUM,FLOAT32", "MAX,FLOAT64", "SUM,INT8", "PRODUCT,INT64", "MIN,UINT32", "MAX,INT16"})
@@ -265,6 +281,39 @@ class KernelTest {
                 .isEqualTo(-1);
           },
           () -> isFast(vectors.vectors().wide(), a, b, out));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = DataType.class,
+      names = {"FLOAT32", "FLOAT64"})
+  void makeNansCanonical_onceCompiled_mendsEachAndWritesNothingElse(DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    int count = 2003;
+    VectorFold vectors = Kernels.canonicalNans(Carrier.of(type));
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment data = arena.allocate(type.bytes(count));
+      MemorySegment readOnly = data.asReadOnly(); // is refused where something is written
+      untilFast(
+          () -> {
+            data.fill((byte) 0);
+            Kernel.makeNansCanonical(type, readOnly, 0, count);
+          },
+          () -> {
+            byte[] elements = Reference.random(type, count, random);
+            data.copyFrom(MemorySegment.ofArray(elements));
+            Kernel.makeNansCanonical(type, data, 0, count);
+            for (int i = 0; i < count; i++) {
+              byte[] element =
+                  Reference.element(MemorySegment.ofArray(elements), 0, i, type.bytes());
+              assertThat(Reference.element(data, 0, i, type.bytes()))
+                  .as("element %d, seed %d", i, seed)
+                  .isEqualTo(canonical(type, element));
+            }
+          },
+          () -> isFast(vectors, data, data, data));
     }
   }
 
