@@ -11,11 +11,13 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Calls vector loops until they are compiled, on one thread that ends when it has nothing to do.
-/// That takes some tenths of a second of one core for each loop and combination of memory.
+/// That takes some tenths of a second of one core for each loop and combination of memory: some ten
+/// thousand calls. In a virtual machine without the optimizing compiler no loop is called.
 final class WarmUp {
   static final int BYTES = 1024;
 
@@ -29,6 +31,15 @@ final class WarmUp {
   private static final int CALLS_PER_NAN = 64;
 
   private static final long MOST_NS = TimeUnit.SECONDS.toNanos(20);
+
+  /// The compiler has what it needs, but has more to do; or it makes nothing fast of the loop. From
+  /// then on calls leave the processor to others.
+  private static final int MANY_CALLS = 100_000;
+
+  private static final int CALLS_BETWEEN_PAUSES = 10;
+  private static final long PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  private static final boolean COMPILES_WELL = compilesWell(System.getProperty("java.vm.info", ""));
 
   private static final ThreadPoolExecutor THREAD =
       new ThreadPoolExecutor(
@@ -56,6 +67,9 @@ final class WarmUp {
   /// @param memory makes some of the classes that the loop will be called with, on the thread
   /// @param whenFast called if the loop is fast; not called if it does not become so
   static void start(VectorLoop loop, int maskedBytes, Supplier<Memory> memory, Runnable whenFast) {
+    if (!COMPILES_WELL) {
+      return;
+    }
     THREAD.execute(() -> {
       Memory made = memory.get();
       MemorySegment a = made.a();
@@ -65,6 +79,12 @@ final class WarmUp {
         whenFast.run();
       }
     });
+  }
+
+  /// Whether a virtual machine that says this of itself has the optimizing compiler: not with
+  /// `-Xint` or `-XX:TieredStopAtLevel=1`.
+  private static boolean compilesWell(String vmInfo) {
+    return !vmInfo.contains("interpreted") && !vmInfo.contains("emulated-client");
   }
 
   /// Whether it calls some loop, or is going to.
@@ -92,6 +112,9 @@ final class WarmUp {
       fast = end - start < FAST_NS ? fast + 1 : 0;
       if (end - begin > MOST_NS) {
         return false;
+      }
+      if (call > MANY_CALLS && call % CALLS_BETWEEN_PAUSES == 0) {
+        LockSupport.parkNanos(PAUSE_NS);
       }
     }
     return true;
