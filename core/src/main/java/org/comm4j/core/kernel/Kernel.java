@@ -32,9 +32,8 @@ public interface Kernel {
     return Kernels.of(op, type);
   }
 
-  /// Makes the NaNs among elements that others have calculated canonical, in place. Memory is
-  /// written only where there are some: where there are none, as nearly always, this is as fast as
-  /// reading.
+  /// Makes the NaNs among elements that others have calculated canonical, in place. A piece of
+  /// memory without any, as nearly all are, is only read.
   ///
   /// @param type in which they were calculated; of all but FLOAT32, FLOAT64 and complex numbers
   ///   nothing is done

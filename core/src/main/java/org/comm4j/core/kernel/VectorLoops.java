@@ -153,8 +153,8 @@ final class VectorLoops {
     }
   }
 
-  /// Makes NaNs canonical on the way from `a` to `out`, which are the same memory: a vector without
-  /// one is not written.
+  /// Makes NaNs canonical on the way from `a` to `out`, which are the same memory. They are looked
+  /// for first, in a loop without conditions: where there are none nothing is written.
   static final class CanonicalNans implements VectorLoop {
     private static final ByteOrder ORDER = ByteOrder.nativeOrder();
     private static final Carrier CARRIER =
@@ -173,14 +173,22 @@ final class VectorLoops {
         long outOffset,
         int bytes) {
       var _ = a.address() ^ out.address(); // tells the compiler their classes
+      VectorMask<Float> found = SPECIES.maskAll(false);
+      for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
+        found = found.or(nans(SPECIES.fromMemorySegment(a, aOffset + i, ORDER)));
+      }
+      if (!found.anyTrue()) {
+        return true;
+      }
       for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
         Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
-        VectorMask<Float> nans = x.compare(VectorOperators.NE, x);
-        if (nans.anyTrue()) {
-          canonical(x, nans).intoMemorySegment(out, outOffset + i, ORDER);
-        }
+        canonical(x, nans(x)).intoMemorySegment(out, outOffset + i, ORDER);
       }
       return true;
+    }
+
+    private static VectorMask<Float> nans(Vector<Float> x) {
+      return x.compare(VectorOperators.NE, x);
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
