@@ -73,7 +73,7 @@ class WallsTest {
           "org.comm4j.api.Communicators",
           "org.comm4j.api.LocalGroup",
           "org.comm4j.guice.CommModule",
-          // Ask for facts of the platform: system, processor, folder for temporary files.
+          // Ask for facts of the platform: system, processor, compiler, folder for temporary files.
           "org.comm4j.backend.aeron.DriverFolder",
           "org.comm4j.backend.cuda.CudaProvider",
           "org.comm4j.backend.local.LocalTransports",
@@ -86,6 +86,7 @@ class WallsTest {
           "org.comm4j.backend.mpi.ExecutableMemory",
           "org.comm4j.backend.mpi.Pinning",
           "org.comm4j.core.kernel.MachineCode",
+          "org.comm4j.core.kernel.WarmUp",
           // Asks for PATH.
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.
