@@ -2,9 +2,10 @@ package org.comm4j.tck;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryType;
 
-/// The JVM's own count of what threads allocate, for tests of backends that promise to allocate
-/// nothing.
+/// The JVM's own count of what threads allocate and of what stays, for tests of backends that
+/// promise to allocate nothing or to keep little.
 public final class Allocations {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
@@ -22,5 +23,19 @@ public final class Allocations {
       call.run();
     }
     return (double) (THREADS.getCurrentThreadAllocatedBytes() - before) / calls;
+  }
+
+  /// Collects, and counts what is left, whatever was allocated since: a thread that warms loops up
+  /// fills megabytes in the time between a collection and a look at the heap.
+  ///
+  /// @return bytes of reachable objects on the heap
+  public static long heldBytes() {
+    // twice: the first collection finds what was unreachable, the second what cleaners let go
+    System.gc();
+    System.gc();
+    return ManagementFactory.getMemoryPoolMXBeans().stream()
+        .filter(pool -> pool.getType() == MemoryType.HEAP)
+        .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+        .sum();
   }
 }

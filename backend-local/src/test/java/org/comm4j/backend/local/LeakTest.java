@@ -19,6 +19,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.tck.Allocations;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -39,7 +40,7 @@ class LeakTest {
   private record Holdings(long heapBytes, int threads, long descriptors, long files) {
     static Holdings now() throws IOException {
       return new Holdings(
-          heapBytesNow(),
+          Allocations.heldBytes(),
           Thread.getAllStackTraces().size(),
           entries(Path.of("/proc/self/fd")),
           sessions());
@@ -63,13 +64,6 @@ class LeakTest {
       assertThat(descriptors).as("descriptors").isLessThanOrEqualTo(before.descriptors);
       assertThat(files).as("sessions in /dev/shm").isLessThanOrEqualTo(before.files);
     }
-  }
-
-  private static long heapBytesNow() {
-    // twice: the first collection finds what was unreachable, the second what cleaners let go
-    System.gc();
-    System.gc();
-    return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
   }
 
   @ParameterizedTest
@@ -147,7 +141,7 @@ class LeakTest {
           }
           communicator.barrier();
           if (communicator.rank() == 0) {
-            heldBytes.set(heapBytesNow() - before.heapBytes);
+            heldBytes.set(Allocations.heldBytes() - before.heapBytes);
           }
           communicator.barrier();
         });
