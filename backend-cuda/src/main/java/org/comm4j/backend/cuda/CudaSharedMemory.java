@@ -179,8 +179,9 @@ final class CudaSharedMemory implements SharedMemoryProvider {
             null);
       }
     }
-    CudaIpcBlocks blocks = open("register", "/registered/" + made, rank.device(), own);
-    return new Registered(all, blocks, "/over/" + made++);
+    int number = made++; // a key is used once, also one that fails
+    CudaIpcBlocks blocks = open("register", "/registered/" + number, rank.device(), own);
+    return new Registered(all, blocks, "/over/" + number);
   }
 
   /// What this rank's device reaches of everybody's memory.
