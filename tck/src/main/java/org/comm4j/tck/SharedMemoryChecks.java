@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.comm4j.api.Capability;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
@@ -15,6 +16,8 @@ import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.SharedRegion.Phase;
@@ -114,6 +117,45 @@ final class SharedMemoryChecks {
       Expect.thrown("S3", IllegalStateException.class, "fence() after close()", region::fence);
     }
     LiveRank.works("S6", r.comm());
+  }
+
+  /// Rank 1 closes what its call still needs: the others join the call later.
+  @Rule("D11")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.POINT_TO_POINT})
+  static void region_closedInUse_isRefusedAndLaterGone(LiveRank r) {
+    Communicator comm = r.comm();
+    long count = 10_000;
+    SharedRegion<HostData> region = comm.sharedMemory().createRegion(DataType.INT64, count);
+    if (comm.sharedMemory().isLeader()) {
+      region.populate(data -> fill(data, count, 1));
+    }
+    region.fence();
+    var sum = new long[Math.toIntExact(count)];
+    var call = new Collective.AllReduce(region.data(), CommData.of(sum), ReduceOp.SUM);
+    if (r.rank() == 1) {
+      Request request = comm.start(call);
+      var refused =
+          Expect.thrown("D11", IllegalStateException.class, "close() in use", region::close);
+      Expect.says("A2", refused, "in flight");
+      Expect.equal("D11", "phase", region.phase(), Phase.FENCED);
+      for (int peer = 0; peer < r.size(); peer++) {
+        if (peer != 1) {
+          comm.send(CommData.of(1), peer, 1);
+        }
+      }
+      request.await();
+    } else {
+      comm.receive(CommData.of(new int[1]), 1, 1);
+      comm.run(call);
+    }
+    for (int i = 0; i < count; i++) {
+      Expect.equal("D11", "element " + i, sum[i], r.size() * (i + 1L));
+    }
+    Expect.fine("D11", "close()", region::close);
+    Expect.equal("D11", "phase", region.phase(), Phase.CLOSED);
+    LiveRank.works("A3", comm);
   }
 
   /// Of what the life of a region has left in it.

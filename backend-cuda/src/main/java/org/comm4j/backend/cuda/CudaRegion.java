@@ -36,14 +36,4 @@ final class CudaRegion extends Region<DeviceData> {
   protected void copyOut(DeviceData part, HostData target) {
     rank.read(part.address(), target);
   }
-
-  @Override
-  protected void checkUnused() {
-    InFlight user = rank.userOf(data.address(), data.bytes());
-    if (user != null) {
-      throw new IllegalStateException(
-          "region %s is used by %s, which is in flight; await it first"
-              .formatted(data, user.text()));
-    }
-  }
 }

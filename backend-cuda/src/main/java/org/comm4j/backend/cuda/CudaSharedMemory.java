@@ -97,7 +97,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
     CudaIpcBlocks blocks = open("createDeviceRegion", "/region/" + made++, gpu.device(), own);
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal());
-    return new CudaRegion(rank, type, data, isLeader(), owner(blocks));
+    return new CudaRegion(rank, type, data, isLeader(), owner(blocks, data));
   }
 
   private CudaIpcBlocks.Block take(Gpu gpu, long bytes) {
@@ -134,7 +134,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  private Region.Owner owner(CudaIpcBlocks blocks) {
+  private Region.Owner owner(CudaIpcBlocks blocks, DeviceData data) {
     return new Region.Owner() {
       @Override
       public void fence() {
@@ -142,7 +142,13 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
 
       @Override
-      public void closed() {
+      public void close() {
+        InFlight user = rank.userOf(data.address(), data.bytes());
+        if (user != null) {
+          throw new IllegalStateException(
+              "region %s is used by %s, which is in flight; await it first"
+                  .formatted(data, user.text()));
+        }
         blocks.close();
       }
     };

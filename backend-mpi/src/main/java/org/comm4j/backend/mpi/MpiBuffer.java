@@ -8,7 +8,6 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.TransportFailedException;
-import org.jspecify.annotations.Nullable;
 
 /// Memory of the library's (`MPI_Alloc_mem`), which it may have prepared for its network. What is
 /// not little begins at a page, so on all ranks alike: where source and target lie a few bytes
@@ -74,24 +73,8 @@ final class MpiBuffer implements CommBuffer {
     if (closed) {
       return;
     }
-    MpiCall user = user();
-    if (user == null && close(arena)) {
-      closed = true;
-      return;
-    }
-    throw new IllegalStateException(
-        "buffer %s is used by %s, which is in flight (expected: await or sync first)"
-            .formatted(data, user == null ? "a call" : user.label()));
-  }
-
-  /// @return false if a thread is in the library with this memory
-  private static boolean close(Arena arena) {
-    try {
-      arena.close();
-      return true;
-    } catch (IllegalStateException _) {
-      return false;
-    }
+    job.closeUnused(arena, segment, "buffer", data);
+    closed = true;
   }
 
   synchronized boolean isClosed() {
@@ -113,19 +96,11 @@ final class MpiBuffer implements CommBuffer {
   ///
   /// @return false if that has to be tried again later
   synchronized boolean free() {
-    return user() == null && close(arena);
-  }
-
-  private @Nullable MpiCall user() {
-    if (segment.byteSize() == 0) {
-      return null;
+    try {
+      job.closeUnused(arena, segment, "buffer", data);
+      return true;
+    } catch (IllegalStateException _) {
+      return false;
     }
-    for (MpiGroup group : job.groups()) {
-      MpiCall user = group.userOf(segment);
-      if (user != null) {
-        return user;
-      }
-    }
-    return null;
   }
 }

@@ -143,6 +143,37 @@ final class MpiJob {
     return groups;
   }
 
+  /// Closes what the library has lent.
+  ///
+  /// @param what it is, for the message
+  /// @throws IllegalStateException if an operation in flight uses it; then it stays open
+  void closeUnused(Arena arena, MemorySegment memory, String what, Object data) {
+    MpiCall user = userOf(memory);
+    if (user == null) {
+      try {
+        arena.close();
+        return;
+      } catch (IllegalStateException _) {
+        // a thread is in the library with it
+      }
+    }
+    throw new IllegalStateException(
+        "%s %s is used by %s, which is in flight; await it first"
+            .formatted(what, data, user == null ? "a call" : user.label()));
+  }
+
+  private @Nullable MpiCall userOf(MemorySegment memory) {
+    if (memory.byteSize() > 0) {
+      for (MpiGroup group : groups) {
+        MpiCall user = group.userOf(memory);
+        if (user != null) {
+          return user;
+        }
+      }
+    }
+    return null;
+  }
+
   /// Forgets a communicator; with the last one the job is over.
   void remove(MpiGroup group) {
     groups.remove(group);

@@ -7,12 +7,13 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
@@ -34,7 +35,7 @@ import org.jspecify.annotations.Nullable;
 /// window is freed when the host's ranks make the next region and all have closed it.
 final class MpiSharedMemory implements SharedMemoryProvider {
   private static final long NODE_SCOPE = 1L << 62; // of a communicator's host groups
-  private static final int MOST_FREED = 64; // at once
+  private static final int CLOSED = 2; // words before those that say what is closed
 
   private final MpiCommunicator parent;
   private final List<Integer> ranksHere;
@@ -145,7 +146,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   @Override
   public SharedRegion<HostData> createRegion(DataType type, long count) {
-    long bytes = type.bytes(count);
+    long ignored = type.bytes(count); // who wants too much hears of it before others wait
     parent.group().checkUsable("createRegion");
     if (ranksHere.size() == 1) {
       return new HostRegion(type, count, true, null, null);
@@ -153,28 +154,30 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     if (!parent.group().job().sharesMemory()) {
       throw new UnsupportedException(Abilities.notShared());
     }
-    long[][] all = gather(CallSignature.Purpose.REGION, type.id(), count, closed());
+    long[][] all = gather(CallSignature.Purpose.REGION, words(type, count));
     check(all, type, count);
-    long closedByAll =
-        IntStream.range(0, all.length).mapToLong(rank -> all[rank][2]).reduce(-1, (a, b) -> a & b);
     Window window =
-        parent.group().make("createRegion", ranksHere, () -> replace(closedByAll, bytes));
-    return new HostRegion(type, count, isLeader(), window.memory, window);
+        parent
+            .group()
+            .make("createRegion", ranksHere, () -> replace(closedByAll(all), type, count));
+    return new HostRegion(type, count, isLeader(), window.data.segment(), window);
   }
 
   /// Frees what all have closed and makes the next one; the library waits for the host's ranks.
   /// What fails here alone would leave the others waiting in it.
-  private Window replace(long closedByAll, long bytes) {
+  private Window replace(BitSet closedByAll, DataType type, long count) {
     try {
-      freeAll(closedByAll);
-      Window window = new Window(node().group().collectives(), isLeader() ? bytes : 0, bytes);
+      for (int i = closedByAll.length() - 1; i >= 0; i = closedByAll.previousSetBit(i - 1)) {
+        windows.remove(i).free();
+      }
+      Window window = new Window(node().group().collectives(), isLeader(), type, count);
       windows.add(window);
       return window;
     } catch (BackendException e) {
       parent.abort(
           new TransportFailedException(
               "createRegion: %d bytes could not be shared by the ranks of this host: %s"
-                  .formatted(bytes, e.getMessage()),
+                  .formatted(type.bytes(count), e.getMessage()),
               e));
       throw Objects.requireNonNull(parent.failure());
     }
@@ -198,21 +201,29 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  /// Which of the oldest windows this rank has closed, as bits.
-  private long closed() {
-    long bits = 0;
-    for (int i = 0; i < Math.min(MOST_FREED, windows.size()); i++) {
-      bits |= windows.get(i).closed ? 1L << i : 0;
+  /// What the next region is to be, and behind it which of the windows this rank has closed, as
+  /// bits.
+  private long[] words(DataType type, long count) {
+    BitSet closed = new BitSet();
+    for (int i = 0; i < windows.size(); i++) {
+      closed.set(i, windows.get(i).closed);
     }
-    return bits;
+    long[] words = new long[CLOSED + Math.ceilDiv(windows.size(), Long.SIZE)];
+    words[0] = type.id();
+    words[1] = count;
+    long[] bits = closed.toLongArray();
+    System.arraycopy(bits, 0, words, CLOSED, bits.length);
+    return words;
   }
 
-  private void freeAll(long closedByAll) {
-    for (int i = Math.min(MOST_FREED, windows.size()) - 1; i >= 0; i--) {
-      if ((closedByAll >>> i & 1) != 0) {
-        windows.remove(i).free();
-      }
-    }
+  private static BitSet closedByAll(long[][] all) {
+    return Arrays.stream(all)
+        .map(words -> BitSet.valueOf(Arrays.copyOfRange(words, CLOSED, words.length)))
+        .reduce((a, b) -> {
+          a.and(b);
+          return a;
+        })
+        .orElseThrow();
   }
 
   /// What is still open stays until the JVM ends.
@@ -227,12 +238,13 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   private final class Window implements Region.Owner {
     private final Arena arena = Arena.ofShared();
     private final long handle;
-    private final MemorySegment memory;
+    private final HostData data;
     private volatile boolean closed;
 
-    /// @param own how much of it this rank has
-    /// @param bytes how much there is, on rank 0
-    Window(long comm, long own, long bytes) {
+    /// @param hasAll whether all of it is this rank's, and not another's
+    Window(long comm, boolean hasAll, DataType type, long count) {
+      long bytes = type.bytes(count);
+      long own = hasAll ? bytes : 0;
       Constants constants = Functions.constants();
       try (Arena temporary = Arena.ofConfined()) {
         MemorySegment address = temporary.allocate(ADDRESS);
@@ -248,7 +260,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
                 handle, 0, temporary.allocate(JAVA_LONG), temporary.allocate(JAVA_INT), address),
             "MPI_Win_shared_query");
         Errors.check(Mpi.winLockAll(constants.modeNocheck, handle), "MPI_Win_lock_all");
-        memory = address.get(ADDRESS, 0).reinterpret(bytes, arena, null);
+        data = CommData.of(type, address.get(ADDRESS, 0).reinterpret(bytes, arena, null));
       } catch (BackendException e) {
         arena.close();
         throw e;
@@ -263,9 +275,11 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     }
 
     @Override
-    public void closed() {
-      closed = true;
-      arena.close();
+    public void close() {
+      parent.group().job().closeUnused(arena, data.segment(), "region", data);
+      closed =
+          !CallMemory.isLost(
+              data.segment()); // to which a call that failed may still have the library
     }
 
     /// A collective of the host's ranks.

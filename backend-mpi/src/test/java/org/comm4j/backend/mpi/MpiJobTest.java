@@ -62,6 +62,21 @@ class MpiJobTest {
     }
   }
 
+  /// The leader's are the pages that it has written.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void createRegion_manyStayOpen_laterOnesGiveTheirMemoryBack(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "regions")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("regions left: 0"::equals))
+          .as(job.output())
+          .hasSize(2);
+    }
+  }
+
   /// The window would have no memory.
   @ParameterizedTest
   @ValueSource(strings = {"MPIR_CVAR_NOLOCAL", "MPIR_CVAR_ODD_EVEN_CLIQUES"})

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.LockSupport;
@@ -29,6 +30,8 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
 import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.session.InMemorySessions;
@@ -37,10 +40,10 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | loop <folder> | guest | guest-single | impatient | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | loop <folder> | guest | guest-single | impatient | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
@@ -73,6 +76,7 @@ final class MpiRank {
         case ARRAYS -> MovingArrays.run(communicator);
         case "large" -> large(communicator);
         case "local" -> local(communicator);
+        case "regions" -> regions(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
         default -> throw new IllegalArgumentException(args[0]);
       }
@@ -196,6 +200,39 @@ final class MpiRank {
       System.out.println("unsupported: " + e.getMessage());
     }
     System.out.println("goes on, sum " + communicator.allReduce(1L, ReduceOp.SUM));
+  }
+
+  /// Prints how many of these regions the process still has in its memory.
+  private static void regions(Communicator communicator) throws IOException {
+    SharedMemoryProvider shared = communicator.sharedMemory();
+    List<SharedRegion<HostData>> open = new ArrayList<>();
+    for (int i = 0; i < 70; i++) {
+      open.add(shared.createRegion(DataType.INT8, 1));
+    }
+    long before = residentBytes();
+    long bytes = 16L << 20;
+    for (int round = 0; round < 10; round++) {
+      try (var region = shared.createRegion(DataType.INT8, bytes)) {
+        if (shared.isLeader()) {
+          region.populate(data -> data.segment().fill((byte) 1));
+        }
+        region.fence();
+      }
+    }
+    try (var last = shared.createRegion(DataType.INT8, 1)) {
+      last.fence(); // all have given the others back
+      System.out.println(
+          "regions left: " + Math.round((residentBytes() - before) / (double) bytes));
+    }
+    open.forEach(SharedRegion::close);
+  }
+
+  /// What the process has of files, and of memory that it shares.
+  private static long residentBytes() throws IOException {
+    return Files.readAllLines(Path.of("/proc/self/status")).stream()
+        .filter(line -> line.startsWith("RssFile:") || line.startsWith("RssShmem:"))
+        .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
+        .sum();
   }
 
   private static void large(Communicator communicator) {

@@ -192,12 +192,14 @@ final class Engine {
   }
 
   /// Refuses to close memory that an operation in flight uses.
-  void checkUnused(MemorySegment memory, Object data) {
+  ///
+  /// @param what it is, for the message
+  void checkUnused(MemorySegment memory, String what, Object data) {
     Call user = userOf(memory);
     if (user != null) {
       throw new IllegalStateException(
-          "buffer %s is used by %s, which is in flight; await it first"
-              .formatted(data, user.describe()));
+          "%s %s is used by %s, which is in flight; await it first"
+              .formatted(what, data, user.describe()));
     }
   }
 

@@ -12,6 +12,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -152,7 +153,8 @@ final class EngineSharedMemory implements SharedMemoryProvider {
               ? windows.memory().window(group.worldRank(0)).asSlice(all[0][2], bytes)
               : part.segment().asSlice(0, bytes);
       int tag = FIRST_TAG + regions++ % TAGS;
-      return new HostRegion(type, count, leader, memory, new Home(tag, part));
+      return new HostRegion(
+          type, count, leader, memory, new Home(tag, part, CommData.of(type, memory)));
     } catch (Throwable thrown) {
       giveBack(windows, part); // nobody reads it before a fence, which can't be any more
       throw thrown;
@@ -192,10 +194,12 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   private final class Home implements Region.Owner {
     private final int tag; // of the messages that say it was closed
     private final Windows.@Nullable Part part; // on the leader, of its window
+    private final HostData whole;
 
-    Home(int tag, Windows.@Nullable Part part) {
+    Home(int tag, Windows.@Nullable Part part, HostData whole) {
       this.tag = tag;
       this.part = part;
+      this.whole = whole;
     }
 
     @Override
@@ -204,7 +208,13 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
 
     @Override
-    public void closed() {
+    public void close() {
+      engine.lock();
+      try {
+        engine.checkUnused(whole.segment(), "region", whole);
+      } finally {
+        engine.unlock();
+      }
       Windows windows = engine.windows();
       if (part == null || windows == null) {
         node().sendInternal(0, tag);

@@ -47,7 +47,7 @@ final class PlainBuffer implements EngineBuffer {
     engine.lock();
     try {
       if (!closed) {
-        engine.checkUnused(segment, data);
+        engine.checkUnused(segment, "buffer", data);
         arena.close();
         closed = true;
       }

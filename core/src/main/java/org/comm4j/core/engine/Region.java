@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import java.util.function.Consumer;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
@@ -23,8 +24,10 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     /// Ends the population; a collective of the ranks that share the region.
     void fence();
 
-    /// This rank needs the region no more. Called once.
-    void closed();
+    /// Takes the region from this rank, which needs it no more. Not called again once it returned.
+    ///
+    /// @throws IllegalStateException if an operation in flight uses the region, which stays
+    void close();
   }
 
   /// A region that is allocated.
@@ -131,22 +134,16 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase == Phase.CLOSED) {
       return;
     }
-    checkUnused();
-    phase = Phase.CLOSED;
     if (owner != null) {
       try {
-        owner.closed();
-      } catch (CommException | IllegalStateException _) {
+        owner.close();
+      } catch (CommException | ClosedException _) {
         // the communicator is broken or closed: the leader has the memory back when this rank
         // leaves
       }
     }
+    phase = Phase.CLOSED;
   }
-
-  /// Refuses to close what is in use.
-  ///
-  /// @throws IllegalStateException if an operation in flight uses the region
-  protected void checkUnused() {}
 
   private IllegalStateException wrong(String what, String when) {
     return new IllegalStateException(

@@ -54,7 +54,7 @@ final class WindowBuffer implements EngineBuffer {
     engine.lock();
     try {
       if (!closed) {
-        engine.checkUnused(segment, data);
+        engine.checkUnused(segment, "buffer", data);
         release();
         windows.giveBack(part);
       }
