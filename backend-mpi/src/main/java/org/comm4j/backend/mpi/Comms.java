@@ -6,11 +6,15 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// The library's communicators.
 final class Comms {
   private static final int GROUP_TAG = Tags.CLOSED + 1; // above those of collectives
+  private static final long YIELD_NS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long PARK_NS = TimeUnit.MICROSECONDS.toNanos(200);
 
   private Comms() {}
 
@@ -54,9 +58,14 @@ final class Comms {
   static void await(Requests requests, Runnable check, MemorySegment... used) {
     boolean haveEnded = false;
     try {
+      long sinceNs = System.nanoTime();
       while (!requests.test()) {
         check.run();
-        Thread.yield();
+        if (System.nanoTime() - sinceNs < YIELD_NS) {
+          Thread.yield();
+        } else {
+          LockSupport.parkNanos(PARK_NS);
+        }
       }
       haveEnded = true;
     } finally {

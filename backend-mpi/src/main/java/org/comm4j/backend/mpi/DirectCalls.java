@@ -259,7 +259,7 @@ final class DirectCalls {
         synchronous
             ? Mpi.ssend(buffer, count, unit, call.destination(), tag, group.messages())
             : Mpi.send(buffer, count, unit, call.destination(), tag, group.messages());
-    Errors.check(code, "MPI_Send");
+    Errors.check(code, synchronous ? "MPI_Ssend" : "MPI_Send");
   }
 
   /// Runs a receive.

@@ -22,6 +22,7 @@ final class Library {
   private static final Retired RETIRED = new Retired();
 
   private static boolean initialised;
+  private static boolean isOurs; // and to be finalised, also where it can't be used
   private static boolean lost;
   private static int jobs;
   private static int threadLevel;
@@ -55,12 +56,12 @@ final class Library {
     if (is(Mpi::finalized, "MPI_Finalized")) {
       return;
     }
-    boolean byOthers = is(Mpi::initialized, "MPI_Initialized");
+    boolean isThere = is(Mpi::initialized, "MPI_Initialized");
     ThreadLevel wanted = Functions.level();
     Constants constants = Functions.constants();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment provided = arena.allocate(JAVA_INT);
-      if (byOthers) {
+      if (isThere) {
         Errors.check(Mpi.queryThread(provided), "MPI_Query_thread");
       } else {
         int code =
@@ -71,6 +72,8 @@ final class Library {
               "MPI_Init_thread of %s returned %d".formatted(Functions.library().version(), code),
               "see what the library and its launcher have printed");
         }
+        isOurs = true;
+        Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
       }
       threadLevel = provided.get(JAVA_INT, 0);
     }
@@ -85,21 +88,18 @@ final class Library {
           "mpi",
           "%s gives thread level %s (expected: %s)"
               .formatted(Functions.library().version(), threadLevelName(), wanted.shown()),
-          lowLevelRemedy(byOthers, wanted));
-    }
-    if (!byOthers) {
-      Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
+          lowLevelRemedy(wanted));
     }
   }
 
-  private static String lowLevelRemedy(boolean byOthers, ThreadLevel wanted) {
+  private static String lowLevelRemedy(ThreadLevel wanted) {
     if (threadLevel == ThreadLevel.SERIALIZED.inLibrary()) {
       return "set %s=serialized: then threads wait for each other".formatted(ThreadLevel.OPTION);
     }
-    return byOthers
-        ? "initialise MPI with MPI_Init_thread and %s, or let comm4j do it"
-            .formatted(wanted.shown())
-        : "use a library that was built with support for threads";
+    return isOurs
+        ? "use a library that was built with support for threads"
+        : "initialise MPI with MPI_Init_thread and %s, or let comm4j do it"
+            .formatted(wanted.shown());
   }
 
   /// How the library lets threads call it, in MPI's words.

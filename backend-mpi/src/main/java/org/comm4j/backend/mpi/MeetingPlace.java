@@ -20,6 +20,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
 import org.comm4j.core.session.LocalHost;
@@ -28,7 +29,7 @@ import org.comm4j.core.session.LocalHost;
 /// several at an address of rank 0's that all others have reached, with a secret that nobody else
 /// gets.
 ///
-/// All ranks call it at once, before they have a session: MPI's errors are all that ends it.
+/// All ranks call it at once, before they have a session.
 final class MeetingPlace {
   private static final int NAME_BYTES = 16;
   private static final int TOKEN_BYTES = 16;
@@ -38,6 +39,7 @@ final class MeetingPlace {
   private final CommConfig config;
   private final int rank;
   private final int size;
+  private final long sinceNs = System.nanoTime();
 
   private MeetingPlace(CommConfig config) {
     this.config = config;
@@ -49,7 +51,8 @@ final class MeetingPlace {
   ///
   /// @param config of this rank, which the library agrees with; an address or a secret in it is
   ///   kept
-  /// @throws JoinException on all ranks, if the others reach no address of rank 0's
+  /// @throws JoinException on all ranks, if the others reach no address of rank 0's; if others
+  ///   don't come in time
   static CommConfig find(CommConfig config) {
     return new MeetingPlace(config).find();
   }
@@ -195,7 +198,7 @@ final class MeetingPlace {
   // --- by MPI ---
 
   /// {@return random bytes, the same on all ranks}
-  private static byte[] random(int count) {
+  private byte[] random(int count) {
     byte[] random = new byte[count];
     new SecureRandom().nextBytes(random);
     return broadcast(random);
@@ -208,36 +211,52 @@ final class MeetingPlace {
   }
 
   /// {@return what rank 0 has given}
-  private static byte[] broadcast(byte[] bytes) {
+  private byte[] broadcast(byte[] bytes) {
     Constants constants = Functions.constants();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment data = arena.allocateFrom(JAVA_BYTE, bytes);
-      Errors.check(
-          MpiCollectives.broadcast(data, bytes.length, constants.byteType, 0, constants.commWorld),
-          "MPI_Bcast");
-      return data.toArray(JAVA_BYTE);
-    }
+    MemorySegment data = Arena.ofAuto().allocateFrom(JAVA_BYTE, bytes);
+    Requests request = new Requests(1);
+    Errors.check(
+        MpiCollectives.startBroadcast(
+            data, bytes.length, constants.byteType, 0, constants.commWorld, request.next()),
+        "MPI_Ibcast");
+    Comms.await(request, this::checkPatience, data);
+    return data.toArray(JAVA_BYTE);
   }
 
   /// {@return what each rank has given, as many bytes as this one}
   private List<byte[]> allGather(byte[] bytes) {
     Constants constants = Functions.constants();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment all = arena.allocate((long) size * bytes.length);
-      Errors.check(
-          MpiCollectives.allGather(
-              arena.allocateFrom(JAVA_BYTE, bytes),
-              bytes.length,
-              constants.byteType,
-              all,
-              bytes.length,
-              constants.byteType,
-              constants.commWorld),
-          "MPI_Allgather");
-      return Stream.iterate(0L, at -> at + bytes.length)
-          .limit(size)
-          .map(at -> all.asSlice(at, bytes.length).toArray(JAVA_BYTE))
-          .toList();
+    MemorySegment own = Arena.ofAuto().allocateFrom(JAVA_BYTE, bytes);
+    MemorySegment all = Arena.ofAuto().allocate((long) size * bytes.length);
+    Requests request = new Requests(1);
+    Errors.check(
+        MpiCollectives.startAllGather(
+            own,
+            bytes.length,
+            constants.byteType,
+            all,
+            bytes.length,
+            constants.byteType,
+            constants.commWorld,
+            request.next()),
+        "MPI_Iallgather");
+    Comms.await(request, this::checkPatience, own, all);
+    return Stream.iterate(0L, at -> at + bytes.length)
+        .limit(size)
+        .map(at -> all.asSlice(at, bytes.length).toArray(JAVA_BYTE))
+        .toList();
+  }
+
+  private void checkPatience() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InterruptedCallException("joining the MPI job was interrupted on rank " + rank);
+    }
+    long waitedNs = System.nanoTime() - sinceNs;
+    if (waitedNs >= config.joinTimeout().toNanos()) {
+      throw new JoinException(
+          JoinException.Reason.MISSING_RANKS,
+          "rank %d waited %.1f s for others of the %d ranks of the MPI job, who have not opened their communicator; let all ranks open it, or raise COMM_JOIN_TIMEOUT if they may take longer"
+              .formatted(rank, waitedNs / 1e9, size));
     }
   }
 }

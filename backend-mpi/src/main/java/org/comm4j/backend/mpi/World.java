@@ -83,7 +83,8 @@ final class World {
       return;
     }
     long comm = world.group().collectives();
-    long sharing = Comms.sharing(comm);
+    List<Integer> allRanks = IntStream.range(0, world.size()).boxed().toList();
+    long sharing = world.group().make("open", allRanks, () -> Comms.sharing(comm));
     boolean isShared = Comms.ranks(sharing, comm).containsAll(world.group().ranksHere());
     long[] all = {isShared ? 1 : 0};
     world.run(new Collective.AllReduce(CommData.of(all), CommData.of(all), ReduceOp.MIN));

@@ -165,6 +165,21 @@ class MpiJobTest {
   @EnumSource(
       value = Abi.class,
       names = {"OPEN_MPI", "MPICH"})
+  void meet_anotherDoesNotOpen_endsAtTheDeadline(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_JOIN_TIMEOUT", "500ms");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "meet", folder.toString())) {
+      var _ = job.await(BOUND); // launchers dislike ranks that do not finalise
+      assertThat(failure(job))
+          .startsWith("failed: MISSING_RANKS rank 0 waited 0.5 s for others of the 2 ranks")
+          .contains("raise COMM_JOIN_TIMEOUT");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
   void open_initialisedByTheProgram_leavesTheEndToIt(Abi abi) throws Exception {
     var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
     try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "guest")) {

@@ -27,6 +27,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.JoinException;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
@@ -40,11 +41,12 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | loop <folder> | guest | guest-single | impatient | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
+/// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
 final class MpiRank {
@@ -60,6 +62,7 @@ final class MpiRank {
     switch (args[0]) {
       case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
       case "impatient" -> impatient(config);
+      case "meet" -> meet(config, Path.of(args[1]));
       case "survive" -> survive(config);
       default -> run(config, args);
     }
@@ -265,6 +268,25 @@ final class MpiRank {
             .mapToObj(place -> Byte.toString(memory.get(ValueLayout.JAVA_BYTE, place)))
             .collect(Collectors.joining(" "));
     System.out.println(what + ": " + values);
+  }
+
+  private static void meet(CommConfig config, Path folder) throws IOException {
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    Path over = folder.resolve("over");
+    if (config.rank().orElseThrow() == 0) {
+      try {
+        World.meet(library, config);
+      } catch (JoinException e) {
+        System.out.println("failed: " + e.reason() + " " + e.getMessage());
+      }
+      Files.createFile(over);
+    } else {
+      Library.initialise(library, ThreadLevel.of(config));
+      while (!Files.exists(over)) {
+        LockSupport.parkNanos(1_000_000);
+      }
+    }
+    Runtime.getRuntime().halt(0); // finalising would wait for a rank that is lost
   }
 
   private static void survive(CommConfig config) throws IOException {
