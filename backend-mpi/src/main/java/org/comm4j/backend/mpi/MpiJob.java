@@ -148,18 +148,27 @@ final class MpiJob {
   /// @param what it is, for the message
   /// @throws IllegalStateException if an operation in flight uses it; then it stays open
   void closeUnused(Arena arena, MemorySegment memory, String what, Object data) {
-    MpiCall user = userOf(memory);
-    if (user == null) {
-      try {
-        arena.close();
-        return;
-      } catch (IllegalStateException _) {
-        // a thread is in the library with it
-      }
+    checkUnused(memory, what, data);
+    try {
+      arena.close();
+    } catch (IllegalStateException _) { // a thread is in the library with it
+      throw inUse(what, data, "a call");
     }
-    throw new IllegalStateException(
-        "%s %s is used by %s, which is in flight; await it first"
-            .formatted(what, data, user == null ? "a call" : user.label()));
+  }
+
+  /// Refuses to close memory that a call has been given.
+  ///
+  /// @throws IllegalStateException if one is in flight
+  void checkUnused(MemorySegment memory, String what, Object data) {
+    MpiCall user = userOf(memory);
+    if (user != null) {
+      throw inUse(what, data, user.label());
+    }
+  }
+
+  private static IllegalStateException inUse(String what, Object data, String user) {
+    return new IllegalStateException(
+        "%s %s is used by %s, which is in flight; await it first".formatted(what, data, user));
   }
 
   private @Nullable MpiCall userOf(MemorySegment memory) {

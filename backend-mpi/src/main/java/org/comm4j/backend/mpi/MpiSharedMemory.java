@@ -148,10 +148,12 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   public SharedRegion<HostData> createRegion(DataType type, long count) {
     long ignored = type.bytes(count); // who wants too much hears of it before others wait
     parent.group().checkUsable("createRegion");
+    MpiJob job = parent.group().job();
     if (ranksHere.size() == 1) {
-      return new HostRegion(type, count, true, null, null);
+      return HostRegion.ofOne(
+          type, count, whole -> job.checkUnused(whole.segment(), "region", whole));
     }
-    if (!parent.group().job().sharesMemory()) {
+    if (!job.sharesMemory()) {
       throw new UnsupportedException(Abilities.notShared());
     }
     long[][] all = gather(CallSignature.Purpose.REGION, words(type, count));
@@ -160,7 +162,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
         parent
             .group()
             .make("createRegion", ranksHere, () -> replace(closedByAll(all), type, count));
-    return new HostRegion(type, count, isLeader(), window.data.segment(), window);
+    return new HostRegion(window.data, isLeader(), window);
   }
 
   /// Frees what all have closed and makes the next one; the library waits for the host's ranks.

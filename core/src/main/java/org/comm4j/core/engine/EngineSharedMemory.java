@@ -114,7 +114,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     EngineCommunicator group = inNode(Function.identity());
     long bytes = type.bytes(count);
     if (group.size() == 1) {
-      return new HostRegion(type, count, true, null, null);
+      return HostRegion.ofOne(type, count, this::checkUnused);
     }
     Windows windows = engine.windows();
     if (windows == null) {
@@ -153,11 +153,20 @@ final class EngineSharedMemory implements SharedMemoryProvider {
               ? windows.memory().window(group.worldRank(0)).asSlice(all[0][2], bytes)
               : part.segment().asSlice(0, bytes);
       int tag = FIRST_TAG + regions++ % TAGS;
-      return new HostRegion(
-          type, count, leader, memory, new Home(tag, part, CommData.of(type, memory)));
+      HostData whole = CommData.of(type, memory);
+      return new HostRegion(whole, leader, new Home(tag, part, whole));
     } catch (Throwable thrown) {
       giveBack(windows, part); // nobody reads it before a fence, which can't be any more
       throw thrown;
+    }
+  }
+
+  private void checkUnused(HostData region) {
+    engine.lock();
+    try {
+      engine.checkUnused(region.segment(), "region", region);
+    } finally {
+      engine.unlock();
     }
   }
 
@@ -209,12 +218,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void close() {
-      engine.lock();
-      try {
-        engine.checkUnused(whole.segment(), "region", whole);
-      } finally {
-        engine.unlock();
-      }
+      checkUnused(whole);
       Windows windows = engine.windows();
       if (part == null || windows == null) {
         node().sendInternal(0, tag);

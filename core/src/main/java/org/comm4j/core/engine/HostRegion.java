@@ -2,33 +2,45 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
-import org.jspecify.annotations.Nullable;
 
-/// A region of the host's memory, whoever has it. On a group of one it is plain.
+/// A region of the host's memory, whoever has it.
 public final class HostRegion extends Region<HostData> {
-  private final MemorySegment memory;
+  private final HostData whole;
 
   /// A region that is allocated.
   ///
   /// @param leader whether this rank writes it
-  /// @param memory of `count` elements; null for plain memory of its own
-  /// @param owner null on a group of one
-  public HostRegion(
-      DataType type,
-      long count,
-      boolean leader,
-      @Nullable MemorySegment memory,
-      @Nullable Owner owner) {
-    super(type, count, leader, owner);
-    this.memory = memory == null ? Arena.ofAuto().allocate(type.bytes(count), 64) : memory;
+  public HostRegion(HostData whole, boolean leader, Owner owner) {
+    super(whole.type(), whole.count(), leader, owner);
+    this.whole = whole;
+  }
+
+  /// The region of a rank that is alone on its host.
+  ///
+  /// @param checkUnused throws [IllegalStateException] if an operation in flight uses this
+  public static HostRegion ofOne(DataType type, long count, Consumer<HostData> checkUnused) {
+    HostData whole = CommData.of(type, Arena.ofAuto().allocate(type.bytes(count), 64));
+    return new HostRegion(
+        whole,
+        true,
+        new Owner() {
+          @Override
+          public void fence() {}
+
+          @Override
+          public void close() {
+            checkUnused.accept(whole);
+          }
+        });
   }
 
   @Override
   protected HostData whole(boolean isReadOnly) {
-    return CommData.of(type(), isReadOnly ? memory.asReadOnly() : memory);
+    return isReadOnly ? CommData.of(type(), whole.segment().asReadOnly()) : whole;
   }
 
   @Override

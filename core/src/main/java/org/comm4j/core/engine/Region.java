@@ -7,7 +7,6 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.SharedRegion;
-import org.jspecify.annotations.Nullable;
 
 /// The life of a region, wherever its memory is.
 ///
@@ -16,7 +15,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   private final DataType type;
   private final long count;
   private final boolean leader;
-  private final @Nullable Owner owner;
+  private final Owner owner;
   private Phase phase = Phase.ALLOCATED;
 
   /// Whose memory a region is.
@@ -33,8 +32,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   /// A region that is allocated.
   ///
   /// @param leader whether this rank writes it
-  /// @param owner null on a group of one
-  protected Region(DataType type, long count, boolean leader, @Nullable Owner owner) {
+  protected Region(DataType type, long count, boolean leader, Owner owner) {
     this.type = type;
     this.count = count;
     this.leader = leader;
@@ -106,9 +104,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
       throw wrong("fence", "once, before the close");
     }
-    if (owner != null) {
-      owner.fence();
-    }
+    owner.fence();
     phase = Phase.FENCED;
   }
 
@@ -134,13 +130,10 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase == Phase.CLOSED) {
       return;
     }
-    if (owner != null) {
-      try {
-        owner.close();
-      } catch (CommException | ClosedException _) {
-        // the communicator is broken or closed: the leader has the memory back when this rank
-        // leaves
-      }
+    try {
+      owner.close();
+    } catch (CommException | ClosedException _) {
+      // the communicator is broken or closed: the leader has the memory back when this rank leaves
     }
     phase = Phase.CLOSED;
   }
