@@ -1,15 +1,20 @@
 package org.comm4j.backend.local;
 
+import static java.util.stream.Collectors.toUnmodifiableSet;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
@@ -31,38 +36,51 @@ class LeakTest {
   private static final int COMMUNICATORS = 10_000;
   private static final int GROUPS = 200;
   private static final int RANKS = 4;
+  private static final long LONG_NS = TimeUnit.SECONDS.toNanos(20);
+  private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
   }
 
   /// What a process holds, and its user in /dev/shm.
-  private record Holdings(long heapBytes, int threads, long descriptors, long files) {
+  private record Holdings(long heapBytes, int threads, long descriptors, Set<Path> sessions) {
     static Holdings now() throws IOException {
       return new Holdings(
           Allocations.heldBytes(),
           Thread.getAllStackTraces().size(),
-          entries(Path.of("/proc/self/fd")),
-          sessions());
+          entries(Path.of("/proc/self/fd")).size(),
+          sessionsNow());
     }
 
-    /// Directories of this process's sessions; other tests may have theirs there too.
-    private static long sessions() throws IOException {
+    private static Set<Path> sessionsNow() throws IOException {
       Path base = ShmDirectory.base(Path.of("/dev/shm"));
-      return Files.isDirectory(base) ? entries(base) : 0;
+      return Files.isDirectory(base) ? entries(base) : Set.of();
     }
 
-    private static long entries(Path directory) throws IOException {
+    private static Set<Path> entries(Path directory) throws IOException {
       try (Stream<Path> entries = Files.list(directory)) {
-        return entries.count();
+        return entries.collect(toUnmodifiableSet());
       }
     }
 
-    void assertNotAbove(Holdings before) {
+    void assertNotAbove(Holdings before) throws IOException {
       assertThat(heapBytes).as("heap").isLessThan(before.heapBytes + (8L << 20));
       assertThat(threads).as("threads").isLessThanOrEqualTo(before.threads);
       assertThat(descriptors).as("descriptors").isLessThanOrEqualTo(before.descriptors);
-      assertThat(files).as("sessions in /dev/shm").isLessThanOrEqualTo(before.files);
+      assertThat(leftSince(before)).as("sessions in /dev/shm").isEmpty();
+    }
+
+    /// What stays there: sessions of other processes are there while their ranks meet.
+    private Set<Path> leftSince(Holdings before) throws IOException {
+      Set<Path> left = new HashSet<>(sessions);
+      left.removeAll(before.sessions);
+      long endNs = System.nanoTime() + LONG_NS;
+      while (!left.isEmpty() && System.nanoTime() - endNs < 0) {
+        LockSupport.parkNanos(POLL_NS);
+        left.retainAll(sessionsNow());
+      }
+      return left;
     }
   }
 
