@@ -233,6 +233,11 @@ final class Checks {
         written("output", o.output());
         parts("sendParts", o.sendParts(), size);
         parts("receiveParts", o.receiveParts(), size);
+        if (o.receiveParts().count(rank) != o.sendParts().count(rank)) {
+          throw new IllegalArgumentException(
+              "receiveParts: rank %d expects %d elements from itself (expected: %d, what it sends to itself)"
+                  .formatted(rank, o.receiveParts().count(rank), o.sendParts().count(rank)));
+        }
       }
       case Scan o -> written("output", o.output());
       case ExclusiveScan o -> written("output", o.output());

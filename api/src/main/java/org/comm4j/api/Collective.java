@@ -325,8 +325,8 @@ public sealed interface Collective extends Operation {
   /// @param input at least the extent of `sendParts`
   /// @param sendParts which elements go to which rank
   /// @param output at least the extent of `receiveParts`
-  /// @param receiveParts where each rank's elements go; counts that differ from what the ranks send
-  ///   are a mismatch
+  /// @param receiveParts where each rank's elements go; a count that differs from what that rank
+  ///   sends is a mismatch, for the own rank a wrong argument
   record AllToAllV(CommData input, Partition sendParts, CommData output, Partition receiveParts)
       implements Collective {
     /// Checks what needs no group.

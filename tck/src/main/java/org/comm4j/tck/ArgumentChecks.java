@@ -2,6 +2,7 @@ package org.comm4j.tck;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
@@ -180,6 +181,22 @@ final class ArgumentChecks {
     all.add(
         new Wrong(
             "",
+            "allToAllV with another part to itself than from itself",
+            "rank %d".formatted(rank),
+            () ->
+                new Collective.AllToAllV(
+                    floats(2 * n), own(n, rank, 0), floats(2 * n), Partition.even(n, 2))));
+    all.add(
+        new Wrong(
+            "",
+            "allToAllV with another part from itself than to itself",
+            "rank %d".formatted(rank),
+            () ->
+                new Collective.AllToAllV(
+                    floats(2 * n), Partition.even(n, 2), floats(2 * n), own(n, rank, 0))));
+    all.add(
+        new Wrong(
+            "",
             "allGatherV with a short output",
             "FLOAT32 × " + (2 * n - 1),
             () -> new Collective.AllGatherV(floats(2), floats(2 * n - 1), Partition.even(n, 2))));
@@ -264,6 +281,14 @@ final class ArgumentChecks {
             () ->
                 new Collective.AllGatherV(
                     floats(2), floats(9), Partition.of(new long[] {2, 2}, new long[] {0, 1}))));
+  }
+
+  /// Parts of 2 elements, but for one.
+  private static Partition own(int n, int rank, long count) {
+    long[] counts = new long[n];
+    Arrays.fill(counts, 2);
+    counts[rank] = count;
+    return Partition.of(counts);
   }
 
   private static void readOnly(int n, int rank, List<Wrong> all) {

@@ -277,10 +277,7 @@ final class CollectiveCall extends Call {
         buffers.reduce(context.lane().memory(s.peer(), index), from, s.wire(), s.to());
       }
       case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
-      case Step.Copy s -> {
-        checkOwn(s);
-        buffers.copy(s.from(), s.to());
-      }
+      case Step.Copy s -> buffers.copy(s.from(), s.to());
       case Step.Reduce s -> buffers.reduce(s.from(), s.to());
       case Step.Message s ->
           throw new IllegalStateException("a message among steps in order: " + s);
@@ -494,16 +491,6 @@ final class CollectiveCall extends Call {
       throw new MismatchedCallException(
           "rank %d's collective #%d sends %d elements but rank %d expects %d in %s"
               .formatted(peer, sequence, count, context.rank(), message.slice.count(), signature));
-    }
-  }
-
-  /// What a rank sends to itself must be what it expects from itself, too.
-  private void checkOwn(Step.Copy step) {
-    if (varied && step.from().count() != step.to().count()) {
-      throw new MismatchedCallException(
-          "rank %d's collective #%d sends %d elements to itself but expects %d from itself in %s"
-              .formatted(
-                  context.rank(), sequence, step.from().count(), step.to().count(), signature));
     }
   }
 
