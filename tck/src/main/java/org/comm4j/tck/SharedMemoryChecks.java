@@ -5,7 +5,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
@@ -305,9 +307,10 @@ final class SharedMemoryChecks {
     if (shared.isLeader()) {
       region.close();
     }
+    NodeCommunicator node = shared.splitLocal();
     stays(r, region, "while others have it open");
     for (int i = 0; i < 2; i++) {
-      disagree(shared, 2_000_000);
+      disagree(shared, node, 2_000_000);
     }
     stays(r, region, "after the group broke");
     comm.close();
@@ -318,8 +321,7 @@ final class SharedMemoryChecks {
 
   /// The leader creates a region without the others of its host; a rank that is alone there has
   /// nobody to disagree with.
-  private static void disagree(SharedMemoryProvider shared, long count) {
-    NodeCommunicator node = shared.splitLocal();
+  private static void disagree(SharedMemoryProvider shared, NodeCommunicator node, long count) {
     if (node.size() == 1) {
       return;
     }
@@ -356,7 +358,10 @@ final class SharedMemoryChecks {
   static void createRegion_fails_givesItsMemoryBack(LiveRank r) {
     for (int round = 0; round < 6; round++) {
       try (Communicator comm = r.comm().duplicate()) {
-        disagree(comm.sharedMemory(), 3_000_000);
+        SharedMemoryProvider shared = comm.sharedMemory();
+        NodeCommunicator node = shared.splitLocal();
+        r.comm().barrier();
+        disagree(shared, node, 3_000_000);
       }
     }
     SharedRegion<HostData> region = r.comm().sharedMemory().createRegion(DataType.UINT8, 3_000_000);
@@ -405,5 +410,87 @@ final class SharedMemoryChecks {
             () -> comm.sharedMemory().createRegion(DataType.INT32, r.rank() == 1 ? 5 : 6));
     Expect.says("M8", mismatch, "5", "6");
     Mismatches.staysBroken(comm, mismatch);
+  }
+
+  /// A rank gives up instead of joining what the others of its host wait in.
+  @Rule({"F6", "F1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void shared_aborted_endsItsCalls(LiveRank r) {
+    if (r.comm().topology().hosts().size() > 1) {
+      return; // the node groups are of their own
+    }
+    for (String stage : List.of("the first call", "createRegion()", "fence()", "barrier()")) {
+      try (Communicator comm = r.comm().duplicate()) {
+        SharedMemoryProvider shared = comm.sharedMemory();
+        Runnable call = () -> shared.createRegion(DataType.INT32, 10);
+        if (!stage.equals("the first call")) {
+          NodeCommunicator node = shared.splitLocal();
+          SharedRegion<HostData> region = shared.createRegion(DataType.INT32, 10);
+          call =
+              switch (stage) {
+                case "fence()" -> region::fence;
+                case "barrier()" -> node::barrier;
+                default -> call;
+              };
+        }
+        r.comm().barrier();
+        if (r.rank() == 1) {
+          comm.abort("no more");
+        } else {
+          var reason =
+              Expect.thrown(
+                  "F6", AbortedException.class, stage + " of an aborted group", call::run);
+          Expect.says("F6", reason, "no more");
+          Mismatches.staysBroken(comm, reason);
+        }
+      }
+    }
+    LiveRank.works("F6", r.comm());
+  }
+
+  @Rule("L2")
+  @Needs(capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void shared_communicatorClosed_isClosedToo(LiveRank r) {
+    for (boolean wasUsed : new boolean[] {false, true}) {
+      Communicator comm = r.comm().duplicate();
+      SharedMemoryProvider shared = comm.sharedMemory();
+      if (wasUsed) {
+        shared.splitLocal().barrier();
+      }
+      comm.close();
+      Expect.thrown(
+          "L2",
+          ClosedException.class,
+          "createRegion() of a closed communicator",
+          () -> shared.createRegion(DataType.INT32, 10));
+      Expect.thrown(
+          "L2", ClosedException.class, "splitLocal() of a closed communicator", shared::splitLocal);
+    }
+    LiveRank.works("L2", r.comm());
+  }
+
+  /// The leader, or the others, have nothing but the region left when the others close theirs.
+  @Rule({"S8", "L5"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void regions_communicatorClosedFirst_giveTheirMemoryBack(LiveRank r) {
+    for (int round = 0; round < 12; round++) {
+      Communicator comm = r.comm().duplicate();
+      SharedMemoryProvider shared = comm.sharedMemory();
+      SharedRegion<HostData> region = shared.createRegion(DataType.UINT8, 3_000_000);
+      region.fence();
+      boolean regionFirst = round % 2 == 0;
+      if (shared.isLeader() == regionFirst) {
+        region.close();
+        comm.close();
+      }
+      r.comm().barrier();
+      region.close();
+      comm.close();
+    }
+    LiveRank.works("S8", r.comm());
   }
 }

@@ -66,6 +66,7 @@ final class MpiGroup {
   private @Nullable MpiCall blocking; // the caller's, in the library
   private volatile boolean closed;
   private volatile @Nullable CommException failure;
+  private volatile @Nullable MpiGroup followed;
 
   /// @param scope by which its ranks know it in the session
   /// @param members world ranks
@@ -332,6 +333,11 @@ final class MpiGroup {
   private boolean advance() {
     try {
       boolean hadNews = takeNews();
+      MpiGroup other = followed;
+      CommException theirs = other == null ? null : other.failure();
+      if (theirs != null) {
+        breakWith(theirs, false);
+      }
       return advanceCalls() || hadNews;
     } catch (Throwable thrown) {
       breakWith(
@@ -586,6 +592,11 @@ final class MpiGroup {
     } finally {
       calls().forEach(call -> call.fail(reason));
     }
+  }
+
+  /// Lets this one, which is the library's own, break as soon as another one has.
+  void follow(MpiGroup other) {
+    followed = other;
   }
 
   private boolean takeNews() {

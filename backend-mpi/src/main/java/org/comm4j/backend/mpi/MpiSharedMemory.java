@@ -10,9 +10,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.Objects;
+import java.util.Locale;
 import org.comm4j.api.BackendException;
-import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
@@ -49,6 +48,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   @Override
   public NodeCommunicator splitLocal() {
+    parent.group().checkUsable("splitLocal");
     return new NodeCommunicator() {
       @Override
       public int rank() {
@@ -91,6 +91,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
                   members,
                   comm,
                   Comms.duplicate(comm, patience)));
+      group.group().follow(all);
       node = group;
     }
     return group;
@@ -134,14 +135,21 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   /// What fails among the host's ranks breaks the communicator as every call of it does.
   private long[][] gather(CallSignature.Purpose purpose, long... mine) {
+    parent.group().checkUsable(purpose.name().toLowerCase(Locale.ROOT));
     try {
       return node().gather(purpose, mine);
-    } catch (ClosedException closed) {
-      throw closed;
     } catch (CommException failure) {
-      parent.abort(failure);
-      throw Objects.requireNonNull(parent.failure()); // another may have been first
+      throw broken(failure);
     }
+  }
+
+  /// Breaks the communicator.
+  ///
+  /// @return what has broken it; another rank may have been first
+  private CommException broken(CommException failure) {
+    parent.abort(failure);
+    CommException first = parent.failure();
+    return first == null ? failure : first; // it was closed meanwhile
   }
 
   @Override
@@ -176,19 +184,18 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       windows.add(window);
       return window;
     } catch (BackendException e) {
-      parent.abort(
+      throw broken(
           new TransportFailedException(
               "createRegion: %d bytes could not be shared by the ranks of this host: %s"
                   .formatted(type.bytes(count), e.getMessage()),
               e));
-      throw Objects.requireNonNull(parent.failure());
     }
   }
 
   private void check(long[][] all, DataType type, long count) {
     for (int rank = 0; rank < all.length; rank++) {
       if (all[rank][0] != type.id() || all[rank][1] != count) {
-        parent.abort(
+        throw broken(
             new MismatchedCallException(
                 "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
                     .formatted(
@@ -198,7 +205,6 @@ final class MpiSharedMemory implements SharedMemoryProvider {
                         ranksHere.indexOf(parent.rank()),
                         type,
                         count)));
-        throw Objects.requireNonNull(parent.failure());
       }
     }
   }

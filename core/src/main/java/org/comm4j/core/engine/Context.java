@@ -44,6 +44,7 @@ final class Context {
   private final Map<Early.Key, Early> early = new HashMap<>();
   private final Messages messages;
   private final BitSet left = new BitSet();
+  private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
   private long warnNs; // from when on a stall is worth another warning
@@ -599,7 +600,21 @@ final class Context {
       }
     } finally {
       endCalls(reason);
+      together.forEach(other -> other.breakWith(reason, false));
     }
+  }
+
+  /// Lets another one break when this one does: it is the library's own, or not yet the user's.
+  void breakTogether(Context other) {
+    together.add(other);
+    if (failure != null) {
+      other.breakWith(failure, false);
+    }
+  }
+
+  /// Ends that.
+  void breakAlone(Context other) {
+    together.remove(other);
   }
 
   private void endCalls(RuntimeException reason) {

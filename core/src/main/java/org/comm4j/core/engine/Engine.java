@@ -81,6 +81,7 @@ final class Engine {
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
   private final List<Context> zombies = new ArrayList<>();
+  private final Loans loans = new Loans();
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
   private volatile Session.News news = Session.News.NONE;
@@ -237,6 +238,18 @@ final class Engine {
         return false; // a thread of the user's does I/O with it
       }
     });
+  }
+
+  /// What peers read of this rank's window for as long as they like.
+  Loans loans() {
+    return loans;
+  }
+
+  /// Gives back what a peer has lent to this rank; once the engine is closed that is known anyway.
+  void giveBackLoan(int worldPeer, long number) {
+    if (!closed) {
+      control(worldPeer, Frame.word(Frame.RETURN, 0, 0, 0), number);
+    }
   }
 
   Link link(int worldPeer) {
@@ -573,9 +586,16 @@ final class Engine {
 
   private void onPayload(int peer, long[] frame, MemorySegment payload) {
     long word = Frame.word(frame);
-    if (Frame.kind(word) == Frame.CREDIT) {
-      link(peer).refill(Frame.sequence(frame));
-      return;
+    switch (Frame.kind(word)) {
+      case Frame.CREDIT -> {
+        link(peer).refill(Frame.sequence(frame));
+        return;
+      }
+      case Frame.RETURN -> {
+        loans.returned(peer, Frame.sequence(frame));
+        return;
+      }
+      default -> {} // of a context
     }
     Context context = find(Frame.context(word));
     if (context == null && isExpected(Frame.context(word))) {

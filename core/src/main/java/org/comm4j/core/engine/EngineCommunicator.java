@@ -6,6 +6,7 @@ import static org.comm4j.core.engine.CallSignature.Purpose.SPLIT;
 import static org.comm4j.core.engine.CallSignature.Purpose.USER;
 
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -24,6 +25,7 @@ import org.comm4j.api.Capabilities;
 import org.comm4j.api.Capability;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -68,6 +70,8 @@ public final class EngineCommunicator implements BackendCommunicator {
               Capability.FAILURE_DETECTION));
 
   private static final int MOST_PLANS = 64;
+  private static final Duration MEETING_SLICE = Duration.ofMillis(50);
+  private static final Duration A_LOOK = Duration.ofNanos(1);
   private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
   private static final long CLOSE_NS =
       400_000_000L; // a transport has 0.4 s more, see L1 in docs/contract.md
@@ -414,17 +418,6 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
   }
 
-  /// Sends a message of the library's own, with a tag above the user's.
-  Pending sendInternal(int destination, int tag) {
-    return submit(new PointToPoint.Send(CommData.of(new byte[0]), destination, tag));
-  }
-
-  /// Takes one if it has come, also where the communicator is broken or closed meanwhile. The
-  /// caller holds the lock.
-  boolean takeInternal(int source, int tag) {
-    return context.messages().take(source, tag);
-  }
-
   /// All-gathers numbers for a purpose of the library's own.
   public long[][] gatherInternal(CallSignature.Purpose purpose, long... mine) {
     long[] all = new long[mine.length * size()];
@@ -493,7 +486,10 @@ public final class EngineCommunicator implements BackendCommunicator {
               .toList();
       int[] members = group.stream().mapToInt(context::worldRank).toArray();
       long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
-      return child(id, label, members, group.stream().map(rank -> Proposal.of(all[rank])).toList());
+      List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
+      EngineCommunicator made = child(id, label, members, proposals, true);
+      breakAlone(made.context);
+      return made;
     });
   }
 
@@ -505,6 +501,19 @@ public final class EngineCommunicator implements BackendCommunicator {
   private record Proposal(long id, long lanes, long flags) {
     static Proposal of(long[] row) {
       return new Proposal(row[0], row[1], row[2]);
+    }
+
+    /// Itself and the epoch of the rank, for the session.
+    byte[] bytes(int epoch) {
+      ByteBuffer bytes = ByteBuffer.allocate(4 * Long.BYTES);
+      bytes.putLong(id).putLong(lanes).putLong(flags).putLong(epoch);
+      return bytes.array();
+    }
+
+    static long[] longs(byte[] bytes) {
+      long[] row = new long[bytes.length / Long.BYTES];
+      ByteBuffer.wrap(bytes).asLongBuffer().get(row);
+      return row;
     }
   }
 
@@ -530,13 +539,22 @@ public final class EngineCommunicator implements BackendCommunicator {
   }
 
   /// @param proposals of all members
+  /// @param breaksTogether whether it breaks when this one does, until [#breakAlone]: its ranks
+  ///   would wait for those that can't come any more
   private EngineCommunicator child(
-      long id, String label, int[] members, Collection<Proposal> proposals) {
+      long id,
+      String label,
+      int[] members,
+      Collection<Proposal> proposals,
+      boolean breaksTogether) {
     EngineCommunicator child;
     engine.enter();
     try {
       String name = name() + "/" + label + "-" + engine.number(id);
       child = new EngineCommunicator(backend, engine, engine.addContext(id, name, members));
+      if (breaksTogether) {
+        context.breakTogether(child.context);
+      }
     } finally {
       engine.unlock();
     }
@@ -545,6 +563,15 @@ public final class EngineCommunicator implements BackendCommunicator {
       child.agreeOnLane(proposals);
     }
     return child;
+  }
+
+  private void breakAlone(Context other) {
+    engine.lock();
+    try {
+      context.breakAlone(other);
+    } finally {
+      engine.unlock();
+    }
   }
 
   /// Lets the ranks of a new communicator take a lane, the same on all of them. Where a rank has no
@@ -625,7 +652,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       Map<Integer, long[]> living = agree(key, members, mine);
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
-      EngineCommunicator made = group("shrunk", survivors, living);
+      EngineCommunicator made = group("shrunk", survivors, living, false);
       engine.enter();
       try {
         engine.epoch(epoch);
@@ -637,37 +664,80 @@ public final class EngineCommunicator implements BackendCommunicator {
     });
   }
 
-  /// Makes a communicator for some ranks without the others, over the session.
-  EngineCommunicator hostGroup(String key) {
+  /// Makes a communicator of the ranks of this host, without the others, over the session; it
+  /// breaks with this one. Once.
+  EngineCommunicator hostGroup() {
     HostIdentity here = host(rank());
-    int[] members =
-        IntStream.range(0, size())
-            .filter(rank -> host(rank).equals(here))
-            .map(context::worldRank)
-            .toArray();
-    return propose(
-        mine -> group("node", members, agree(key, Arrays.stream(members).boxed().toList(), mine)));
+    List<Integer> ranks =
+        IntStream.range(0, size()).filter(rank -> host(rank).equals(here)).boxed().toList();
+    int[] members = ranks.stream().mapToInt(context::worldRank).toArray();
+    return propose(mine -> group("node", members, meet(ranks, mine), true));
   }
 
-  private EngineCommunicator group(String label, int[] members, Map<Integer, long[]> rows) {
+  /// What some ranks say, each of them. Other than [#agree] it can be left, where this communicator
+  /// breaks or is closed.
+  private Map<Integer, long[]> meet(List<Integer> ranks, Proposal proposal) {
+    String key = "node/" + Long.toHexString(scope()) + "/"; // and a world rank: scopes come again
+    engine.session().put(key + worldRank(rank()), proposal.bytes(engine.epoch()));
+    long sinceNs = engine.nanoTime();
+    Map<Integer, long[]> rows = new HashMap<>();
+    for (int rank : ranks) {
+      Optional<byte[]> said = said(key, rank, MEETING_SLICE);
+      for (; said.isEmpty(); said = said(key, rank, MEETING_SLICE)) {
+        checkNow("splitLocal");
+        long waitedNs = engine.nanoTime() - sinceNs;
+        if (waitedNs >= engine.config().timeout().toNanos()) {
+          throw late(
+              waitedNs, ranks.stream().filter(it -> said(key, it, A_LOOK).isEmpty()).toList());
+        }
+      }
+      rows.put(rank, Proposal.longs(said.orElseThrow()));
+    }
+    return rows;
+  }
+
+  private CollectiveTimeoutException late(long waitedNs, List<Integer> missing) {
+    return new CollectiveTimeoutException(
+        missing,
+        "rank %d waited %.1f s in createRegion() or splitLocal() of '%s' for rank(s) %s of its host, who have not come; raise COMM_TIMEOUT if they may take longer"
+            .formatted(rank(), waitedNs / 1e9, name(), missing));
+  }
+
+  private Optional<byte[]> said(String key, int rank, Duration patience) {
+    try {
+      return Optional.of(engine.session().get(key + worldRank(rank), patience));
+    } catch (CollectiveTimeoutException _) {
+      return Optional.empty();
+    }
+  }
+
+  /// Throws if the communicator is closed or broken, by what the session knows by now.
+  void checkNow(String label) {
+    engine.enter();
+    try {
+      engine.takeNews();
+      checkUsable(label);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private EngineCommunicator group(
+      String label, int[] members, Map<Integer, long[]> rows, boolean breaksTogether) {
     List<Proposal> proposals = rows.values().stream().map(Proposal::of).toList();
     long id = proposals.stream().mapToLong(Proposal::id).max().orElseThrow();
-    return child(id, label, members, proposals);
+    return child(id, label, members, proposals, breaksTogether);
   }
 
   private Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal) {
-    long[] mine = {proposal.id(), proposal.lanes(), proposal.flags(), engine.epoch()};
-    ByteBuffer bytes = ByteBuffer.allocate(8 * mine.length);
-    bytes.asLongBuffer().put(mine);
+    byte[] mine = proposal.bytes(engine.epoch());
     List<byte @Nullable []> answers =
-        engine.session().agree(key, members, bytes.array(), engine.config().timeout());
+        engine.session().agree(key, members, mine, engine.config().timeout());
     Map<Integer, long[]> rows = new HashMap<>();
     for (int i = 0; i < answers.size(); i++) {
       byte[] answer = answers.get(i);
       if (answer != null) {
-        long[] row = new long[mine.length];
-        ByteBuffer.wrap(answer).asLongBuffer().get(row);
-        rows.put(members.get(i), row);
+        rows.put(members.get(i), Proposal.longs(answer));
       }
     }
     return rows;

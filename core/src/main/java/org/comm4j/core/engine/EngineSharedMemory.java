@@ -1,20 +1,14 @@
 package org.comm4j.core.engine;
 
-import static java.util.stream.Collectors.toCollection;
 import static org.comm4j.core.engine.CallSignature.Purpose.FENCE;
 import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.comm4j.api.ClosedException;
-import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
@@ -27,70 +21,75 @@ import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: parts of the leader's window.
 ///
-/// A region's memory is the leader's again once every rank has closed it, or has left; the others
-/// say so with a message of the library's own, which no call waits for.
+/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]).
 final class EngineSharedMemory implements SharedMemoryProvider {
-  private static final int FIRST_TAG = Communicator.MAX_TAG + 1;
-  private static final int TAGS = 1 << 16;
-
   private final EngineCommunicator parent;
   private final Engine engine;
-  private @Nullable EngineCommunicator node;
-  private int regions;
+  private @Nullable EngineCommunicator node; // guarded by the engine's lock, as isClosed
+  private boolean isClosed;
 
   EngineSharedMemory(EngineCommunicator parent, Engine engine) {
     this.parent = parent;
     this.engine = engine;
   }
 
+  /// The ranks of the host as a communicator, which breaks with this one; a collective of them the
+  /// first time.
   private EngineCommunicator node() {
-    EngineCommunicator group = node;
-    if (group == null) {
-      try {
-        group = parent.hostGroup("node/" + Long.toHexString(parent.scope()));
-      } catch (CollectiveTimeoutException late) {
-        List<Integer> missing =
-            IntStream.range(0, parent.size())
-                .filter(rank -> late.missing().contains(parent.worldRank(rank)))
-                .boxed()
-                .toList();
-        throw new CollectiveTimeoutException(
-            missing,
-            "rank %d waited %.1f s in createRegion() or splitLocal() of '%s' for rank(s) %s of its host, who have not come; raise COMM_TIMEOUT if they may take longer"
-                .formatted(
-                    parent.rank(),
-                    engine.config().timeout().toMillis() / 1e3,
-                    parent.name(),
-                    missing));
+    engine.enter();
+    try {
+      if (node != null) {
+        return node;
       }
-      node = group;
+    } finally {
+      engine.unlock();
     }
-    return group;
+    EngineCommunicator made = parent.hostGroup();
+    engine.enter();
+    try {
+      node = made;
+      if (!isClosed) {
+        return made;
+      }
+    } finally {
+      engine.unlock();
+    }
+    made.close(); // with the other one, by another thread meanwhile
+    return made;
   }
 
   /// Runs a call among the ranks of this host. What fails there breaks the communicator as every
   /// call of it does.
-  private <T> T inNode(Function<EngineCommunicator, T> call) {
+  private <T> T inNode(String label, Function<EngineCommunicator, T> call) {
+    parent.checkNow(label);
     try {
       return call.apply(node());
-    } catch (ClosedException closed) {
-      throw closed;
     } catch (CommException failure) {
-      parent.abort(failure);
-      throw Objects.requireNonNull(parent.failure()); // another may have been first
+      throw broken(failure);
     }
   }
 
-  private void barrier() {
-    inNode(group -> {
-      group.barrierInternal(FENCE);
-      return group;
-    });
+  /// Breaks the communicator.
+  ///
+  /// @return what has broken it; another rank may have been first
+  private CommException broken(CommException failure) {
+    parent.abort(failure);
+    CommException first = parent.failure();
+    return first == null ? failure : first; // it was closed meanwhile
+  }
+
+  private void barrier(String label) {
+    inNode(
+        label,
+        group -> {
+          group.barrierInternal(FENCE);
+          return group;
+        });
   }
 
   @Override
   public NodeCommunicator splitLocal() {
-    EngineCommunicator group = node();
+    EngineCommunicator group = inNode("splitLocal", Function.identity());
     return new NodeCommunicator() {
       @Override
       public int rank() {
@@ -104,14 +103,14 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        EngineSharedMemory.this.barrier();
+        EngineSharedMemory.this.barrier("barrier");
       }
     };
   }
 
   @Override
   public SharedRegion<HostData> createRegion(DataType type, long count) {
-    EngineCommunicator group = inNode(Function.identity());
+    EngineCommunicator group = inNode("createRegion", Function.identity());
     long bytes = type.bytes(count);
     if (group.size() == 1) {
       return HostRegion.ofOne(type, count, this::checkUnused);
@@ -123,13 +122,16 @@ final class EngineSharedMemory implements SharedMemoryProvider {
               .formatted(parent.backend()));
     }
     boolean leader = group.rank() == 0;
-    Windows.Part part = null;
+    Loan mine = null;
     RuntimeException noRoom = null;
     if (leader) {
       engine.lock();
       try {
         engine.giveBack();
-        part = windows.take(Math.max(1, bytes));
+        Windows.Part part = windows.take(Math.max(1, bytes));
+        List<Integer> readers =
+            IntStream.range(1, group.size()).mapToObj(group::worldRank).toList();
+        mine = new Loan(windows, part, engine.loans().lend(readers));
       } catch (RuntimeException failure) { // the others must hear of it
         noRoom = failure;
       } finally {
@@ -137,8 +139,11 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       }
     }
     try {
-      long start = part == null ? -1 : part.start();
-      long[][] all = inNode(node -> node.gatherInternal(REGION, type.id(), count, start));
+      long start = mine == null ? -1 : mine.part.start();
+      long number = mine == null ? 0 : mine.number;
+      long[][] all =
+          inNode(
+              "createRegion", node -> node.gatherInternal(REGION, type.id(), count, start, number));
       check(group, all, type, count);
       if (all[0][2] < 0) {
         throw noRoom != null
@@ -148,16 +153,35 @@ final class EngineSharedMemory implements SharedMemoryProvider {
                     .formatted(group.worldRank(0), type, count),
                 null);
       }
+      int home = group.worldRank(0);
       MemorySegment memory =
-          part == null
-              ? windows.memory().window(group.worldRank(0)).asSlice(all[0][2], bytes)
-              : part.segment().asSlice(0, bytes);
-      int tag = FIRST_TAG + regions++ % TAGS;
+          mine == null
+              ? windows.memory().window(home).asSlice(all[0][2], bytes)
+              : mine.part.segment().asSlice(0, bytes);
       HostData whole = CommData.of(type, memory);
-      return new HostRegion(whole, leader, new Home(tag, part, whole));
+      return new HostRegion(whole, leader, new Home(whole, mine, home, all[0][3]));
     } catch (Throwable thrown) {
-      giveBack(windows, part); // nobody reads it before a fence, which can't be any more
+      if (mine != null) { // nobody reads it before a fence, which can't be any more
+        mine.takeBack();
+      }
       throw thrown;
+    }
+  }
+
+  private void check(EngineCommunicator group, long[][] all, DataType type, long count) {
+    for (int rank = 0; rank < all.length; rank++) {
+      if (all[rank][0] != type.id() || all[rank][1] != count) {
+        throw broken(
+            new MismatchedCallException(
+                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
+                    .formatted(
+                        rank,
+                        DataType.ofId((int) all[rank][0]),
+                        all[rank][1],
+                        group.rank(),
+                        type,
+                        count)));
+      }
     }
   }
 
@@ -170,88 +194,92 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  private void giveBack(Windows windows, Windows.@Nullable Part part) {
-    if (part != null) {
+  /// Memory of this rank's window that others read.
+  private final class Loan {
+    private final Windows windows;
+    private final Windows.Part part;
+    private final long number;
+
+    Loan(Windows windows, Windows.Part part, long number) {
+      this.windows = windows;
+      this.part = part;
+      this.number = number;
+    }
+
+    void takeBack() {
       engine.lock();
       try {
+        engine.loans().forget(number);
         windows.giveBack(part);
+      } finally {
+        engine.unlock();
+      }
+    }
+
+    /// Takes it back once all its readers have said that they have closed it.
+    void takeBackLater() {
+      engine.lock();
+      try {
+        engine.giveBack(() -> {
+          part.extent().close();
+          if (engine.loans().isOut(number, engine::isGone)) {
+            return false;
+          }
+          windows.giveBack(part);
+          return true;
+        });
       } finally {
         engine.unlock();
       }
     }
   }
 
-  private void check(EngineCommunicator group, long[][] all, DataType type, long count) {
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != type.id() || all[rank][1] != count) {
-        parent.abort(
-            new MismatchedCallException(
-                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
-                    .formatted(
-                        rank,
-                        DataType.ofId((int) all[rank][0]),
-                        all[rank][1],
-                        group.rank(),
-                        type,
-                        count)));
-        throw Objects.requireNonNull(parent.failure()); // another rank may have been first
-      }
-    }
-  }
-
-  /// Where a region that is shared lives.
+  /// Where a region that is shared lives. It needs the communicator no more.
   private final class Home implements Region.Owner {
-    private final int tag; // of the messages that say it was closed
-    private final Windows.@Nullable Part part; // on the leader, of its window
     private final HostData whole;
+    private final @Nullable Loan mine; // on the leader
+    private final int home;
+    private final long number;
 
-    Home(int tag, Windows.@Nullable Part part, HostData whole) {
-      this.tag = tag;
-      this.part = part;
+    /// @param home the leader, as a rank of the session
+    /// @param number of the leader's loan
+    Home(HostData whole, @Nullable Loan mine, int home, long number) {
       this.whole = whole;
+      this.mine = mine;
+      this.home = home;
+      this.number = number;
     }
 
     @Override
     public void fence() {
-      barrier();
+      barrier("fence");
     }
 
     @Override
     public void close() {
       checkUnused(whole);
-      Windows windows = engine.windows();
-      if (part == null || windows == null) {
-        node().sendInternal(0, tag);
-      } else {
-        giveBackLater(windows, part, tag);
+      if (mine != null) {
+        mine.takeBackLater();
+        return;
+      }
+      engine.lock();
+      try {
+        engine.giveBackLoan(home, number);
+      } finally {
+        engine.unlock();
       }
     }
   }
 
-  /// Gives a part of this rank's window back once all its readers have said that they have closed
-  /// it.
-  private void giveBackLater(Windows windows, Windows.Part part, int tag) {
-    EngineCommunicator group = node();
-    List<Integer> readers =
-        IntStream.range(1, group.size()).boxed().collect(toCollection(ArrayList::new));
+  void close() {
+    EngineCommunicator group;
     engine.lock();
     try {
-      engine.giveBack(() -> {
-        part.extent().close();
-        readers.removeIf(
-            rank -> group.takeInternal(rank, tag) || engine.isGone(group.worldRank(rank)));
-        if (readers.isEmpty()) {
-          windows.giveBack(part);
-        }
-        return readers.isEmpty();
-      });
+      isClosed = true;
+      group = node;
     } finally {
       engine.unlock();
     }
-  }
-
-  void close() {
-    EngineCommunicator group = node;
     if (group != null) {
       group.close();
     }

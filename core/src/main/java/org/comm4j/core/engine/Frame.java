@@ -6,7 +6,7 @@ import org.comm4j.core.transport.Transport;
 ///
 ///     0  kind (4 bits), flags (1), aux (20), context (39)
 ///     1  sequence: of a collective its number in the context, of a message its number from this
-///        sender to this receiver; of CREDIT the bytes given back
+///        sender to this receiver; of CREDIT the bytes given back; of RETURN the number of a loan
 ///     2  what is called (CallSignature#what); of a message its type
 ///     3  how many elements: of the call, or where ranks may differ of this message
 ///     4  details that must agree (CallSignature#detail)
@@ -24,6 +24,9 @@ import org.comm4j.core.transport.Transport;
 /// each rank that it waits for itself (in `what`, else -1; numbered in `count`), others when they come.
 /// So ranks that disagree find out even where neither sends the other anything, and at the deadline it is
 /// known who has not come.
+///
+/// With RETURN a rank gives back what it was lent of the receiver's window ([Loans]); as CREDIT it belongs
+/// to no context.
 final class Frame {
   static final int COLLECTIVE = 1;
   static final int MESSAGE = 2;
@@ -34,6 +37,7 @@ final class Frame {
   static final int CREDIT = 7;
   static final int INQUIRY = 8;
   static final int PRESENT = 9;
+  static final int RETURN = 10;
 
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;

@@ -41,9 +41,8 @@ final class Messages {
   }
 
   static boolean accepts(int source, int tag, int sender, int sentTag) {
-    // the library's own messages have tags above the user's
     return (source == Communicator.ANY_SOURCE || source == sender)
-        && (tag == sentTag || (tag == Communicator.ANY_TAG && sentTag <= Communicator.MAX_TAG));
+        && (tag == Communicator.ANY_TAG || tag == sentTag);
   }
 
   static String any(int number) {
@@ -208,20 +207,6 @@ final class Messages {
     return null;
   }
 
-  /// Takes a message without content, if it was sent.
-  boolean take(int source, int tag) {
-    Message message = find(source, tag);
-    if (message == null) {
-      return false;
-    }
-    unexpected.remove(message);
-    giveBack(message);
-    if (message.takeRequest()) { // for room, of which it needs none
-      grant(message);
-    }
-    return true;
-  }
-
   void grant(Message message) {
     context
         .engine()
@@ -349,7 +334,7 @@ final class Messages {
   void drop() {
     unexpected.forEach(this::giveBack);
     arriving.values().forEach(this::giveBack);
-    unexpected.removeIf(message -> message.tag() <= Communicator.MAX_TAG); // see take()
+    unexpected.clear();
     arriving.clear();
     posted.clear();
     awaited = null;

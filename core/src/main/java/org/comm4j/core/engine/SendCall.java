@@ -2,7 +2,6 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Send;
 import org.jspecify.annotations.Nullable;
@@ -31,7 +30,7 @@ final class SendCall extends Call {
                 send.data().count(),
                 0,
                 data,
-                engine.sendsSynchronously() && send.tag() <= Communicator.MAX_TAG);
+                engine.sendsSynchronously());
   }
 
   MemorySegment data() {
