@@ -21,6 +21,11 @@ import org.jspecify.annotations.Nullable;
 final class CheckedRequest implements Request {
   private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
+  /// Stands for whoever holds the word only to look: a thread that comes to wait waits for that.
+  private static final Thread LOOKING = Thread.ofPlatform().unstarted(() -> {});
+
+  private static final int LOOKS = 100; // at the word, before a thread sleeps
+
   /// How it ended.
   private record Outcome(@Nullable Received received, @Nullable Throwable failure) {
     static final Outcome WELL = new Outcome(null, null);
@@ -32,6 +37,7 @@ final class CheckedRequest implements Request {
   private final Pending pending;
   private final long startNanos;
   private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
+  private @Nullable Thread looker; // while the word is LOOKING; written by that thread
   private volatile @Nullable Outcome outcome;
   private volatile @Nullable CompletableFuture<Received> future;
 
@@ -327,13 +333,22 @@ final class CheckedRequest implements Request {
               .formatted(operation.label(), gate, me.getName()));
     }
     Thread holder = owner.compareAndExchange(null, me);
-    while (holder != null) {
-      if (gate.isOpen()) {
+    for (int turn = 0; holder != null; turn++) {
+      boolean isWaiting = holder != LOOKING || looker == me;
+      if (isWaiting && gate.isOpen()) {
         throw new ConcurrentUseException(
             "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
-                .formatted(operation.label(), gate, me.getName(), holder.getName()));
+                .formatted(
+                    operation.label(),
+                    gate,
+                    me.getName(),
+                    (holder == LOOKING ? me : holder).getName()));
       }
-      pause(); // it is close() that awaits it, not for long
+      if (turn < LOOKS) {
+        Thread.onSpinWait();
+      } else {
+        pause(); // somebody looks at it, or close() awaits it: not for long
+      }
       holder = owner.compareAndExchange(null, me);
     }
   }
@@ -342,20 +357,30 @@ final class CheckedRequest implements Request {
     LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
   }
 
+  /// Takes the word for a look, or a wait that gives way to nobody else's.
   private boolean tryAcquire() {
-    return owner.compareAndSet(null, Thread.currentThread());
+    if (!owner.compareAndSet(null, LOOKING)) {
+      return false;
+    }
+    looker = Thread.currentThread();
+    return true;
   }
 
   private void release() {
     try {
-      owner.set(null);
+      free();
       if (calledBack && outcome == null && tryAcquire()) {
         advance(0);
-        owner.set(null);
+        free();
       }
     } finally {
       Reference.reachabilityFence(communicator); // collected inside a call, it would be released
     }
+  }
+
+  private void free() {
+    looker = null;
+    owner.set(null);
   }
 
   /// For example `allReduce on communicator 'world' (rank 0 of 4, backend 'shm')`.

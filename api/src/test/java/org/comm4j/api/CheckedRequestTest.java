@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
 import org.comm4j.api.FakeCommunicator.FakePending;
@@ -95,6 +96,53 @@ class CheckedRequestTest {
 
     backend.pending().end(null);
     waiter.get();
+  }
+
+  /// The looks of calls at what else has ended are no waits: they move the backend along, perhaps
+  /// for long.
+  @Test
+  void await_whileACallLooksAtIt_waits() throws Exception {
+    Request request = comm.start(BARRIER);
+    FakePending pending = backend.pending();
+    var looks = new CountDownLatch(1);
+    var mayGoOn = new CountDownLatch(1);
+    pending.whenLookedAt(() -> {
+      looks.countDown();
+      mayGoOn.await();
+    });
+    var caller = new FutureTask<>(comm::sync, true);
+    Thread.ofPlatform().start(caller);
+    looks.await();
+    var waiter = new FutureTask<>(request::await, true);
+    Thread waiting = Thread.ofPlatform().start(waiter);
+    while (waiting.getState() == Thread.State.NEW || waiting.getState() == Thread.State.RUNNABLE) {
+      Thread.onSpinWait();
+    }
+
+    mayGoOn.countDown();
+    caller.get();
+    pending.end(null);
+    waiter.get();
+    assertThat(request.isDone()).isTrue();
+  }
+
+  @Test
+  void await_insideALook_isRefused() throws Exception {
+    Request request = comm.start(BARRIER);
+    var refused = new ArrayList<Throwable>();
+    backend
+        .pending()
+        .whenLookedAt(() -> {
+          try {
+            request.await();
+          } catch (ConcurrentUseException e) {
+            refused.add(e);
+          }
+        });
+
+    comm.sync();
+
+    assertThat(refused).hasSize(1);
   }
 
   @Test

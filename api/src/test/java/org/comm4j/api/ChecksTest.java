@@ -57,7 +57,11 @@ class ChecksTest {
               new ReduceScatter(ints(12), ints(3), ReduceOp.MAX),
               new ReduceScatterV(ints(9), parts, own, ReduceOp.MAX),
               new AllToAll(ints(12), ints(12)),
-              new AllToAllV(ints(6), parts, ints(8), Partition.even(SIZE, 2)),
+              new AllToAllV(
+                  ints(6),
+                  parts,
+                  ints(8),
+                  Partition.of(new long[] {1, 2, 0, 3}, new long[] {0, 1, 3, 5})),
               new Scan(ints(3), ints(3), ReduceOp.MIN),
               new ExclusiveScan(ints(3), ints(3), ReduceOp.MIN),
               new Barrier(),

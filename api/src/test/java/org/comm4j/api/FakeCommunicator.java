@@ -176,6 +176,16 @@ class FakeCommunicator implements BackendCommunicator {
     private @Nullable RuntimeException thrown;
     private @Nullable Runnable action;
     private boolean cancellable = true;
+    private volatile @Nullable Look look;
+
+    interface Look {
+      void run() throws InterruptedException;
+    }
+
+    /// Has something done when somebody asks whether it has ended, once.
+    void whenLookedAt(Look action) {
+      look = action;
+    }
 
     void end(@Nullable Received result) {
       end(result, null);
@@ -204,8 +214,19 @@ class FakeCommunicator implements BackendCommunicator {
     }
 
     @Override
-    public synchronized boolean isDone() {
-      return ended;
+    public boolean isDone() {
+      Look action = look;
+      look = null;
+      if (action != null) {
+        try {
+          action.run();
+        } catch (InterruptedException e) {
+          throw new AssertionError(e);
+        }
+      }
+      synchronized (this) {
+        return ended;
+      }
     }
 
     @Override
