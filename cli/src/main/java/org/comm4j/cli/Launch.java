@@ -33,6 +33,7 @@ record Launch(
     boolean announces,
     Runnable cleanUp) {
   static final double USUAL_GRACE = 3;
+  private static final double MOST_GRACE = 1e9;
 
   Launch {
     settings = Map.copyOf(settings);
@@ -40,9 +41,10 @@ record Launch(
       throw new IllegalArgumentException(
           "-n: " + ranks + " (expected: 1 or more ranks; at most a few per core make sense)");
     }
-    if (graceSeconds < 0) {
+    if (!(graceSeconds >= 0 && graceSeconds <= MOST_GRACE)) {
       throw new IllegalArgumentException(
-          "--grace: " + graceSeconds + " (expected: 0 or more seconds)");
+          "--grace: %s (expected: 0 or more seconds, at most %.0f; or --on-failure continue)"
+              .formatted(graceSeconds, MOST_GRACE));
     }
   }
 

@@ -23,7 +23,6 @@ import org.jspecify.annotations.Nullable;
 final class LauncherLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
   private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(5);
-  private static final long OUTPUT_MS = 1_000;
 
   private final Launch launch;
   private final RankLauncher launcher;
@@ -122,16 +121,16 @@ final class LauncherLaunch {
 
   private int await(Process started, HostedSession session) throws InterruptedException {
     // what the launcher itself says; ranks write to their pipes
-    Thread said = RankOutput.copy(started.getInputStream(), out, "");
-    Thread warned = RankOutput.copy(started.getErrorStream(), err, "");
+    RankOutput said = RankOutput.copy(started.getInputStream(), out, "");
+    RankOutput warned = RankOutput.copy(started.getErrorStream(), err, "");
     CompletableFuture.anyOf(started.onExit(), session.firstLoss()).join();
     if (!started.waitFor(launch.graceNs(), TimeUnit.NANOSECONDS)) {
       terminate(session);
     }
     int code = started.waitFor();
     terminate(session); // whom it has left behind: they hold our pipes
-    said.join(OUTPUT_MS);
-    warned.join(OUTPUT_MS);
+    said.await();
+    warned.await();
     return code;
   }
 

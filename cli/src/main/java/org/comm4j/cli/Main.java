@@ -70,6 +70,7 @@ public final class Main implements Callable<Integer> {
     CommandLine line =
         new CommandLine(main)
             .setCaseInsensitiveEnumValuesAllowed(true)
+            .setExpandAtFiles(false) // an argument of a program may begin with @
             .setColorScheme(CommandLine.Help.defaultColorScheme(Terminal.ansi()))
             .setParameterExceptionHandler(Main::onUsage)
             .setExecutionExceptionHandler((thrown, failed, _) -> main.onFailure(thrown, failed));

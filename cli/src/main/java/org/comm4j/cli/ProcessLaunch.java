@@ -7,10 +7,14 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.comm4j.api.Backends;
 import org.jspecify.annotations.Nullable;
 
@@ -28,7 +32,8 @@ final class ProcessLaunch {
   private final PrintStream out;
   private final PrintStream err;
   private final List<Process> ranks = new CopyOnWriteArrayList<>(); // of this host
-  private final List<Thread> outputs = new ArrayList<>();
+  private final Set<ProcessHandle> signalled = ConcurrentHashMap.newKeySet();
+  private final List<RankOutput> outputs = new ArrayList<>();
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
   private volatile String elsewhere = "";
   private volatile boolean ending;
@@ -159,10 +164,10 @@ final class ProcessLaunch {
     while (open > 0) {
       long now = System.nanoTime();
       if (now >= killNs) {
-        living().forEach(Process::destroyForcibly);
+        signal(ProcessHandle::destroyForcibly);
         killNs = Long.MAX_VALUE;
       } else if (now >= termNs) {
-        living().forEach(Process::destroy);
+        signal(ProcessHandle::destroy);
         termNs = Long.MAX_VALUE;
         killNs = now + TERM_NS;
       }
@@ -183,8 +188,8 @@ final class ProcessLaunch {
         failed = true;
       }
     }
-    for (Thread output : outputs) {
-      output.join(TimeUnit.SECONDS.toMillis(1)); // a grandchild may keep the pipe open
+    for (RankOutput output : outputs) {
+      output.await();
     }
     if (failed) {
       nodes
@@ -213,17 +218,31 @@ final class ProcessLaunch {
         : "ended with exit code " + code;
   }
 
-  private List<Process> living() {
-    return ranks.stream().filter(Process::isAlive).toList();
+  /// Signals the ranks and whatever they have started: the one that computes may be a grandchild,
+  /// which nobody finds any more when its parent has ended.
+  private void signal(Consumer<ProcessHandle> signal) {
+    ranks.stream()
+        .flatMap(rank -> Stream.concat(Stream.of(rank.toHandle()), rank.descendants()))
+        .forEach(signalled::add);
+    living().forEach(signal);
+  }
+
+  private List<ProcessHandle> living() {
+    return Stream.concat(ranks.stream().map(Process::toHandle), signalled.stream())
+        .distinct()
+        .filter(ProcessHandle::isAlive)
+        .toList();
   }
 
   /// Ends what still runs, and removes what the killed have left; an interrupt is kept for later.
   private void end() {
     boolean interrupted = Thread.interrupted();
     ending = true;
-    living().forEach(Process::destroy);
+    if (!living().isEmpty()) {
+      signal(ProcessHandle::destroy);
+    }
     if (!haveEnded()) {
-      living().forEach(Process::destroyForcibly);
+      signal(ProcessHandle::destroyForcibly);
       haveEnded();
     }
     if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {

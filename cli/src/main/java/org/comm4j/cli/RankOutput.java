@@ -3,12 +3,15 @@ package org.comm4j.cli;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.FileInputStream;
+import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 
 /// Copies a rank's output line by line, so that lines of different ranks never mix, and says whose
 /// it is. A line that ends with a carriage return (a progress bar) is passed on as such.
@@ -18,8 +21,20 @@ final class RankOutput {
       Set.of("WARNING: Using incubator modules: jdk.incubator.vector");
 
   private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS:";
+  private static final long POLL_MS = 20;
+  private static final long SILENT_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final long NOT_READING = Long.MAX_VALUE;
 
-  private RankOutput() {}
+  private final PrintStream to;
+  private final String label;
+  private final Thread thread;
+  private volatile long readingSinceNs = NOT_READING; // for how long it waits for more
+
+  private RankOutput(Source from, PrintStream to, String label) {
+    this.to = to;
+    this.label = label;
+    this.thread = Thread.ofPlatform().daemon().name("output " + label).unstarted(() -> pump(from));
+  }
 
   /// Where output comes from; opening it may take until somebody writes.
   private interface Source {
@@ -27,40 +42,81 @@ final class RankOutput {
   }
 
   /// Starts copying, on a thread of its own that ends with the stream.
-  static Thread copy(InputStream from, PrintStream to, String label) {
+  static RankOutput copy(InputStream from, PrintStream to, String label) {
     return start(() -> from, to, label);
   }
 
   /// Starts copying what is written to a named pipe, until all who write have closed it.
-  static Thread copy(File pipe, PrintStream to, String label) {
+  static RankOutput copy(File pipe, PrintStream to, String label) {
     return start(() -> new FileInputStream(pipe), to, label);
   }
 
-  private static Thread start(Source from, PrintStream to, String label) {
-    return Thread.ofPlatform().daemon().name("output " + label).start(() -> pump(from, to, label));
+  private static RankOutput start(Source from, PrintStream to, String label) {
+    var output = new RankOutput(from, to, label);
+    output.thread.start();
+    return output;
   }
 
-  private static void pump(Source from, PrintStream to, String label) {
+  /// Waits until everything is copied that was written by a rank that has ended. A grandchild may
+  /// keep its pipe open: then until nothing has come for a second.
+  void await() throws InterruptedException {
+    long sinceNs = System.nanoTime();
+    while (!thread.join(Duration.ofMillis(POLL_MS))) {
+      long idleNs = readingSinceNs;
+      long now = System.nanoTime();
+      if (idleNs != NOT_READING && now - idleNs >= SILENT_NS && now - sinceNs >= SILENT_NS) {
+        return;
+      }
+    }
+  }
+
+  /// Notes when it waits for more, and not for whoever reads what it has copied.
+  private final class Noted extends FilterInputStream {
+    Noted(InputStream in) {
+      super(in);
+    }
+
+    @Override
+    public int read(byte[] bytes, int from, int length) throws IOException {
+      readingSinceNs = System.nanoTime();
+      try {
+        return super.read(bytes, from, length);
+      } finally {
+        readingSinceNs = NOT_READING;
+      }
+    }
+  }
+
+  private InputStream open(Source from) throws IOException {
+    readingSinceNs = System.nanoTime();
+    try {
+      return new Noted(from.open());
+    } finally {
+      readingSinceNs = NOT_READING;
+    }
+  }
+
+  private void pump(Source from) {
     try (var reader =
-        new BufferedReader(new InputStreamReader(from.open(), StandardCharsets.UTF_8))) {
+        new BufferedReader(new InputStreamReader(open(from), StandardCharsets.UTF_8))) {
       StringBuilder line = new StringBuilder();
       for (int c = reader.read(); c >= 0; c = reader.read()) {
         if (c == '\n' || c == '\r') {
-          write(to, label, line, (char) c);
+          write(line, (char) c);
           line.setLength(0);
         } else {
           line.append((char) c);
         }
       }
       if (!line.isEmpty()) {
-        write(to, label, line, '\n');
+        write(line, '\n');
       }
     } catch (IOException _) {
       // the rank was killed while it wrote
     }
   }
 
-  private static void write(PrintStream to, String label, StringBuilder line, char end) {
+  private void write(StringBuilder line, char end) {
     String text = line.toString();
     if (JVM_NOTES.contains(text) || text.startsWith(PICKED_UP)) {
       return;

@@ -18,11 +18,10 @@ import java.util.List;
 /// What launchers offer for that does not: Open MPI 4's `--tag-output` drops output (what its tags
 /// push out of a block of 8 KiB), Hydra's `-prepend-rank` puts ranks into the middle of lines.
 final class RankPipes implements AutoCloseable {
-  private static final long END_MS = 1_000;
 
   private final Path folder;
   private final int ranks;
-  private final List<Thread> readers = new ArrayList<>();
+  private final List<RankOutput> readers = new ArrayList<>();
 
   private RankPipes(Path folder, int ranks) {
     this.folder = folder;
@@ -102,8 +101,8 @@ final class RankPipes implements AutoCloseable {
           new RandomAccessFile(file, "rw").close(); // wakes whoever waits for a writer
         }
       }
-      for (Thread reader : readers) {
-        reader.join(END_MS); // a grandchild may keep the pipe open
+      for (RankOutput reader : readers) {
+        reader.await();
       }
     } catch (IOException _) {
       // its reader is a daemon

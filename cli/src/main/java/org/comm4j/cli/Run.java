@@ -5,7 +5,11 @@ import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.UserPrincipal;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -124,6 +128,12 @@ final class Run implements Callable<Integer> {
     if (first.endsWith(".java") && isFile(first)) {
       return compiled(Path.of(first), arguments);
     }
+    if (classPath != null) {
+      throw new ParameterException(
+          own.commandLine(),
+          "--class-path: %s (expected: with a .java file; a jar names what it needs in its manifest, a command has its own options)"
+              .formatted(classPath));
+    }
     if (first.endsWith(".jar") && isFile(first)) {
       return launch(new Program.Jar(Path.of(first), arguments), () -> {})
           .run(System.out, System.err);
@@ -177,7 +187,7 @@ final class Run implements Callable<Integer> {
     Runtime.getRuntime().addShutdownHook(cleanUp);
     try {
       List<Path> path = new ArrayList<>(List.of(classes));
-      path.addAll(resources(source));
+      path.addAll(resources(source, Files.getOwner(classes)));
       path.addAll(extraClassPath());
       String main = compile(source, classes);
       return launch(new Program.MainClass(main, path, arguments), () -> delete(classes))
@@ -188,10 +198,28 @@ final class Run implements Callable<Integer> {
   }
 
   /// What a program finds beside its source: the folder of resources of our examples, as Maven has
-  /// it.
-  private static List<Path> resources(Path source) {
-    Path folder = source.toAbsolutePath().resolveSibling("src/main/resources");
-    return Files.isDirectory(folder) ? List.of(folder) : List.of();
+  /// it. Classes would be found there too, so nobody else may have put it there.
+  private static List<Path> resources(Path source, UserPrincipal user) throws IOException {
+    Path folder = source.toAbsolutePath().getParent();
+    for (String name : List.of("src", "main", "resources")) {
+      folder = folder.resolve(name);
+      if (!Files.isDirectory(folder)) {
+        return List.of();
+      }
+      var attributes =
+          Files.readAttributes(folder, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+      boolean isSafe =
+          attributes.isDirectory()
+              && (attributes.owner().equals(user) || attributes.owner().getName().equals("root"))
+              && !attributes.permissions().contains(PosixFilePermission.OTHERS_WRITE);
+      if (!isSafe) {
+        System.err.println(
+            "comm-cli: no resources from %s: it is a link, another user's, or all may write to it"
+                .formatted(folder));
+        return List.of();
+      }
+    }
+    return List.of(folder);
   }
 
   private List<Path> extraClassPath() {
@@ -199,8 +227,26 @@ final class Run implements Callable<Integer> {
         ? List.of()
         : Arrays.stream(classPath.split(File.pathSeparator))
             .filter(entry -> !entry.isEmpty())
-            .map(Path::of)
+            .flatMap(Run::expanded)
             .toList();
+  }
+
+  /// `lib/*` is all jars of the folder, as for `java`.
+  private static Stream<Path> expanded(String entry) {
+    if (!entry.equals("*") && !entry.endsWith(File.separator + "*")) {
+      return Stream.of(Path.of(entry));
+    }
+    Path folder = Path.of(entry.substring(0, entry.length() - 1));
+    try (Stream<Path> files = Files.list(folder.toAbsolutePath())) {
+      return files
+          .filter(file -> file.toString().endsWith(".jar") || file.toString().endsWith(".JAR"))
+          .sorted()
+          .toList()
+          .stream();
+    } catch (IOException e) {
+      throw new IllegalArgumentException(
+          "--class-path: %s: %s (expected: a folder of jars)".formatted(entry, e.getMessage()), e);
+    }
   }
 
   /// Compiles as `javac` does, with its messages.

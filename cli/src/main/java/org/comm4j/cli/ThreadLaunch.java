@@ -2,6 +2,8 @@ package org.comm4j.cli;
 
 import java.io.IOException;
 import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.net.MalformedURLException;
@@ -223,10 +225,15 @@ final class ThreadLaunch {
   }
 
   private void report(int rank, Throwable failure) {
-    String label = launch.labels() ? "[" + rank + "] " : "";
-    err.println(label + failure);
-    for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
-      err.println(label + "  caused by: " + cause);
+    if (launch.labels()) { // the user's program: as a JVM of its own would end
+      var trace = new StringWriter();
+      failure.printStackTrace(new PrintWriter(trace));
+      trace.toString().lines().forEach(line -> err.println("[" + rank + "] " + line));
+    } else {
+      err.println(failure);
+      for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+        err.println("  caused by: " + cause);
+      }
     }
     err.println("comm-cli: rank " + rank + " ended with an exception");
   }

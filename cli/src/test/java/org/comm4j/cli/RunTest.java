@@ -3,16 +3,20 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.File;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.jar.JarOutputStream;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import java.util.zip.ZipEntry;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.core.session.DefaultSessionFactory;
@@ -95,6 +99,9 @@ class RunTest {
     "2, run -n 2 NoSuch.java, NoSuch.java, no such file",
     "2, run -n 2 --on-failure wait -- true, --on-failure: 'wait', '(expected: stop, continue)'",
     "2, run -n 2 --grace -1 --backend shm -- true, --grace: -1, 0 or more seconds",
+    "2, run -n 2 --grace 1e10 --backend shm -- true, --grace: 1.0E10, at most 1000000000",
+    "2, run -n 2 --grace NaN --backend shm -- true, --grace: NaN, 0 or more seconds",
+    "2, run -n 2 -cp lib --backend shm -- true, --class-path: lib, with a .java file",
     "2, run -n 2 --nonsense -- true, --nonsense: unknown option of comm-cli run, --on-failure",
     "2, run -n 2 --bakend shm -- true, --bakend: unknown option, did you mean --backend?",
     "2, benhc, benhc: unknown argument of comm-cli, topology",
@@ -187,8 +194,103 @@ class RunTest {
         .containsPattern("\\[0\\] .*PeerFailedException.*\\b1\\b.*left the session");
     assertThat(done.err()).doesNotContain("CollectiveTimeoutException", "still run");
     if (!end.equals("return")) {
-      assertThat(done.err()).contains("disk full");
+      assertThat(done.err()).contains("disk full").containsPattern("\\[1\\] \tat Body.*Body.java:");
     }
+  }
+
+  @Test
+  void run_programsArguments_areAsGiven(@TempDir Path folder) throws Exception {
+    Path file = Files.writeString(folder.resolve("given.txt"), "a #b");
+    var done =
+        Launches.run(
+            "run",
+            "-n",
+            "1",
+            "--backend",
+            "shm",
+            "--",
+            "sh",
+            "-c",
+            "printf '%s\n' \"$@\"",
+            "sh",
+            "@" + file,
+            "@@y",
+            "--grace",
+            "@" + file);
+    assertThat(done.out().lines())
+        .containsExactly("[0] @" + file, "[0] @@y", "[0] --grace", "[0] @" + file);
+  }
+
+  /// A pager, or a disk that is busy: the rank has ended, and what it wrote is not yet read.
+  @Test
+  void run_readerIsSlow_getsEverything() throws Exception {
+    int lines = 20_000; // more than two pipes hold
+    List<String> by =
+        List.of(
+            "sh",
+            "-c",
+            "\"$0\" \"$@\" | (sleep 4; n=0; while read -r _; do n=$((n + 1)); done; echo $n)");
+    String command = "seq " + lines;
+    try (var launch =
+        Launches.start(
+            by, Map.of(), "run", "-n", "1", "--backend", "shm", "--", "sh", "-c", command)) {
+      assertThat(launch.await().out().strip()).isEqualTo(Integer.toString(lines));
+    }
+  }
+
+  /// A wrapper does not pass a signal on, and nobody finds its children when it has ended.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_rankBehindAWrapper_isEndedWithTheOthers(@TempDir Path folder) throws Exception {
+    Path file = folder.resolve("pid");
+    String body =
+        "if [ $COMM_RANK = 1 ]; then while [ ! -s %1$s ]; do :; done; exit 1; fi; sleep 300 & echo $! > %1$s; wait"
+            .formatted(file);
+    var done =
+        Launches.run(
+            "run", "-n", "2", "--backend", "shm", "--grace", "0.2", "--", "sh", "-c", body);
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    long pid = Long.parseLong(Files.readString(file).strip());
+    assertThat(ProcessHandle.of(pid).filter(ProcessHandle::isAlive)).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"rwxr-xr-x", "rwxrwxr-x", "rwxrwxrwx"})
+  @EnabledOnOs(OS.LINUX)
+  void run_resourcesBesideTheSource_areThoseNobodyElseMayWrite(
+      String permissions, @TempDir Path folder) throws Exception {
+    Path resources = Files.createDirectories(folder.resolve("src/main/resources"));
+    Files.writeString(resources.resolve("data.txt"), "1");
+    Files.setPosixFilePermissions(
+        resources.getParent(), PosixFilePermissions.fromString(permissions));
+    var done =
+        runSource(
+            folder,
+            "shm",
+            1,
+            "IO.println(Thread.currentThread().getContextClassLoader().getResource(\"data.txt\") != null);");
+    boolean isOurs = !permissions.equals("rwxrwxrwx");
+    assertThat(done.out()).as(done.err()).isEqualTo("[0] " + isOurs);
+    assertThat(done.err().contains("no resources from " + resources.getParent()))
+        .isEqualTo(!isOurs);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_classPathOfAFolder_hasItsJars(String backend, @TempDir Path folder) throws Exception {
+    Path lib = Files.createDirectory(folder.resolve("lib"));
+    try (var jar = new JarOutputStream(Files.newOutputStream(lib.resolve("data.jar")))) {
+      jar.putNextEntry(new ZipEntry("data.txt"));
+    }
+    var done =
+        runSource(
+            folder,
+            backend,
+            1,
+            "IO.println(Thread.currentThread().getContextClassLoader().getResource(\"data.txt\") != null);",
+            "-cp",
+            lib + File.separator + "*");
+    assertThat(done.out()).as(done.err()).isEqualTo("[0] true");
   }
 
   @ParameterizedTest
