@@ -12,6 +12,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.PayloadHandler;
@@ -43,6 +45,8 @@ final class SharedMemoryTransport implements HostTransport {
   /// How long a sleep lasts at most, so that a thread that is interrupted while it sleeps in the
   /// kernel is not kept.
   static final long MAX_SLEEP_NANOS = 50_000_000;
+
+  private static final long UNMAP_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private final int rank;
   private final BlockLayout layout;
@@ -252,11 +256,32 @@ final class SharedMemoryTransport implements HostTransport {
       closed = true;
       wake(rank);
     }
+    if (!unmap()) {
+      Thread.ofPlatform().daemon().name("comm4j-unmap-" + rank).start(this::unmapLater);
+    }
+  }
+
+  /// Gives the memory back, unless a thread of the user's does I/O with a part of it, which would
+  /// crash.
+  private boolean unmap() {
     synchronized (parkLock) {
       synchronized (lock) {
-        List.copyOf(extents).forEach(Extent::close);
+        for (Extent extent : List.copyOf(extents)) {
+          try {
+            extent.close();
+          } catch (IllegalStateException _) {
+            return false;
+          }
+        }
         memory.close();
+        return true;
       }
+    }
+  }
+
+  private void unmapLater() {
+    while (!unmap()) {
+      LockSupport.parkNanos(UNMAP_NS);
     }
   }
 

@@ -4,6 +4,9 @@ import static java.util.stream.Collectors.toUnmodifiableSet;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashSet;
@@ -17,9 +20,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
@@ -140,6 +145,65 @@ class LeakTest {
     open(provider, GROUPS);
 
     Holdings.now().assertNotAbove(before);
+  }
+
+  /// A program that fails closes its communicators while another of its threads reads into a
+  /// buffer.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void group_closedWhileABufferIsRead_leavesNothingAfterwards(BackendProvider provider)
+      throws Exception {
+    open(provider, 20);
+    Pipe pipe = Pipe.open();
+    Set<Path> before = Holdings.entries(Path.of("/proc/self/fd"));
+    long mapsBefore = windowsMapped();
+    Thread reading;
+    try (LocalGroup group = ThreadGroups.open(provider, 2, CONFIG)) {
+      CommBuffer buffer = group.communicators().getFirst().allocate(DataType.INT8, 1 << 20);
+      ByteBuffer bytes = buffer.hostData().segment().asByteBuffer();
+      reading = Thread.ofPlatform().start(() -> read(pipe, bytes));
+      await("reads", () -> isInRead(reading));
+    }
+    assertThat(reading.isAlive()).as("it still reads").isTrue();
+
+    pipe.sink().write(ByteBuffer.wrap(new byte[] {1}));
+    reading.join();
+
+    await("windows are unmapped", () -> windowsMapped() == mapsBefore);
+    await("files are closed", () -> Holdings.entries(Path.of("/proc/self/fd")).equals(before));
+    pipe.sink().close();
+    pipe.source().close();
+  }
+
+  private static void read(Pipe pipe, ByteBuffer into) {
+    try {
+      assertThat(pipe.source().read(into)).isEqualTo(1);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static boolean isInRead(Thread thread) {
+    return Stream.of(thread.getStackTrace())
+        .anyMatch(frame -> frame.getMethodName().equals("read0"));
+  }
+
+  private static long windowsMapped() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.filter(line -> line.contains("/comm4j-")).count();
+    }
+  }
+
+  private interface Condition {
+    boolean holds() throws IOException;
+  }
+
+  private static void await(String what, Condition condition) throws IOException {
+    long endNs = System.nanoTime() + LONG_NS;
+    while (!condition.holds()) {
+      assertThat(System.nanoTime() - endNs).as(what).isNegative();
+      LockSupport.parkNanos(POLL_NS);
+    }
   }
 
   /// What docs/tuning.md says a rank keeps on the heap, without what it was called with.

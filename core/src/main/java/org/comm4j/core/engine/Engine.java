@@ -912,7 +912,7 @@ final class Engine {
       }
       closed = true;
       if (windows != null) {
-        windows.buffers().forEach(WindowBuffer::release);
+        windows.buffers().forEach(Engine::release);
       }
       thread = progress;
     } finally {
@@ -924,6 +924,14 @@ final class Engine {
       join(thread);
     }
     transport.close();
+  }
+
+  private static void release(WindowBuffer buffer) {
+    try {
+      buffer.release();
+    } catch (IllegalStateException _) {
+      // a thread of the user's does I/O with it, and the transport waits for that
+    }
   }
 
   private static void join(Thread thread) {
