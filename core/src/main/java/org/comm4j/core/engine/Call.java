@@ -216,8 +216,21 @@ abstract class Call implements Pending {
     waitedUntilNs = now;
   }
 
-  final void waiter(@Nullable Thread thread) {
-    waiter = thread;
+  /// A thread is going to sleep until this ends.
+  ///
+  /// @return false if it has to look by itself, since another one is woken
+  final synchronized boolean willWake(Thread thread) {
+    if (waiter == null) {
+      waiter = thread;
+    }
+    return waiter == thread;
+  }
+
+  /// It waits no more.
+  final synchronized void leave(Thread thread) {
+    if (waiter == thread) {
+      waiter = null;
+    }
   }
 
   @Override

@@ -352,7 +352,7 @@ final class CollectiveCall extends Call {
   }
 
   private void send(Step.Send step) {
-    int number = numbers.get(step.peer())[0]++;
+    int number = Frame.aux(numbers.get(step.peer())[0]++);
     outgoing.add(
         new Outgoing(
             context.link(step.peer()),
@@ -368,7 +368,7 @@ final class CollectiveCall extends Call {
   }
 
   private void receive(int peer, Step step, Slice slice, Step.Wire wire) {
-    Incoming message = new Incoming(peer, numbers.get(peer)[1]++, step, slice, wire);
+    Incoming message = new Incoming(peer, Frame.aux(numbers.get(peer)[1]++), step, slice, wire);
     incoming.add(message);
     takeEarly(message);
   }

@@ -61,6 +61,7 @@ final class Engine {
   private static final long LONG_PARK_NS = 50_000_000;
   private static final long LOOK_NS = 20_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
+  private static final long NAP_NS = 2_000_000; // of who is not woken
 
   private final Transport transport;
   private final Session session;
@@ -799,7 +800,14 @@ final class Engine {
   /// Lets the progress thread do the work: a virtual thread never spins.
   private boolean sleep(Call call, long nanos) {
     startProgress();
-    call.waiter(Thread.currentThread());
+    try {
+      return sleepUntilEnded(call, nanos);
+    } finally {
+      call.leave(Thread.currentThread());
+    }
+  }
+
+  private boolean sleepUntilEnded(Call call, long nanos) {
     long startNs = System.nanoTime();
     while (!call.hasEnded()) {
       long left = nanos == Long.MAX_VALUE ? nanos : nanos - (System.nanoTime() - startNs);
@@ -810,10 +818,12 @@ final class Engine {
         interrupt(call);
       } else if (nanoTime() - call.deadlineNs() < 0 || tryAdvance() != Turn.MOVED) {
         // late calls are for the progress thread to find; if it can't, this one does
-        LockSupport.parkNanos(Math.min(left, SLEEP_NS));
+        long most = call.willWake(Thread.currentThread()) ? SLEEP_NS : NAP_NS;
+        if (!call.hasEnded()) {
+          LockSupport.parkNanos(Math.min(left, most));
+        }
       }
     }
-    call.waiter(null);
     return true;
   }
 

@@ -59,6 +59,12 @@ final class Frame {
         | context;
   }
 
+  /// What `aux` makes of a count that may be greater: messages that are under way at the same time
+  /// are never so far apart.
+  static int aux(int count) {
+    return count & (int) AUX_MASK;
+  }
+
   static int kind(long word) {
     return (int) (word >>> KIND_AT);
   }
