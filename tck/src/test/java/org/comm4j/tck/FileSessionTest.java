@@ -5,9 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Session;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Sessions over a file.
@@ -28,6 +32,32 @@ final class FileSessionTest extends SessionContract {
   private CommConfig.Builder configs(int size) {
     groups++;
     return Configs.file(size, directory).session("job-" + groups);
+  }
+
+  /// The folder is that of all jobs of the user, and whoever ends one removes it when it is empty.
+  @Test
+  void join_othersRemoveTheEmptyFolder_isNotDisturbed() throws Exception {
+    var over = new AtomicBoolean();
+    Path base = directory.resolve("sessions");
+    Thread remover =
+        Thread.ofPlatform()
+            .start(() -> {
+              while (!over.get()) {
+                base.toFile().delete(); // does nothing where there is a file in it
+                LockSupport.parkNanos(200_000);
+              }
+            });
+    try {
+      for (int round = 0; round < 200; round++) {
+        Group group = Joining.group(Configs.file(2, base).session("folder-" + round));
+        assertThat(group.sessions()).hasSize(2);
+        group.sessions().forEach(Session::close);
+      }
+    } finally {
+      over.set(true);
+      remover.join();
+      Files.deleteIfExists(base);
+    }
   }
 
   @AfterEach

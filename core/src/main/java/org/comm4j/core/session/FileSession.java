@@ -192,7 +192,6 @@ final class FileSession implements ReplicatedSession.History {
   // --- Joining ---
 
   private void join() throws IOException, ProtocolException {
-    LogFile.requireDirectory(directory);
     while (!attach()) {
       if (closing || waitedNs() > patienceNs()) {
         throw new JoinException(
@@ -221,9 +220,23 @@ final class FileSession implements ReplicatedSession.History {
     return TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
   }
 
+  /// The directory is that of all this user's jobs: who ends one removes it when it is empty.
+  private @Nullable LogFile open() throws IOException {
+    try {
+      LogFile.requireDirectory(directory);
+      return LogFile.open(path);
+    } catch (NoSuchFileException e) {
+      Path parent = directory.toAbsolutePath().getParent();
+      if (parent == null || Files.isDirectory(parent)) {
+        return null;
+      }
+      throw e;
+    }
+  }
+
   /// @return whether this rank is in; else it tries again
   private boolean attach() throws IOException, ProtocolException {
-    LogFile opened = LogFile.open(path);
+    LogFile opened = open();
     if (opened == null) {
       return false;
     }
