@@ -9,6 +9,8 @@ import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentInvoker;
 import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.EpochClock;
+import org.agrona.concurrent.SystemEpochClock;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +39,7 @@ final class Driver implements AutoCloseable {
   /// @param name for messages
   /// @param invoker of the driver, where whoever calls [#work] moves that along
   /// @param silenceNs after which a driver counts as gone
+  /// @param clock the driver's
   /// @param whenClosed is run once the client is closed, or could not be made
   private Driver(
       String name,
@@ -44,6 +47,7 @@ final class Driver implements AutoCloseable {
       Faults faults,
       @Nullable AgentInvoker invoker,
       long silenceNs,
+      EpochClock clock,
       Runnable whenClosed) {
     this.name = name;
     this.directory = directory;
@@ -55,6 +59,7 @@ final class Driver implements AutoCloseable {
           new Aeron.Context()
               .aeronDirectoryName(directory.toString())
               .useConductorAgentInvoker(true)
+              .epochClock(clock)
               .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(silenceNs))
               .awaitingIdleStrategy(
                   new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS))
@@ -99,6 +104,7 @@ final class Driver implements AutoCloseable {
         faults,
         driver.sharedAgentInvoker(),
         DriverSettings.PATIENCE_NS,
+        SteadyClock.EPOCH,
         () -> {
           CloseHelper.close(driver);
           folder.close();
@@ -123,7 +129,13 @@ final class Driver implements AutoCloseable {
         HostDriver.start(
             rank, dimensions, 2 * here * ranks, 2 * silenceNs(livenessNs), faults, changes);
     return new Driver(
-        nameOf(rank), driver.directory(), faults, null, silenceNs(livenessNs), driver::leave);
+        nameOf(rank),
+        driver.directory(),
+        faults,
+        null,
+        silenceNs(livenessNs),
+        SteadyClock.EPOCH,
+        driver::leave);
   }
 
   /// Uses the media driver that another rank of this host has started.
@@ -134,6 +146,7 @@ final class Driver implements AutoCloseable {
         new Faults(),
         null,
         silenceNs(livenessNs),
+        SteadyClock.EPOCH,
         () -> DriverFolder.sweep(DriverFolder.root())); // the leader may have been killed
   }
 
@@ -150,6 +163,7 @@ final class Driver implements AutoCloseable {
         new Faults(),
         null,
         silenceNs(livenessNs),
+        SystemEpochClock.INSTANCE, // as drivers have it
         () -> {});
   }
 

@@ -4,6 +4,7 @@ import io.aeron.exceptions.AeronException;
 import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
 import io.aeron.exceptions.StorageSpaceException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 import org.agrona.ErrorHandler;
@@ -66,10 +67,21 @@ final class Faults implements ErrorHandler {
             || error instanceof FileSystemException // or somebody has removed the folder
             || (error instanceof AeronException known
                 && known.category() == AeronException.Category.FATAL)
-            || error instanceof VirtualMachineError;
+            || error instanceof VirtualMachineError
+            || isInterrupted(error);
     if (isFatal) {
       fail(error);
     } // others concern one datagram: a peer's port that is closed already, for example
+  }
+
+  /// Whether an interrupt has hit the mapping of a log, which is not tried again.
+  private static boolean isInterrupted(Throwable error) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (each instanceof ClosedByInterruptException) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /// What happened, and what to do about it where that is known. Java throws an InternalError where

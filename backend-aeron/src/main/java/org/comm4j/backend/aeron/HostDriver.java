@@ -85,7 +85,8 @@ final class HostDriver {
   /// process should not end before they have left.
   void leave() {
     left = true;
-    Thread.ofPlatform().name(thread.getName() + "-for-others").start(this::await);
+    // not a daemon, though the closing thread may be one
+    Thread.ofPlatform().daemon(false).name(thread.getName() + "-for-others").start(this::await);
   }
 
   private void await() {

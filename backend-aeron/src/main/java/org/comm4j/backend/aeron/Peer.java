@@ -225,6 +225,7 @@ final class Peer {
   private @Nullable ExclusivePublication publication() {
     ExclusivePublication known = publication;
     if (known == null) {
+      boolean interrupted = Thread.interrupted(); // an interrupt would close the log's file
       if (registration == NONE) {
         registration = aeron.asyncAddExclusivePublication(route.out(), route.outStream());
       }
@@ -235,6 +236,10 @@ final class Peer {
             "no way to rank %d (%s): %s; if there is no space in %s, %s"
                 .formatted(rank, route.place(), e.getMessage(), space, DriverFolder.REMEDY),
             e);
+      } finally {
+        if (interrupted) {
+          Thread.currentThread().interrupt();
+        }
       }
       publication = known;
     }

@@ -61,9 +61,11 @@ final class Rendezvous {
               options.sharesDriver() ? nameOf(driver) : "",
               options.isSealed());
       List<Address> all =
-          session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
-              .map(Address::of)
-              .toList();
+          new ArrayList<>(
+              session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
+                  .map(Address::of)
+                  .toList());
+      all.set(session.rank(), own); // who is on the way may have changed what comes back of it
       transport = new AeronTransport(session.rank(), driver, peers(driver, all, dimensions));
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;

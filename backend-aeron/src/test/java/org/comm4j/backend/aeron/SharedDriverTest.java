@@ -12,8 +12,12 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PointToPoint.Receive;
+import org.comm4j.api.PointToPoint.Send;
+import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -100,6 +104,53 @@ class SharedDriverTest {
         .stream()
         .flatMap(each -> each.stream())
         .toList();
+  }
+
+  /// Else the JVM ends, and with it the driver, when the main thread does.
+  @Test
+  void close_onADaemonThread_keepsTheProcessForTheOthers() throws Exception {
+    try (LocalGroup group = open(CONFIG)) {
+      List<Communicator> others = splitAllButFirst(group);
+      Thread.ofVirtual().start(() -> group.communicator(0).close()).join();
+      assertThat(Thread.getAllStackTraces().keySet())
+          .filteredOn(each -> each.getName().endsWith("-for-others"))
+          .singleElement()
+          .matches(each -> !each.isDaemon(), "is no daemon");
+      others.forEach(Communicator::close);
+    }
+  }
+
+  /// A step of an hour would be an hour of silence.
+  @Test
+  void open_driverAndRanks_goByAClockThatNobodySets() throws Exception {
+    try (LocalGroup group = open(CONFIG)) {
+      assertThat(DriverFaultTest.sums(group)).containsOnly("3");
+      assertThat(drivers).allMatch(each -> each.epochClock() == SteadyClock.EPOCH);
+    }
+  }
+
+  @Test
+  void open_livenessOfDays_isPossible() throws Exception {
+    try (LocalGroup group = open(CONFIG.toBuilder().liveness(Duration.ofDays(3)).build())) {
+      assertThat(DriverFaultTest.sums(group)).containsOnly("3");
+    }
+  }
+
+  /// What an interrupted thread maps is closed at once, and never mapped again.
+  @Test
+  void send_firstOneOfAnInterruptedThread_arrives() throws Exception {
+    try (LocalGroup group = open(CONFIG)) {
+      int[] got = new int[1];
+      Request receive = group.communicator(1).start(new Receive(CommData.of(got), 0, 1));
+      Thread.currentThread().interrupt();
+      Request send = group.communicator(0).start(new Send(CommData.of(7), 1, 1));
+      while (!send.isDone()) {
+        Thread.onSpinWait();
+      }
+      assertThat(Thread.interrupted()).as("the interrupt is kept").isTrue();
+      receive.await();
+      assertThat(got[0]).isEqualTo(7);
+    }
   }
 
   @Test
