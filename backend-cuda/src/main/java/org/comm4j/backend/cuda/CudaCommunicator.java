@@ -72,7 +72,8 @@ final class CudaCommunicator implements BackendCommunicator {
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
-  private volatile boolean waitsForEvents; // the stream, for those of the program
+  private long events; // of the program, that the stream was to wait for; guarded by this
+  private long passed; // events, that it has waited for
   private volatile boolean toldOfThrown;
   private volatile boolean closed;
   private volatile @Nullable List<DeviceCall> leaving; // once closed, if its kernels still ran
@@ -93,11 +94,16 @@ final class CudaCommunicator implements BackendCommunicator {
   ///
   /// @param host of the same ranks; closed with this one, also where this fails
   static CudaCommunicator open(CudaRank rank, BackendCommunicator host) {
+    BackendCommunicator path = host;
     try {
-      var communicator = new CudaCommunicator(rank, (EngineCommunicator) host, pathOf(host));
+      path = pathOf(host);
+      var communicator = new CudaCommunicator(rank, (EngineCommunicator) host, path);
       rank.add(communicator);
       return communicator;
     } catch (RuntimeException e) {
+      if (path != host) {
+        path.close();
+      }
       host.close();
       throw e;
     }
@@ -323,11 +329,15 @@ final class CudaCommunicator implements BackendCommunicator {
   /// Returns when all has ended that is in the stream.
   void awaitStream() {
     var all = new DeviceCall(this, "stream", "what was put into the stream before", List.of());
+    long before;
     synchronized (this) {
+      before = events;
       all.launched(mark(), kernels == null ? 0 : kernels.number());
     }
     all.await(Long.MAX_VALUE);
-    waitsForEvents = false;
+    synchronized (this) {
+      passed = Math.max(passed, before);
+    }
   }
 
   /// Returns when calls have ended that use this memory, and, where the stream waits for events of
@@ -335,8 +345,10 @@ final class CudaCommunicator implements BackendCommunicator {
   /// this rank does next.
   void awaitUsers(DeviceData data) {
     List<DeviceCall> started;
+    boolean waitsForEvents;
     synchronized (this) {
       started = List.copyOf(calls);
+      waitsForEvents = passed < events;
     }
     for (DeviceCall call : started) {
       if (call.uses(data.address(), data.bytes())) {
@@ -350,8 +362,11 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// Lets what is started from now on wait for an event.
   void await(CudaDevice.Event event) {
-    waitsForEvents = true;
-    rank.device().awaitIn(stream(), event);
+    CUstream waiting = stream();
+    synchronized (this) {
+      events++;
+      rank.device().awaitIn(waiting, event);
+    }
   }
 
   /// {@return an event behind all that is in the stream}

@@ -3,7 +3,9 @@ package org.comm4j.backend.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
@@ -101,12 +103,13 @@ final class DeviceMessages {
   }
 
   /// A message of the host's with a copy behind it.
-  private static final class Staged implements InFlight, Pending {
+  private final class Staged implements InFlight, Pending {
     private final Pending message;
     private final List<HostCopy> copies;
     private final @Nullable HostCopy got;
     private final String text;
     private volatile boolean isStored; // set under the lock
+    private volatile @Nullable CommException failure; // to store it
 
     Staged(String text, Pending message, List<HostCopy> copies, @Nullable HostCopy got) {
       this.text = text;
@@ -118,8 +121,17 @@ final class DeviceMessages {
     private synchronized void store() {
       if (!isStored) {
         Received received = message.received();
-        if (got != null && received != null) {
-          got.store(got.of().slice(0, received.count()));
+        try {
+          if (got != null && received != null) {
+            got.store(got.of().slice(0, received.count()));
+          }
+        } catch (RuntimeException | Error e) { // who sent it counts it as received
+          failure =
+              communicator.breakWith(
+                  new AbortedException(
+                      communicator.rank(),
+                      "%s: what has come can't be stored: %s".formatted(text, e),
+                      e));
         }
         giveBack();
       }
@@ -162,6 +174,10 @@ final class DeviceMessages {
         boolean ended = message.await(nanos);
         if (ended) {
           store();
+        }
+        CommException reason = failure;
+        if (reason != null) {
+          throw reason;
         }
         return ended;
       } catch (RuntimeException e) {

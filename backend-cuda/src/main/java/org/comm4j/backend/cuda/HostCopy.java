@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// pins: the system can't have such memory back. More is plain memory, copied piece by piece.
 final class HostCopy implements AutoCloseable {
   private static final int PINNED_CHUNKS = 4;
+  private static final long MOST_PINNED_BYTES = 1L << 30; // a buffer of Java's counts with an int
 
   private final CudaRank rank;
   private final DeviceData of;
@@ -25,7 +26,8 @@ final class HostCopy implements AutoCloseable {
     this.rank = rank;
     this.of = of;
     long bytes = of.bytes();
-    boolean isPinned = bytes <= PINNED_CHUNKS * rank.options().chunkBytes();
+    boolean isPinned =
+        bytes <= Math.min(MOST_PINNED_BYTES, PINNED_CHUNKS * rank.options().chunkBytes());
     if (bytes == 0) {
       pinned = null;
       plain = null;

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import java.util.function.BiFunction;
@@ -500,6 +501,51 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// What is sent is written by a stream that waits for the other rank, and the event that says so
+  /// was waited for while a call was queued.
+  @Test
+  void send_ofWhatAnEventIsBehind_waitsForIt() {
+    CommConfig naive = options(Map.of("COMM_CUDA_PATH", "naive"));
+    try (LocalGroup naiveGroup = open(2, naive, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = naiveGroup.communicators().get(slow.rank());
+            try (CommBuffer data = slow.allocate(DataType.INT32, 100);
+                CommBuffer other = comm.allocate(DataType.INT32, 4)) {
+              slow.allReduce(data.data(), ReduceOp.SUM);
+              fill(data, i -> i);
+              var late = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+              var first = new Collective.AllReduce(other.data(), other.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                StreamSync sync = comm.streamSync().orElseThrow();
+                try (StreamSync.Event reduced = sync.createEvent()) {
+                  Request running = slow.start(late);
+                  slow.streamSync().orElseThrow().recordOnCommunicator(reduced);
+                  Request queued = comm.start(first);
+                  sync.communicatorWait(reduced);
+                  comm.send(data.data(), 1, 3);
+                  queued.await();
+                  running.await();
+                }
+              } else {
+                comm.run(first);
+                try (CommBuffer got = comm.allocate(DataType.INT32, 100)) {
+                  Request receive = comm.start(new PointToPoint.Receive(got.data(), 0, 3));
+                  assertThatThrownBy(() -> receive.await(Duration.ofMillis(200)))
+                      .as("what comes before the sum")
+                      .isInstanceOf(TimeoutException.class);
+                  slow.run(late);
+                  receive.await();
+                  assertElements(got, i -> 2 * i);
+                }
+              }
+            }
+          });
+    }
+  }
+
   /// A call that waits for the peer is no reason for a message to wait.
   @Test
   void send_behindACallThatThePeerMakesLater_goesOut() {
@@ -528,6 +574,33 @@ class CudaCommunicatorTest extends ModelGroups {
   }
 
   // --- failures ---
+
+  /// The sender counts it as received, so all have to know.
+  @Test
+  void receive_cantBeStored_breaksTheCommunicatorAndEndsTheFuture() {
+    var sent = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 5)) {
+            if (comm.rank() == 0) {
+              comm.send(buffer.data(), 1, 3);
+              sent.countDown();
+              assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
+            } else {
+              assertThat(sent.await(1, TimeUnit.MINUTES)).isTrue();
+              model.fail("cuMemcpyAsync", INVALID_VALUE);
+              Request receive = comm.start(new PointToPoint.Receive(buffer.data(), 0, 3));
+              assertThatThrownBy(() -> receive.toCompletableFuture().get(1, TimeUnit.MINUTES))
+                  .hasCauseInstanceOf(AbortedException.class)
+                  .hasMessageContaining("can't be stored");
+              assertThatThrownBy(receive::await).isInstanceOf(AbortedException.class);
+              model.fail("cuMemcpyAsync", 0);
+            }
+          }
+        });
+  }
 
   static Stream<Arguments> otherCalls() {
     Map<String, BiConsumer<Communicator, CommData>> others =

@@ -26,6 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// Tests of groups whose devices are the model of the driver. Nothing may be left of them.
 abstract class ModelGroups {
   static final int OUT_OF_MEMORY = 2;
+  static final int INVALID_VALUE = 1;
   static final CommConfig CONFIG = CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
 
   private static final int THREADS = 16; // of a block: each is one of the host
