@@ -29,8 +29,8 @@ import org.comm4j.api.Reduction;
 /// Every rank has the same weights and a share of the images. In each step it computes the gradient
 /// of its share, [Communicator#allReduce(float[], org.comm4j.api.ReduceOp)] adds up the gradients,
 /// and every rank takes the same step: no weights are ever sent. Since the ranks get the same bits
-/// their weights stay equal, which the checksums show. With `--reduction ordered` they are equal on
-/// every backend too. Another number of ranks adds up in another order and may end with other bits.
+/// their weights stay equal, which the checksums show. Since it asks for ordered reduction they are
+/// equal on every backend too. Another number of ranks adds up in another order and may end with other bits.
 public final class DigitsTraining {
   private static final int STEPS = 200;
   private static final float LEARNING_RATE = 0.3f;
