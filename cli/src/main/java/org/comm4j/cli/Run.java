@@ -200,7 +200,7 @@ final class Run implements Callable<Integer> {
   /// What a program finds beside its source: the folder of resources of our examples, as Maven has
   /// it. Classes would be found there too, so nobody else may have put it there.
   private static List<Path> resources(Path source, UserPrincipal user) throws IOException {
-    Path folder = source.toAbsolutePath().getParent();
+    Path folder = Objects.requireNonNull(source.toAbsolutePath().getParent());
     for (String name : List.of("src", "main", "resources")) {
       folder = folder.resolve(name);
       if (!Files.isDirectory(folder)) {

@@ -26,7 +26,7 @@ final class GuiceExample {
 
   static void train(CommConfig config, float[] gradients) {
     var injector = Guice.createInjector(new CommModule(config));
-    try (var lifecycle = injector.getInstance(CommLifecycle.class)) {
+    try (var _ = injector.getInstance(CommLifecycle.class)) {
       injector.getInstance(Trainer.class).average(gradients);
     }
   }
