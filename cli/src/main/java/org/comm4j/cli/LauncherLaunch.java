@@ -105,8 +105,7 @@ final class LauncherLaunch {
                 .command(launcher.rankVariable(), RankCommand.of(launch.program(), environment))));
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectInput(ProcessBuilder.Redirect.INHERIT);
-    builder.environment().clear();
-    builder.environment().putAll(environment);
+    ProcessLaunch.replace(builder.environment(), environment);
     pipes.copy(out, err, launch.labels());
     try {
       return builder.start();

@@ -115,8 +115,7 @@ final class ProcessLaunch {
       List<String> command, Map<String, String> environment, int local, Nodes nodes) {
     int rank = firstRank + local;
     ProcessBuilder builder = new ProcessBuilder(command);
-    builder.environment().clear();
-    builder.environment().putAll(environment);
+    replace(builder.environment(), environment);
     // only one rank can read the terminal
     builder.redirectInput(
         rank == 0
@@ -154,6 +153,17 @@ final class ProcessLaunch {
               ended.add(local);
             });
     return process;
+  }
+
+  /// What stays the same stays untouched: a value may have bytes that this locale has no characters
+  /// for.
+  static void replace(Map<String, String> old, Map<String, String> wanted) {
+    old.keySet().retainAll(wanted.keySet());
+    wanted.forEach((name, value) -> {
+      if (!value.equals(old.get(name))) {
+        old.put(name, value);
+      }
+    });
   }
 
   private boolean await(Nodes nodes) throws InterruptedException {

@@ -1,12 +1,12 @@
 package org.comm4j.cli;
 
-import java.io.BufferedReader;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -97,31 +97,33 @@ final class RankOutput {
   }
 
   private void pump(Source from) {
-    try (var reader =
-        new BufferedReader(new InputStreamReader(open(from), StandardCharsets.UTF_8))) {
-      StringBuilder line = new StringBuilder();
-      for (int c = reader.read(); c >= 0; c = reader.read()) {
-        if (c == '\n' || c == '\r') {
-          write(line, (char) c);
-          line.setLength(0);
-        } else {
-          line.append((char) c);
+    try (var in = new BufferedInputStream(open(from))) {
+      var line = new ByteArrayOutputStream();
+      for (int b = in.read(); b >= 0; b = in.read()) {
+        line.write(b);
+        if (b == '\n' || b == '\r') {
+          write(line);
         }
       }
-      if (!line.isEmpty()) {
-        write(line, '\n');
+      if (line.size() > 0) {
+        line.write('\n');
+        write(line);
       }
     } catch (IOException _) {
       // the rank was killed while it wrote
     }
   }
 
-  private void write(StringBuilder line, char end) {
-    String text = line.toString();
-    if (JVM_NOTES.contains(text) || text.startsWith(PICKED_UP)) {
-      return;
+  /// The bytes as they came: what they mean only the rank and the reader know.
+  private void write(ByteArrayOutputStream line) {
+    String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
+    if (!JVM_NOTES.contains(text) && !text.startsWith(PICKED_UP)) {
+      synchronized (to) {
+        to.print(label);
+        to.write(line.toByteArray(), 0, line.size());
+        to.flush();
+      }
     }
-    to.print(label + text + end);
-    to.flush();
+    line.reset();
   }
 }

@@ -221,6 +221,30 @@ class RunTest {
         .containsExactly("[0] @" + file, "[0] @@y", "[0] --grace", "[0] @" + file);
   }
 
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_inALocaleWithoutCharacters_passesBytesOn() throws Exception {
+    List<String> by =
+        List.of("sh", "-c", "X=$(printf 'gr\\303\\266\\337') \"$0\" \"$@\" | od -An -tx1");
+    String command = "printf '%s\\n' \"$X\"";
+    try (var launch =
+        Launches.start(
+            by,
+            Map.of("LC_ALL", "C"),
+            "run",
+            "-n",
+            "1",
+            "--backend",
+            "shm",
+            "--",
+            "sh",
+            "-c",
+            command)) {
+      assertThat(launch.await().out().strip())
+          .isEqualTo("5b 30 5d 20 67 72 c3 b6 df 0a"); // "[0] gr", ö in UTF-8, ß in Latin-1
+    }
+  }
+
   /// A pager, or a disk that is busy: the rank has ended, and what it wrote is not yet read.
   @Test
   void run_readerIsSlow_getsEverything() throws Exception {
