@@ -118,11 +118,11 @@ final class RankOutput {
   private void write(ByteArrayOutputStream line) {
     String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
     if (!JVM_NOTES.contains(text) && !text.startsWith(PICKED_UP)) {
-      synchronized (to) {
-        to.print(label);
-        to.write(line.toByteArray(), 0, line.size());
-        to.flush();
-      }
+      var whole = new ByteArrayOutputStream(); // written at once: others write there too
+      whole.writeBytes(label.getBytes(StandardCharsets.US_ASCII));
+      whole.writeBytes(line.toByteArray());
+      to.write(whole.toByteArray(), 0, whole.size());
+      to.flush();
     }
     line.reset();
   }

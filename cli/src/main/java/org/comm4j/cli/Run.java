@@ -109,7 +109,7 @@ final class Run implements Callable<Integer> {
   @Option(
       names = {"--class-path", "-cp"},
       paramLabel = "PATH",
-      description = "What the program needs besides comm4j; entries separated as for java.")
+      description = "What a .java file needs besides comm4j; entries separated as for java.")
   @Nullable String classPath;
 
   @Parameters(
@@ -128,20 +128,20 @@ final class Run implements Callable<Integer> {
     if (first.endsWith(".java") && isFile(first)) {
       return compiled(Path.of(first), arguments);
     }
+    if ((first.endsWith(".java") || first.endsWith(".jar")) && !isFile(first)) {
+      throw new ParameterException(
+          own.commandLine(),
+          first + ": no such file (expected: a .java file, a jar, or a command)");
+    }
     if (classPath != null) {
       throw new ParameterException(
           own.commandLine(),
           "--class-path: %s (expected: with a .java file; a jar names what it needs in its manifest, a command has its own options)"
               .formatted(classPath));
     }
-    if (first.endsWith(".jar") && isFile(first)) {
+    if (first.endsWith(".jar")) {
       return launch(new Program.Jar(Path.of(first), arguments), () -> {})
           .run(System.out, System.err);
-    }
-    if (first.endsWith(".java") || first.endsWith(".jar")) {
-      throw new ParameterException(
-          own.commandLine(),
-          first + ": no such file (expected: a .java file, a jar, or a command)");
     }
     return launch(new Program.Command(program), () -> {}).run(System.out, System.err);
   }
