@@ -201,18 +201,38 @@ DEVICE bool wait(const Call& call, u32 peer, bool patient, Ready ready) {
   }
 }
 
+DEVICE bool has_left(const Call& call, u32 peer) {
+  return load_relaxed(&signals(call, call.rank)->left[peer]) != 0;
+}
+
+// Leaves if others have left; false then. Each thread looks at its share of them.
+DEVICE bool name_leavers(const Call& call) {
+  bool well = true;
+  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+    if (has_left(call, peer)) {
+      leave_because(call, LEFT, peer);
+      well = false;
+    }
+  }
+  return well;
+}
+
 // Comes to the call, and waits for all. Afterwards every rank's data is complete, and `data` says
-// where it is. False where the kernel must leave; so for all threads of the block.
+// where it is. False where the kernel must leave; so for all threads of the block, whatever each of
+// them has seen.
+//
+// Who has come may have left since, and freed what it lent: that is looked for once all have come,
+// and said only where none has come with something else, which is then the reason for all.
 DEVICE bool enter(const Call& call, u64* data) {
   u32 bank = call.number & 1;
-  if (is_broken(call)) return false;
-  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
+  bool well = !is_broken(call);
+  for (u32 peer = thread_index(); well && peer < call.ranks; peer += thread_count()) {
     Entry* mine = &signals(call, peer)->entries[bank][block_index()][call.rank];
     mine->address = call.input;
     mine->digest = call.digest;
     store_release(&mine->number, call.number);
   }
-  bool well = true;
+  bool all_stay = true;
   for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
     const Entry* theirs = &signals(call, call.rank)->entries[bank][block_index()][peer];
     well = wait(call, peer, well, [&] { return load_acquire(&theirs->number) == call.number; });
@@ -221,8 +241,11 @@ DEVICE bool enter(const Call& call, u64* data) {
       well = false;
     }
     if (well) data[peer] = call.bases[peer] + theirs->address;
+    all_stay = all_stay && !has_left(call, peer);
   }
-  return all_threads(well);
+  if (all_threads(well && all_stay)) return true;
+  if (well) name_leavers(call);
+  return false;
 }
 
 // The second and third meeting in a call.
@@ -233,14 +256,7 @@ enum Pass : u64 { REDUCED = 0, READ = 1 };
 DEVICE bool are_all_there(const Call& call) {
   all_threads(true); // the others of the block have done their share, too
   if (thread_index() < call.ranks) fence(); // and read what they wanted before this one looks
-  bool well = true;
-  for (u32 peer = thread_index(); peer < call.ranks; peer += thread_count()) {
-    if (load_relaxed(&signals(call, call.rank)->left[peer]) != 0) {
-      leave_because(call, LEFT, peer);
-      well = false;
-    }
-  }
-  return all_threads(well);
+  return all_threads(name_leavers(call));
 }
 
 // Says how far this rank is, unless a peer has left; then it says nothing.

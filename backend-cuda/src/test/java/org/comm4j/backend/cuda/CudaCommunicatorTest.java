@@ -964,6 +964,49 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// Rank 0 has come to the call, has left and has freed what it lent, before rank 1's kernel
+  /// begins.
+  @Test
+  void close_memoryIsFreedBeforeThePeersKernelBegins_isNotRead() {
+    var queued = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = other.allocate(DataType.FLOAT32, 4);
+              CommBuffer result = other.allocate(DataType.FLOAT32, 100_000);
+              CudaDevice device = CudaDriver.load().open(comm.rank())) {
+            assertSum(comm, data);
+            assertSum(other, data);
+            long address = device.allocate(400_000);
+            CommData mine =
+                CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, address, 100_000, comm.rank());
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var never = new Collective.AllReduce(mine, result.data(), ReduceOp.SUM);
+            if (comm.rank() == 1) {
+              StreamSync sync = other.streamSync().orElseThrow();
+              try (StreamSync.Event reduced = sync.createEvent()) {
+                Request busy = other.start(call);
+                sync.recordOnCommunicator(reduced);
+                comm.streamSync().orElseThrow().communicatorWait(reduced);
+                Request failing = comm.start(never);
+                queued.countDown();
+                busy.await();
+                assertThatThrownBy(failing::await).isInstanceOf(AbortedException.class);
+              }
+              device.free(address);
+            } else {
+              comm.start(never);
+              assertThat(queued.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.close();
+              device.free(address);
+              other.run(call);
+            }
+          }
+        });
+  }
+
   /// Rank 0's kernel of the first communicator waits for rank 1, which calls it last.
   @Test
   void close_kernelOfAnotherCommunicatorWaits_doesNotWaitForIt() {
