@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -159,6 +160,7 @@ Device* device_of(int ordinal) {
 }
 
 thread_local Device* current = nullptr;
+thread_local std::vector<Device*> below; // what was current when it was pushed
 thread_local int process = 0; // as which this thread acts; 0: the one that it is of
 
 int acting_process() { return process != 0 ? process : getpid(); }
@@ -380,9 +382,31 @@ int cuDevicePrimaryCtxRelease_v2(int) {
   return SUCCESS;
 }
 
+int cuCtxGetCurrent(void** context) {
+  FAILS_IF_PLANNED(cuCtxGetCurrent);
+  *context = current;
+  return SUCCESS;
+}
+
 int cuCtxSetCurrent(void* context) {
   FAILS_IF_PLANNED(cuCtxSetCurrent);
   current = (Device*)context;
+  return SUCCESS;
+}
+
+int cuCtxPushCurrent_v2(void* context) {
+  FAILS_IF_PLANNED(cuCtxPushCurrent);
+  below.push_back(current);
+  current = (Device*)context;
+  return SUCCESS;
+}
+
+int cuCtxPopCurrent_v2(void** context) {
+  FAILS_IF_PLANNED(cuCtxPopCurrent);
+  if (below.empty()) return INVALID_CONTEXT;
+  *context = current;
+  current = below.back();
+  below.pop_back();
   return SUCCESS;
 }
 

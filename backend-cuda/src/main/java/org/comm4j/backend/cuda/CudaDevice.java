@@ -29,9 +29,10 @@ import org.comm4j.api.BackendUnavailableException;
 /// A device, through the primary context that it has in this process: the one that other libraries
 /// use too, so a program's own addresses and streams are valid here.
 ///
-/// Every call makes the context the calling thread's own first; so any thread may call. What is
-/// made here is given back here, by the caller, before the device is closed. A [BackendException]
-/// has the driver's code and its text.
+/// Every call makes the context the calling thread's own and then gives back the one that it had;
+/// so any thread may call, and what a program does with another device goes on there. What is made
+/// here is given back here, by the caller, before the device is closed. A [BackendException] has
+/// the driver's code and its text.
 final class CudaDevice implements AutoCloseable {
   /// The oldest generation of GPUs that the kernels run on: Turing.
   static final int OLDEST_CAPABILITY = 75;
@@ -138,8 +139,25 @@ final class CudaDevice implements AutoCloseable {
     return ordinal + " (" + name + ")";
   }
 
-  private void use() {
-    driver.check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  /// Makes the context current on this thread until what it returns is closed.
+  private Use use() {
+    var before = new CUcontext();
+    driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
+    boolean isCurrent = context.equals(before);
+    if (!isCurrent) {
+      driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    }
+    return () -> {
+      if (!isCurrent) {
+        driver.check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
+      }
+    };
+  }
+
+  /// Gives the thread the context back that it had.
+  private interface Use extends AutoCloseable {
+    @Override
+    void close();
   }
 
   // --- other devices and processes ---
@@ -169,18 +187,20 @@ final class CudaDevice implements AutoCloseable {
     if (peer.ordinal == ordinal) {
       return;
     }
-    use();
-    int code = JCudaDriver.cuCtxEnablePeerAccess(peer.context, 0);
-    if (code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
-      driver.check(code, "cuCtxEnablePeerAccess");
+    try (Use _ = use()) {
+      int code = JCudaDriver.cuCtxEnablePeerAccess(peer.context, 0);
+      if (code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
+        driver.check(code, "cuCtxEnablePeerAccess");
+      }
     }
   }
 
   /// {@return a handle by which another process opens the allocation that has this address} Not
   /// this process: the driver refuses that.
   byte[] export(long address) {
-    use();
-    return driver.library().handleOf(address);
+    try (Use _ = use()) {
+      return driver.library().handleOf(address);
+    }
   }
 
   /// Opens an allocation of another process.
@@ -188,14 +208,16 @@ final class CudaDevice implements AutoCloseable {
   /// @param handle of [#export] there
   /// @return the address of its first byte here, for [#closeImport]
   long open(byte[] handle) {
-    use();
-    return driver.library().open(handle);
+    try (Use _ = use()) {
+      return driver.library().open(handle);
+    }
   }
 
   /// Closes what [#open] has opened. The other process must not free it earlier.
   void closeImport(long address) {
-    use();
-    driver.library().close(address);
+    try (Use _ = use()) {
+      driver.library().close(address);
+    }
   }
 
   // --- memory ---
@@ -205,16 +227,18 @@ final class CudaDevice implements AutoCloseable {
   /// @param bytes at least 1
   /// @return its address, a multiple of 256
   long allocate(long bytes) {
-    use();
-    var address = new Address();
-    driver.check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc");
-    return address.value();
+    try (Use _ = use()) {
+      var address = new Address();
+      driver.check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc");
+      return address.value();
+    }
   }
 
   /// Frees what [#allocate] has allocated.
   void free(long address) {
-    use();
-    driver.check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+    }
   }
 
   /// Memory of the host that devices reach under the same address.
@@ -225,18 +249,20 @@ final class CudaDevice implements AutoCloseable {
 
   /// Allocates memory of the host, zeroed, that stays in place.
   HostMemory allocateHost(int bytes) {
-    use();
-    var pointer = new Pointer();
-    int flags = JCudaDriver.CU_MEMHOSTALLOC_PORTABLE | JCudaDriver.CU_MEMHOSTALLOC_DEVICEMAP;
-    driver.check(JCudaDriver.cuMemHostAlloc(pointer, bytes, flags), "cuMemHostAlloc");
-    MemorySegment segment = MemorySegment.ofBuffer(pointer.getByteBuffer(0, bytes));
-    return new HostMemory(pointer, segment.fill((byte) 0));
+    try (Use _ = use()) {
+      var pointer = new Pointer();
+      int flags = JCudaDriver.CU_MEMHOSTALLOC_PORTABLE | JCudaDriver.CU_MEMHOSTALLOC_DEVICEMAP;
+      driver.check(JCudaDriver.cuMemHostAlloc(pointer, bytes, flags), "cuMemHostAlloc");
+      MemorySegment segment = MemorySegment.ofBuffer(pointer.getByteBuffer(0, bytes));
+      return new HostMemory(pointer, segment.fill((byte) 0));
+    }
   }
 
   /// Frees what [#allocateHost] has allocated.
   void freeHost(HostMemory memory) {
-    use();
-    driver.check(JCudaDriver.cuMemFreeHost(memory.pointer()), "cuMemFreeHost");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuMemFreeHost(memory.pointer()), "cuMemFreeHost");
+    }
   }
 
   /// Where an address is.
@@ -249,27 +275,28 @@ final class CudaDevice implements AutoCloseable {
   /// {@return where an address is; empty where the driver doesn't know it: freed, never allocated,
   /// or plain memory of the host}
   Optional<Place> find(long address) {
-    use();
-    int[] kind = new int[1];
-    int code =
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(kind),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-            pointer(address));
-    if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
-      return Optional.empty();
+    try (Use _ = use()) {
+      int[] kind = new int[1];
+      int code =
+          JCudaDriver.cuPointerGetAttribute(
+              Pointer.to(kind),
+              CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+              pointer(address));
+      if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
+        return Optional.empty();
+      }
+      driver.check(code, "cuPointerGetAttribute");
+      var base = new Address();
+      long[] bytes = new long[1];
+      driver.check(
+          JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)), "cuMemGetAddressRange");
+      boolean isDevices = kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE;
+      return Optional.of(
+          new Place(
+              isDevices ? Optional.of(ordinalOf(address)) : Optional.empty(),
+              base.value(),
+              bytes[0]));
     }
-    driver.check(code, "cuPointerGetAttribute");
-    var base = new Address();
-    long[] bytes = new long[1];
-    driver.check(
-        JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)), "cuMemGetAddressRange");
-    boolean isDevices = kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE;
-    return Optional.of(
-        new Place(
-            isDevices ? Optional.of(ordinalOf(address)) : Optional.empty(),
-            base.value(),
-            bytes[0]));
   }
 
   private int ordinalOf(long address) {
@@ -285,16 +312,19 @@ final class CudaDevice implements AutoCloseable {
 
   /// Puts a copy into a stream, between any two addresses that the driver knows.
   void copy(long from, long to, long bytes, CUstream stream) {
-    use();
-    driver.check(
-        JCudaDriver.cuMemcpyAsync(pointer(to), pointer(from), bytes, stream), "cuMemcpyAsync");
+    try (Use _ = use()) {
+      driver.check(
+          JCudaDriver.cuMemcpyAsync(pointer(to), pointer(from), bytes, stream), "cuMemcpyAsync");
+    }
   }
 
   /// Puts zeroing into a stream.
   void clear(long address, long bytes, CUstream stream) {
-    use();
-    driver.check(
-        JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream), "cuMemsetD8Async");
+    try (Use _ = use()) {
+      driver.check(
+          JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
+          "cuMemsetD8Async");
+    }
   }
 
   // --- streams and events ---
@@ -308,24 +338,27 @@ final class CudaDevice implements AutoCloseable {
 
   /// Makes a stream that doesn't wait for the default one.
   Stream createStream() {
-    use();
-    var stream = new Stream();
-    driver.check(
-        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
-        "cuStreamCreate");
-    return stream;
+    try (Use _ = use()) {
+      var stream = new Stream();
+      driver.check(
+          JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+          "cuStreamCreate");
+      return stream;
+    }
   }
 
   /// Destroys a stream; what is in it goes on to its end.
   void destroy(CUstream stream) {
-    use();
-    driver.check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+    }
   }
 
   /// Blocks until all that is in the stream has ended.
   void await(CUstream stream) {
-    use();
-    driver.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    }
   }
 
   /// An event that shows its handle.
@@ -337,45 +370,51 @@ final class CudaDevice implements AutoCloseable {
 
   /// Makes an event without timing.
   Event createEvent() {
-    use();
-    var event = new Event();
-    driver.check(
-        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    return event;
+    try (Use _ = use()) {
+      var event = new Event();
+      driver.check(
+          JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+      return event;
+    }
   }
 
   /// Destroys an event; streams that wait for it go on waiting.
   void destroy(CUevent event) {
-    use();
-    driver.check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+    }
   }
 
   /// Puts the event behind what is in the stream.
   void record(CUevent event, CUstream stream) {
-    use();
-    driver.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+    }
   }
 
   /// Puts the event behind what is in a stream of the program's.
   ///
   /// @param stream its handle in the driver
   void record(Event event, long stream) {
-    use();
-    driver.library().record(event.handle(), stream);
+    try (Use _ = use()) {
+      driver.library().record(event.handle(), stream);
+    }
   }
 
   /// Makes what is put into a stream of the program's later wait for the event.
   ///
   /// @param stream its handle in the driver
   void awaitIn(long stream, Event event) {
-    use();
-    driver.library().awaitIn(stream, event.handle());
+    try (Use _ = use()) {
+      driver.library().awaitIn(stream, event.handle());
+    }
   }
 
   /// {@return whether all that is in the stream has ended}
   boolean isDone(CUstream stream) {
-    use();
-    return isReady(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
+    try (Use _ = use()) {
+      return isReady(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
+    }
   }
 
   private boolean isReady(int code, String function) {
@@ -388,14 +427,16 @@ final class CudaDevice implements AutoCloseable {
 
   /// {@return whether what was before the event has ended}
   boolean isReached(CUevent event) {
-    use();
-    return isReady(JCudaDriver.cuEventQuery(event), "cuEventQuery");
+    try (Use _ = use()) {
+      return isReady(JCudaDriver.cuEventQuery(event), "cuEventQuery");
+    }
   }
 
   /// Makes what is put into the stream later wait for the event.
   void awaitIn(CUstream stream, CUevent event) {
-    use();
-    driver.check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+    }
   }
 
   // --- kernels ---
@@ -404,41 +445,46 @@ final class CudaDevice implements AutoCloseable {
   ///
   /// @param ptx its text
   CUmodule load(String ptx) {
-    use();
-    var module = new CUmodule();
-    driver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData");
-    return module;
+    try (Use _ = use()) {
+      var module = new CUmodule();
+      driver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData");
+      return module;
+    }
   }
 
   /// Unloads a module; none of its kernels may run.
   void unload(CUmodule module) {
-    use();
-    driver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+    try (Use _ = use()) {
+      driver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+    }
   }
 
   /// {@return a kernel of a module, on the device already} Drivers put kernels there when they are
   /// first launched, and wait for others that run before they do: which may wait for that one.
   CUfunction function(CUmodule module, String name) {
-    use();
-    var function = new CUfunction();
-    driver.check(
-        JCudaDriver.cuModuleGetFunction(function, module, name), "cuModuleGetFunction of " + name);
-    int[] registers = new int[1];
-    driver.check(
-        JCudaDriver.cuFuncGetAttribute(
-            registers, CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
-        "cuFuncGetAttribute");
-    return function;
+    try (Use _ = use()) {
+      var function = new CUfunction();
+      driver.check(
+          JCudaDriver.cuModuleGetFunction(function, module, name),
+          "cuModuleGetFunction of " + name);
+      int[] registers = new int[1];
+      driver.check(
+          JCudaDriver.cuFuncGetAttribute(
+              registers, CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
+          "cuFuncGetAttribute");
+      return function;
+    }
   }
 
   /// {@return how many blocks of the kernel are on the device at the same time, at most}
   int residentBlocks(CUfunction function, int threads) {
-    use();
-    int[] blocks = new int[1];
-    driver.check(
-        JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
-        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    return blocks[0] * multiprocessors;
+    try (Use _ = use()) {
+      int[] blocks = new int[1];
+      driver.check(
+          JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
+          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+      return blocks[0] * multiprocessors;
+    }
   }
 
   /// Puts a kernel into a stream.
@@ -446,21 +492,22 @@ final class CudaDevice implements AutoCloseable {
   /// @param parameters copied before this returns
   void launch(
       CUfunction function, int blocks, int threads, CUstream stream, Parameters parameters) {
-    use();
-    driver.check(
-        JCudaDriver.cuLaunchKernel(
-            function,
-            blocks,
-            1,
-            1,
-            threads,
-            1,
-            1,
-            0,
-            stream,
-            Pointer.to(Pointer.to(parameters.words())),
-            null),
-        "cuLaunchKernel");
+    try (Use _ = use()) {
+      driver.check(
+          JCudaDriver.cuLaunchKernel(
+              function,
+              blocks,
+              1,
+              1,
+              threads,
+              1,
+              1,
+              0,
+              stream,
+              Pointer.to(Pointer.to(parameters.words())),
+              null),
+          "cuLaunchKernel");
+    }
   }
 
   /// Gives the context back.

@@ -15,9 +15,12 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
+import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.DataType;
@@ -138,6 +141,38 @@ class CudaDriverTest {
           .isInstanceOf(BackendException.class)
           .hasMessageContaining("cuCtxEnablePeerAccess returned 217");
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {-1, 0, 1})
+  void calls_leaveTheThreadTheContextThatItHad(int its) {
+    CudaDriver driver = CudaDriver.load();
+    var context = new CUcontext(); // none
+    var known = new CUdevice();
+    if (its >= 0) {
+      driver.check(JCudaDriver.cuDeviceGet(known, its), "cuDeviceGet");
+      driver.check(JCudaDriver.cuDevicePrimaryCtxRetain(context, known), "retain");
+    }
+    driver.check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    try (CudaDevice device = driver.open(0)) {
+      device.free(device.allocate(8));
+      assertThat(current(driver)).isEqualTo(context);
+
+      model.fail("cuMemAlloc", OUT_OF_MEMORY);
+      assertThatThrownBy(() -> device.allocate(8)).isInstanceOf(BackendException.class);
+      assertThat(current(driver)).isEqualTo(context);
+    } finally {
+      driver.check(JCudaDriver.cuCtxSetCurrent(new CUcontext()), "cuCtxSetCurrent");
+      if (its >= 0) {
+        driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(known), "release");
+      }
+    }
+  }
+
+  private static CUcontext current(CudaDriver driver) {
+    var current = new CUcontext();
+    driver.check(JCudaDriver.cuCtxGetCurrent(current), "cuCtxGetCurrent");
+    return current;
   }
 
   // --- memory ---
@@ -328,7 +363,8 @@ class CudaDriverTest {
   /// Each function of the driver, and what calls it.
   private static Map<String, Consumer<CudaDevice>> calls() {
     Map<String, Consumer<CudaDevice>> calls = new LinkedHashMap<>();
-    calls.put("cuCtxSetCurrent", device -> device.allocate(8));
+    calls.put("cuCtxGetCurrent", device -> device.allocate(8));
+    calls.put("cuCtxPushCurrent", device -> device.allocate(8));
     calls.put("cuMemAlloc", device -> device.allocate(8));
     calls.put("cuMemFree", device -> device.free(8));
     calls.put("cuMemHostAlloc", device -> device.allocateHost(8));
