@@ -122,8 +122,8 @@ final class Bench implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
-    Path result = Files.createTempFile("comm-cli-", ".result");
-    try {
+    try (LaunchFolder folder = LaunchFolder.create()) {
+      Path result = Files.createFile(folder.resolve("result"));
       int code =
           RankOptions.run(
               Objects.requireNonNull(spec),
@@ -134,8 +134,6 @@ final class Bench implements Callable<Integer> {
       return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
           ? ExitCode.CHECK_FAILED
           : code;
-    } finally {
-      Files.deleteIfExists(result);
     }
   }
 

@@ -20,7 +20,6 @@ import org.comm4j.api.spi.RankLauncher;
 /// @param continues whether the others are left alone then
 /// @param labels whether each line of output says which rank wrote it
 /// @param announces whether to say which backend runs, and why
-/// @param cleanUp what to do before this JVM is halted, which runs no shutdown hooks
 record Launch(
     int ranks,
     Optional<Cluster> cluster,
@@ -30,8 +29,7 @@ record Launch(
     double graceSeconds,
     boolean continues,
     boolean labels,
-    boolean announces,
-    Runnable cleanUp) {
+    boolean announces) {
   static final double USUAL_GRACE = 3;
   private static final double MOST_GRACE = 1e9;
 
@@ -51,16 +49,7 @@ record Launch(
   /// A launch of a command of our own.
   static Launch of(int ranks, Map<String, String> settings, Binding binding, Program program) {
     return new Launch(
-        ranks,
-        Optional.empty(),
-        settings,
-        binding,
-        program,
-        USUAL_GRACE,
-        false,
-        false,
-        false,
-        () -> {});
+        ranks, Optional.empty(), settings, binding, program, USUAL_GRACE, false, false, false);
   }
 
   long graceNs() {

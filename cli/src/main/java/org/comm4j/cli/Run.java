@@ -3,7 +3,6 @@ package org.comm4j.cli;
 import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -140,10 +139,9 @@ final class Run implements Callable<Integer> {
               .formatted(classPath));
     }
     if (first.endsWith(".jar")) {
-      return launch(new Program.Jar(Path.of(first), arguments), () -> {})
-          .run(System.out, System.err);
+      return launch(new Program.Jar(Path.of(first), arguments)).run(System.out, System.err);
     }
-    return launch(new Program.Command(program), () -> {}).run(System.out, System.err);
+    return launch(new Program.Command(program)).run(System.out, System.err);
   }
 
   private Optional<Cluster> cluster() {
@@ -167,7 +165,7 @@ final class Run implements Callable<Integer> {
     return Files.isRegularFile(Path.of(name));
   }
 
-  private Launch launch(Program what, Runnable cleanUp) {
+  private Launch launch(Program what) {
     return new Launch(
         ranks,
         cluster(),
@@ -177,23 +175,17 @@ final class Run implements Callable<Integer> {
         graceSeconds,
         onFailure == OnFailure.CONTINUE,
         true,
-        true,
-        cleanUp);
+        true);
   }
 
   private int compiled(Path source, List<String> arguments) throws Exception {
-    Path classes = Files.createTempDirectory("comm-cli-");
-    Thread cleanUp = new Thread(() -> delete(classes), "delete compiled classes");
-    Runtime.getRuntime().addShutdownHook(cleanUp);
-    try {
+    try (LaunchFolder folder = LaunchFolder.create()) {
+      Path classes = Files.createDirectory(folder.resolve("classes"));
       List<Path> path = new ArrayList<>(List.of(classes));
       path.addAll(resources(source, Files.getOwner(classes)));
       path.addAll(extraClassPath());
       String main = compile(source, classes);
-      return launch(new Program.MainClass(main, path, arguments), () -> delete(classes))
-          .run(System.out, System.err);
-    } finally {
-      delete(classes);
+      return launch(new Program.MainClass(main, path, arguments)).run(System.out, System.err);
     }
   }
 
@@ -301,15 +293,5 @@ final class Run implements Callable<Integer> {
 
   private static String simpleName(String name) {
     return name.substring(name.lastIndexOf('.') + 1);
-  }
-
-  private static void delete(Path folder) {
-    try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
-        Files.deleteIfExists(file);
-      }
-    } catch (IOException | UncheckedIOException _) {
-      // it was deleted before, or the system does it
-    }
   }
 }

@@ -220,7 +220,7 @@ final class ThreadLaunch {
 
   private void halt() {
     System.out.flush();
-    launch.cleanUp().run();
+    LaunchFolder.removeAll(); // halting runs no shutdown hooks
     Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
   }
 

@@ -50,8 +50,8 @@ final class Verify implements Callable<Integer> {
   @Override
   public Integer call() throws Exception {
     long chosen = seed != null ? seed : ThreadLocalRandom.current().nextInt(Integer.MAX_VALUE);
-    Path result = Files.createTempFile("comm-cli-", ".result");
-    try {
+    try (LaunchFolder folder = LaunchFolder.create()) {
+      Path result = Files.createFile(folder.resolve("result"));
       int code =
           RankOptions.run(
               Objects.requireNonNull(spec),
@@ -61,8 +61,6 @@ final class Verify implements Callable<Integer> {
       return code == ExitCode.FINE && Files.readString(result).equals(VerifyProgram.FAILED)
           ? ExitCode.CHECK_FAILED
           : code;
-    } finally {
-      Files.deleteIfExists(result);
     }
   }
 }

@@ -159,6 +159,11 @@ final class Launches implements AutoCloseable {
     }
   }
 
+  /// Ends it by a signal, of which it hears.
+  void terminate() {
+    process.destroy();
+  }
+
   /// Ends it as the kernel would; its ranks live on until [#close].
   void kill() {
     left.addAll(process.descendants().toList());
