@@ -41,7 +41,8 @@ import picocli.CommandLine.Spec;
           + " JDK_JAVA_OPTIONS. A command gets the environment only.",
       "",
       "Where the backend's ranks are threads (local) all ranks are threads of one JVM. Each has its own"
-          + " copy of the program's classes. Shared are properties, System.exit, which ends all"
+          + " copy of the program's classes, and ends as a JVM does, when the last of its threads has"
+          + " that is no daemon. Shared are properties, System.exit, which ends all"
           + " ranks, native libraries, and standard output, whose lines are labelled all the same.",
       "",
       "Where the backend has a launcher of its own (mpi: the mpirun of its library) that starts the"

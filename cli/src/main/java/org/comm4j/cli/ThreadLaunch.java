@@ -18,6 +18,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -30,11 +31,15 @@ import org.jspecify.annotations.Nullable;
 /// has its own copy of the program's classes, so its static fields are its own as in a process. The
 /// rest of the JVM is shared: properties, `System.exit`, native libraries, and standard output,
 /// whose lines say which rank wrote them.
+///
+/// A rank ends as a JVM does: when the last of its threads has that is no daemon. So the launch
+/// waits as long as they work; once a rank has failed, for no more than the grace time.
 final class ThreadLaunch {
   private final Launch launch;
   private final PrintStream out;
   private final PrintStream err;
-  private final LinkedBlockingQueue<End> ends = new LinkedBlockingQueue<>();
+  private final LinkedBlockingQueue<News> news = new LinkedBlockingQueue<>();
+  private final Set<Integer> failed = ConcurrentHashMap.newKeySet();
   private final SortedMap<Integer, ThreadGroup> running = new ConcurrentSkipListMap<>();
 
   ThreadLaunch(Launch launch, PrintStream out, PrintStream err) {
@@ -43,8 +48,14 @@ final class ThreadLaunch {
     this.err = err;
   }
 
-  /// A rank's end.
-  private record End(int rank, @Nullable Throwable failure) {}
+  /// What becomes of a rank.
+  private sealed interface News {
+    /// It has failed; some of its threads may still work.
+    record Failed(int rank, Throwable failure) implements News {}
+
+    /// None of its threads works any more.
+    record Ended() implements News {}
+  }
 
   int run() throws InterruptedException {
     Program.MainClass program = mainClass(launch.program());
@@ -107,14 +118,14 @@ final class ThreadLaunch {
         Thread.ofPlatform()
             .group(threads)
             .name("rank " + rank)
-            .daemon()
-            .unstarted(() -> {
-              Throwable failure = call(program, group, ranks, rank, loader);
-              running.remove(rank);
-              ends.add(new End(rank, failure));
-            });
+            .daemon(false) // and so are those that it starts, unless it says otherwise
+            .unstarted(() -> call(program, group, ranks, rank, loader));
     thread.setContextClassLoader(loader);
     thread.start();
+    Thread.ofPlatform()
+        .daemon()
+        .name("end of rank " + rank)
+        .start(() -> awaitEnd(group, rank, threads, loader));
   }
 
   private static URLClassLoader loader(Program.MainClass program) {
@@ -129,55 +140,95 @@ final class ThreadLaunch {
     return new URLClassLoader(urls.toArray(URL[]::new), ThreadLaunch.class.getClassLoader());
   }
 
-  private static @Nullable Throwable call(
+  private void call(
       Program.MainClass program,
       LocalGroup group,
       ThreadRanks.Launch ranks,
       int rank,
-      URLClassLoader loader) {
-    try (loader) {
+      ClassLoader loader) {
+    try {
       ranks.call(
           rank,
           () -> {
             MainMethod.of(loader, program.name()).invoke(program.arguments());
             return rank;
           });
-      if (Thread.activeCount() == 1) { // else another thread of the rank may still call
-        group.communicator(rank).close();
-      }
-      return null;
     } catch (Throwable thrown) {
-      group.fail(rank, thrown);
-      return thrown;
+      fail(group, rank, thrown);
     }
   }
 
-  private int await() throws InterruptedException {
-    boolean failed = false;
-    long endNs = Long.MAX_VALUE;
-    for (int open = launch.ranks(); open > 0; open--) {
-      End end =
-          endNs == Long.MAX_VALUE
-              ? ends.take()
-              : ends.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
-      if (end == null) {
-        err.println(
-            "comm-cli: ranks %s still run %s s after the failure; their JVM ends now"
-                .formatted(
-                    running.keySet(),
-                    BigDecimal.valueOf(launch.graceSeconds())
-                        .stripTrailingZeros()
-                        .toPlainString()));
-        halt();
-      } else if (end.failure() != null) {
-        report(end.rank(), end.failure());
-        if (!failed && !launch.continues()) {
-          endNs = System.nanoTime() + launch.graceNs();
+  private void fail(LocalGroup group, int rank, Throwable thrown) {
+    group.fail(rank, thrown);
+    failed.add(rank);
+    news.add(new News.Failed(rank, thrown));
+  }
+
+  /// Waits outside of the rank's main thread, for whose end its others may wait.
+  private void awaitEnd(LocalGroup group, int rank, ThreadGroup threads, URLClassLoader loader) {
+    try {
+      for (var left = working(threads); left.isPresent(); left = working(threads)) {
+        left.get().join();
+      }
+      if (threads.activeCount() == 0) { // else a daemon may still call, and load classes
+        try (loader) {
+          if (!failed.contains(rank)) {
+            group.communicator(rank).close();
+          }
         }
-        failed = true;
+      }
+    } catch (Throwable thrown) {
+      fail(group, rank, thrown);
+    } finally {
+      running.remove(rank);
+      news.add(new News.Ended());
+    }
+  }
+
+  /// A thread for which a JVM would wait.
+  private static Optional<Thread> working(ThreadGroup threads) {
+    Thread[] found;
+    int count;
+    do {
+      found = new Thread[threads.activeCount() + 10];
+      count = threads.enumerate(found);
+    } while (count == found.length); // there may be more
+    return Arrays.stream(found, 0, count).filter(thread -> !thread.isDaemon()).findFirst();
+  }
+
+  private int await() throws InterruptedException {
+    boolean isFine = true;
+    long endNs = Long.MAX_VALUE;
+    int open = launch.ranks();
+    while (open > 0) {
+      switch (poll(endNs)) {
+        case null -> {
+          err.println(
+              "comm-cli: ranks %s still run %s s after the failure; their JVM ends now"
+                  .formatted(
+                      running.keySet(),
+                      BigDecimal.valueOf(launch.graceSeconds())
+                          .stripTrailingZeros()
+                          .toPlainString()));
+          halt();
+        }
+        case News.Failed(int rank, Throwable failure) -> {
+          report(rank, failure);
+          if (isFine && !launch.continues()) {
+            endNs = System.nanoTime() + launch.graceNs();
+          }
+          isFine = false;
+        }
+        case News.Ended() -> open--;
       }
     }
-    return failed ? ExitCode.RANK_FAILED : ExitCode.FINE;
+    return isFine ? ExitCode.FINE : ExitCode.RANK_FAILED;
+  }
+
+  private @Nullable News poll(long endNs) throws InterruptedException {
+    return endNs == Long.MAX_VALUE
+        ? news.take()
+        : news.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
   }
 
   /// The JVM is ending while ranks run. A signal has an exit code of its own. A rank that calls

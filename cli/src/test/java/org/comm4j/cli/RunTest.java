@@ -437,12 +437,45 @@ class RunTest {
             folder,
             "local",
             3,
-            "if (comm.rank() == 1) throw new IllegalStateException(); new java.util.concurrent.CountDownLatch(1).await();",
+            """
+            if (comm.rank() == 1) throw new IllegalStateException();
+            var never = new java.util.concurrent.CountDownLatch(1);
+            if (comm.rank() == 2) never.await();
+            java.util.concurrent.Executors.newFixedThreadPool(1).submit(() -> { never.await(); return 0; });
+            """,
             "--grace",
             "0.5");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
     assertThat(done.err())
         .contains("comm-cli: ranks [0, 2] still run 0.5 s after the failure; their JVM ends now");
+  }
+
+  /// A JVM waits for threads that are no daemons, and so do ranks that are processes.
+  @Test
+  void run_threadsOfARankOutliveItsMain_areWaitedFor(@TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Working.java");
+    Files.writeString(
+        source,
+        """
+        record Loaded(long late) {}
+
+        void main() {
+          var comm = org.comm4j.api.Communicators.open();
+          var main = Thread.currentThread();
+          new Thread(() -> {
+            try {
+              main.join();
+            } catch (InterruptedException e) {
+              throw new IllegalStateException(e);
+            }
+            IO.println(new Loaded(comm.allReduce(1L, org.comm4j.api.ReduceOp.SUM)));
+          }).start();
+        }
+        """);
+    var done = Launches.run("run", "-n", "2", "--backend", "local", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out().lines())
+        .containsExactlyInAnyOrder("[0] Loaded[late=2]", "[1] Loaded[late=2]");
   }
 
   /// Every user of the host can find the port.
