@@ -1,11 +1,9 @@
 package org.comm4j.cli;
 
-import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
-import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.spi.ThreadRanks;
 
@@ -13,15 +11,15 @@ import org.comm4j.api.spi.ThreadRanks;
 final class LabelledStream extends OutputStream {
   private static final int NO_RANK = -1;
 
-  private final PrintStream target;
-  private final Map<Integer, ByteArrayOutputStream> lines = new HashMap<>();
+  private final SharedStream target;
+  private final Map<Integer, RankLine> lines = new ConcurrentHashMap<>();
 
-  LabelledStream(PrintStream target) {
+  LabelledStream(SharedStream target) {
     this.target = target;
   }
 
   PrintStream stream() {
-    return new PrintStream(this, true, StandardCharsets.UTF_8);
+    return new PrintStream(this, true, target.target().charset());
   }
 
   @Override
@@ -30,21 +28,15 @@ final class LabelledStream extends OutputStream {
   }
 
   @Override
-  public synchronized void write(byte[] bytes, int from, int count) {
+  public void write(byte[] bytes, int from, int count) {
     int rank = ThreadRanks.current().map(Communicator::rank).orElse(NO_RANK);
-    ByteArrayOutputStream line = lines.computeIfAbsent(rank, _ -> new ByteArrayOutputStream());
-    for (int i = from; i < from + count; i++) {
-      line.write(bytes[i]);
-      if (bytes[i] == '\n' || bytes[i] == '\r') {
-        flush(rank, line);
-      }
-    }
+    lines
+        .computeIfAbsent(rank, _ -> new RankLine(target, rank == NO_RANK ? "" : "[" + rank + "] "))
+        .add(bytes, from, count);
   }
 
-  private void flush(int rank, ByteArrayOutputStream line) {
-    String label = rank == NO_RANK ? "" : "[" + rank + "] ";
-    target.print(label + line.toString(StandardCharsets.UTF_8));
-    target.flush();
-    line.reset();
+  /// Shows what is not finished: the ranks have ended.
+  void end() {
+    lines.values().forEach(RankLine::end);
   }
 }

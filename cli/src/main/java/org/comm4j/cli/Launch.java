@@ -80,12 +80,14 @@ record Launch(
       String why = ofThreads ? "asked for; its ranks are threads of this JVM" : selection.why();
       err.println("comm-cli: backend " + selection.backend() + " (" + why + ")");
     }
+    var sharedOut = new SharedStream(out);
+    var sharedErr = new SharedStream(err);
     if (launcher.isPresent()) {
-      return new LauncherLaunch(this, launcher.get(), out, err).run();
+      return new LauncherLaunch(this, launcher.get(), sharedOut, sharedErr).run();
     }
     return ofThreads
-        ? new ThreadLaunch(this, out, err).run()
-        : new ProcessLaunch(this, out, err).run();
+        ? new ThreadLaunch(this, sharedOut, sharedErr).run()
+        : new ProcessLaunch(this, sharedOut, sharedErr).run();
   }
 
   /// Of all ranks, without what is each one's own.

@@ -1,7 +1,6 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
-import java.io.PrintStream;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,11 +25,11 @@ final class LauncherLaunch {
 
   private final Launch launch;
   private final RankLauncher launcher;
-  private final PrintStream out;
-  private final PrintStream err;
+  private final SharedStream out;
+  private final SharedStream err;
   private volatile @Nullable Process process;
 
-  LauncherLaunch(Launch launch, RankLauncher launcher, PrintStream out, PrintStream err) {
+  LauncherLaunch(Launch launch, RankLauncher launcher, SharedStream out, SharedStream err) {
     this.launch = launch;
     this.launcher = launcher;
     this.out = out;

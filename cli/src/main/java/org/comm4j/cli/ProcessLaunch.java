@@ -2,7 +2,6 @@ package org.comm4j.cli;
 
 import java.io.File;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,8 +28,8 @@ final class ProcessLaunch {
   private static final int SIGNAL_BASE = 128; // how Java gives the signal that ended a process
 
   private final Launch launch;
-  private final PrintStream out;
-  private final PrintStream err;
+  private final SharedStream out;
+  private final SharedStream err;
   private final List<Process> ranks = new CopyOnWriteArrayList<>(); // of this host
   private final Set<ProcessHandle> signalled = ConcurrentHashMap.newKeySet();
   private final List<RankOutput> outputs = new ArrayList<>();
@@ -39,7 +38,7 @@ final class ProcessLaunch {
   private volatile boolean ending;
   private int firstRank;
 
-  ProcessLaunch(Launch launch, PrintStream out, PrintStream err) {
+  ProcessLaunch(Launch launch, SharedStream out, SharedStream err) {
     this.launch = launch;
     this.out = out;
     this.err = err;

@@ -1,38 +1,26 @@
 package org.comm4j.cli;
 
-import java.io.BufferedInputStream;
-import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
-/// Copies a rank's output line by line, so that lines of different ranks never mix, and says whose
-/// it is. A line that ends with a carriage return (a progress bar) is passed on as such.
+/// Copies a rank's output, as a [RankLine] passes it on.
 final class RankOutput {
-  /// What the JVM itself says because of the flags that we gave it.
-  private static final Set<String> JVM_NOTES =
-      Set.of("WARNING: Using incubator modules: jdk.incubator.vector");
-
-  private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS:";
+  private static final int CHUNK_BYTES = 8192;
   private static final long POLL_MS = 20;
   private static final long SILENT_NS = TimeUnit.SECONDS.toNanos(1);
   private static final long NOT_READING = Long.MAX_VALUE;
 
-  private final PrintStream to;
-  private final String label;
+  private final RankLine line;
   private final Thread thread;
   private volatile long readingSinceNs = NOT_READING; // for how long it waits for more
 
-  private RankOutput(Source from, PrintStream to, String label) {
-    this.to = to;
-    this.label = label;
+  private RankOutput(Source from, SharedStream to, String label) {
+    this.line = new RankLine(to, label);
     this.thread = Thread.ofPlatform().daemon().name("output " + label).unstarted(() -> pump(from));
   }
 
@@ -42,16 +30,16 @@ final class RankOutput {
   }
 
   /// Starts copying, on a thread of its own that ends with the stream.
-  static RankOutput copy(InputStream from, PrintStream to, String label) {
+  static RankOutput copy(InputStream from, SharedStream to, String label) {
     return start(() -> from, to, label);
   }
 
   /// Starts copying what is written to a named pipe, until all who write have closed it.
-  static RankOutput copy(File pipe, PrintStream to, String label) {
+  static RankOutput copy(File pipe, SharedStream to, String label) {
     return start(() -> new FileInputStream(pipe), to, label);
   }
 
-  private static RankOutput start(Source from, PrintStream to, String label) {
+  private static RankOutput start(Source from, SharedStream to, String label) {
     var output = new RankOutput(from, to, label);
     output.thread.start();
     return output;
@@ -97,33 +85,14 @@ final class RankOutput {
   }
 
   private void pump(Source from) {
-    try (var in = new BufferedInputStream(open(from))) {
-      var line = new ByteArrayOutputStream();
-      for (int b = in.read(); b >= 0; b = in.read()) {
-        line.write(b);
-        if (b == '\n' || b == '\r') {
-          write(line);
-        }
-      }
-      if (line.size() > 0) {
-        line.write('\n');
-        write(line);
+    try (InputStream in = open(from)) {
+      byte[] chunk = new byte[CHUNK_BYTES];
+      for (int count = in.read(chunk); count >= 0; count = in.read(chunk)) {
+        line.add(chunk, 0, count);
       }
     } catch (IOException _) {
       // the rank was killed while it wrote
     }
-  }
-
-  /// The bytes as they came: what they mean only the rank and the reader know.
-  private void write(ByteArrayOutputStream line) {
-    String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
-    if (!JVM_NOTES.contains(text) && !text.startsWith(PICKED_UP)) {
-      var whole = new ByteArrayOutputStream(); // written at once: others write there too
-      whole.writeBytes(label.getBytes(StandardCharsets.US_ASCII));
-      whole.writeBytes(line.toByteArray());
-      to.write(whole.toByteArray(), 0, whole.size());
-      to.flush();
-    }
-    line.reset();
+    line.end();
   }
 }

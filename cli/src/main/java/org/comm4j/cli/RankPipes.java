@@ -4,7 +4,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.File;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -83,7 +82,7 @@ final class RankPipes implements AutoCloseable {
   /// Starts copying.
   ///
   /// @param labels whether each line says which rank wrote it
-  void copy(PrintStream out, PrintStream err, boolean labels) {
+  void copy(SharedStream out, SharedStream err, boolean labels) {
     for (int rank = 0; rank < ranks; rank++) {
       String label = labels ? "[" + rank + "] " : "";
       readers.add(RankOutput.copy(file(rank, "out"), out, label));

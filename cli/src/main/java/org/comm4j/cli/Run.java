@@ -45,6 +45,9 @@ import picocli.CommandLine.Spec;
           + " that is no daemon. Shared are properties, System.exit, which ends all"
           + " ranks, native libraries, and standard output, whose lines are labelled all the same.",
       "",
+      "Each line of output says which rank wrote it. One that stays unfinished for half a second, or"
+          + " becomes very long, is shown as far as it is.",
+      "",
       "Where the backend has a launcher of its own (mpi: the mpirun of its library) that starts the"
           + " ranks, and ends all of them when one fails.",
       "",

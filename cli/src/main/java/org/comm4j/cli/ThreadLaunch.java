@@ -36,16 +36,18 @@ import org.jspecify.annotations.Nullable;
 /// waits as long as they work; once a rank has failed, for no more than the grace time.
 final class ThreadLaunch {
   private final Launch launch;
-  private final PrintStream out;
-  private final PrintStream err;
+  private final SharedStream err;
+  private final LabelledStream ranksOut;
+  private final LabelledStream ranksErr;
   private final LinkedBlockingQueue<News> news = new LinkedBlockingQueue<>();
   private final Set<Integer> failed = ConcurrentHashMap.newKeySet();
   private final SortedMap<Integer, ThreadGroup> running = new ConcurrentSkipListMap<>();
 
-  ThreadLaunch(Launch launch, PrintStream out, PrintStream err) {
+  ThreadLaunch(Launch launch, SharedStream out, SharedStream err) {
     this.launch = launch;
-    this.out = out;
     this.err = err;
+    this.ranksOut = new LabelledStream(out);
+    this.ranksErr = new LabelledStream(err);
   }
 
   /// What becomes of a rank.
@@ -66,8 +68,8 @@ final class ThreadLaunch {
     try (var group = LocalGroup.open(launch.ranks(), launch.config());
         var ranks = ThreadRanks.begin(group.communicators())) {
       if (launch.labels()) {
-        System.setOut(new LabelledStream(out).stream());
-        System.setErr(new LabelledStream(err).stream());
+        System.setOut(ranksOut.stream());
+        System.setErr(ranksErr.stream());
       }
       ranks.onAbort(this::abort);
       for (int rank = 0; rank < launch.ranks(); rank++) {
@@ -76,8 +78,7 @@ final class ThreadLaunch {
       return await();
     } finally {
       ProcessLaunch.forget(onExit);
-      System.out.flush();
-      System.err.flush();
+      flush();
       System.setOut(oldOut);
       System.setErr(oldErr);
     }
@@ -241,6 +242,7 @@ final class ThreadLaunch {
     if (caller.isPresent() && isIn(caller.get().getValue(), "java.lang.Terminator")) {
       return;
     }
+    flush();
     Optional<Integer> rank = caller.flatMap(each -> rank(each.getKey()));
     Set<Integer> others = new TreeSet<>(running.keySet());
     if (rank.map(others::remove).orElse(others.size() > 1) && !others.isEmpty()) {
@@ -269,8 +271,15 @@ final class ThreadLaunch {
     halt();
   }
 
-  private void halt() {
+  private void flush() {
     System.out.flush();
+    System.err.flush();
+    ranksOut.end();
+    ranksErr.end();
+  }
+
+  private void halt() {
+    flush();
     LaunchFolder.removeAll(); // halting runs no shutdown hooks
     Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
   }

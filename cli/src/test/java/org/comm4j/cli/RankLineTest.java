@@ -1,0 +1,125 @@
+package org.comm4j.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
+import java.io.PipedInputStream;
+import java.io.PipedOutputStream;
+import java.io.PrintStream;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// How output of ranks is passed on: of processes, and of threads.
+@Timeout(120)
+class RankLineTest {
+  private final Shown shown = new Shown();
+  private final SharedStream all = new SharedStream(new PrintStream(shown, false, UTF_8));
+
+  /// What a user sees, which can be waited for.
+  private static final class Shown extends OutputStream {
+    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+
+    @Override
+    public synchronized void write(int b) {
+      bytes.write(b);
+      notifyAll();
+    }
+
+    synchronized String text() {
+      return bytes.toString(UTF_8);
+    }
+
+    synchronized void await(String wanted) throws InterruptedException {
+      long endNs = System.nanoTime() + Duration.ofSeconds(60).toNanos();
+      while (!text().equals(wanted)) {
+        long leftMs = (endNs - System.nanoTime()) / 1_000_000;
+        assertThat(leftMs).as("ms left to wait for '%s'; got '%s'", wanted, text()).isPositive();
+        wait(leftMs);
+      }
+    }
+  }
+
+  /// A rank that asks; its process.
+  private final class Asking {
+    private final PipedOutputStream to = new PipedOutputStream();
+    private final RankOutput output;
+
+    Asking(String label) throws Exception {
+      output = RankOutput.copy(new PipedInputStream(to), all, label);
+    }
+
+    void write(String text) throws Exception {
+      to.write(text.getBytes(UTF_8));
+      to.flush();
+    }
+
+    void end() throws Exception {
+      to.close();
+      output.await();
+    }
+  }
+
+  @Test
+  void output_question_isShownBeforeItsLineEnds() throws Exception {
+    var rank = new Asking("[0] ");
+    rank.write("Name? ");
+    shown.await("[0] Name? ");
+    rank.write("Hello\n");
+    shown.await("[0] Name? Hello\n");
+    rank.end();
+  }
+
+  @Test
+  void output_othersWriteBehindAQuestion_eachLineIsOfOne() throws Exception {
+    var asking = new Asking("[0] ");
+    var other = new Asking("[1] ");
+    asking.write("Name? ");
+    shown.await("[0] Name? ");
+    other.write("x\n");
+    shown.await("[0] Name? \n[1] x\n");
+    asking.write("Age? ");
+    shown.await("[0] Name? \n[1] x\n[0] Age? ");
+    all.println("comm-cli: rank 1 ended");
+    asking.end();
+    other.end();
+    assertThat(shown.text())
+        .isEqualToNormalizingNewlines("[0] Name? \n[1] x\n[0] Age? \ncomm-cli: rank 1 ended\n");
+  }
+
+  @Test
+  void output_veryLongLine_comesInPieces() throws Exception {
+    String piece = "x".repeat(8192);
+    var rank = new Asking("[0] ");
+    int pieces = RankLine.LONGEST / piece.length();
+    for (int i = 0; i < pieces; i++) {
+      rank.write(piece);
+    }
+    shown.await("[0] " + piece.repeat(pieces));
+    rank.write("end");
+    rank.end();
+    assertThat(shown.text()).isEqualTo("[0] " + piece.repeat(pieces) + "end\n");
+  }
+
+  @Test
+  void output_notesOfTheJvm_areLeftOut() throws Exception {
+    var rank = new Asking("[0] ");
+    rank.write("NOTE: Picked up JDK_JAVA_OPTIONS: --x\n");
+    rank.write("WARNING: Using incubator modules: jdk.incubator.vector\n");
+    rank.write("WARNING: Using\n");
+    rank.end();
+    assertThat(shown.text()).isEqualTo("[0] WARNING: Using\n");
+  }
+
+  @Test
+  void threads_unfinishedLine_isShownAtTheEnd() {
+    var ranks = new LabelledStream(all);
+    PrintStream stream = ranks.stream();
+    stream.print("half ");
+    stream.print("and half");
+    ranks.end();
+    assertThat(shown.text()).isEqualTo("half and half\n");
+  }
+}
