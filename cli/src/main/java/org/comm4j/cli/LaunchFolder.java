@@ -46,6 +46,10 @@ final class LaunchFolder implements AutoCloseable {
     }
   }
 
+  Path path() {
+    return path;
+  }
+
   /// A file or folder in it.
   Path resolve(String name) {
     return path.resolve(name);

@@ -27,7 +27,9 @@ final class LauncherLaunch {
   private final RankLauncher launcher;
   private final SharedStream out;
   private final SharedStream err;
+  private final Object starting = new Object();
   private volatile @Nullable Process process;
+  private boolean isEnding; // guarded by starting
 
   LauncherLaunch(Launch launch, RankLauncher launcher, SharedStream out, SharedStream err) {
     this.launch = launch;
@@ -72,26 +74,17 @@ final class LauncherLaunch {
   ///
   /// @return its exit code
   private int run(HostedSession session) throws InterruptedException {
-    var pipes = RankPipes.make(launch.ranks());
-    Thread onSignal =
-        new Thread(
-            () -> {
-              terminate(session);
-              pipes.delete();
-            },
-            "end ranks");
+    Thread onSignal = new Thread(() -> end(session), "end ranks");
     Runtime.getRuntime().addShutdownHook(onSignal);
-    try (pipes) {
-      Process started = start(session, pipes);
-      process = started;
-      return await(started, session);
+    try (RankPipes pipes = RankPipes.make(launch.ranks())) {
+      return await(start(session, pipes), session);
     } finally {
       terminate(session);
       ProcessLaunch.forget(onSignal);
     }
   }
 
-  private Process start(HostedSession session, RankPipes pipes) {
+  private Process start(HostedSession session, RankPipes pipes) throws InterruptedException {
     Map<String, String> environment = launch.environment();
     environment.putAll(session.place());
     environment.putAll(launcher.environment());
@@ -106,6 +99,17 @@ final class LauncherLaunch {
         new ProcessBuilder(command).redirectInput(ProcessBuilder.Redirect.INHERIT);
     ProcessLaunch.replace(builder.environment(), environment);
     pipes.copy(out, err, launch.labels());
+    synchronized (starting) {
+      if (isEnding) {
+        throw new InterruptedException("comm-cli is being ended");
+      }
+      Process started = start(builder);
+      process = started;
+      return started;
+    }
+  }
+
+  private Process start(ProcessBuilder builder) {
     try {
       return builder.start();
     } catch (IOException e) {
@@ -130,6 +134,15 @@ final class LauncherLaunch {
     said.await();
     warned.await();
     return code;
+  }
+
+  /// A signal ends this JVM. The launcher that is just being started is waited for: once it is
+  /// there it is known.
+  private void end(HostedSession session) {
+    synchronized (starting) {
+      isEnding = true;
+    }
+    terminate(session);
   }
 
   /// Ends what still runs: the launcher in order, which ends its ranks, then whoever is left.

@@ -35,7 +35,7 @@ final class ProcessLaunch {
   private final List<RankOutput> outputs = new ArrayList<>();
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
   private volatile String elsewhere = "";
-  private volatile boolean ending;
+  private boolean isEnding; // guarded by ranks
   private int firstRank;
 
   ProcessLaunch(Launch launch, SharedStream out, SharedStream err) {
@@ -101,11 +101,10 @@ final class ProcessLaunch {
     for (int local = 0; local < launch.ranks(); local++) {
       environment.put("COMM_RANK", Integer.toString(firstRank + local));
       environment.put("COMM_LOCAL_RANK", Integer.toString(local));
-      if (!ending) {
-        ranks.add(start(launch.binding().command(local, command), environment, local, nodes));
-      }
-      if (ending) { // a signal; its hook may have missed this one
-        ranks.forEach(Process::destroyForcibly);
+      synchronized (ranks) {
+        if (!isEnding) {
+          ranks.add(start(launch.binding().command(local, command), environment, local, nodes));
+        }
       }
     }
   }
@@ -246,7 +245,9 @@ final class ProcessLaunch {
   /// Ends what still runs, and removes what the killed have left; an interrupt is kept for later.
   private void end() {
     boolean interrupted = Thread.interrupted();
-    ending = true;
+    synchronized (ranks) { // waits for one that is just being started, so that none is missed
+      isEnding = true;
+    }
     if (!living().isEmpty()) {
       signal(ProcessHandle::destroy);
     }

@@ -6,8 +6,6 @@ import java.io.File;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -18,25 +16,24 @@ import java.util.List;
 /// push out of a block of 8 KiB), Hydra's `-prepend-rank` puts ranks into the middle of lines.
 final class RankPipes implements AutoCloseable {
 
-  private final Path folder;
+  private final LaunchFolder folder;
   private final int ranks;
   private final List<RankOutput> readers = new ArrayList<>();
 
-  private RankPipes(Path folder, int ranks) {
+  private RankPipes(LaunchFolder folder, int ranks) {
     this.folder = folder;
     this.ranks = ranks;
   }
 
   static RankPipes make(int ranks) throws InterruptedException {
     try {
-      Path folder = Files.createTempDirectory("comm-cli-");
-      var pipes = new RankPipes(folder, ranks);
+      var pipes = new RankPipes(LaunchFolder.create(), ranks);
       var command = new ArrayList<>(List.of("mkfifo", "-m", "600"));
       pipes.files().stream().map(File::toString).forEach(command::add);
       var make = new ProcessBuilder(command).redirectErrorStream(true).start();
       String message = new String(make.getInputStream().readAllBytes(), UTF_8);
       if (make.waitFor() != 0) {
-        pipes.delete();
+        pipes.folder.close();
         throw new IOException(message.strip());
       }
       return pipes;
@@ -74,7 +71,7 @@ final class RankPipes implements AutoCloseable {
         """
             .formatted(rankVariable);
     List<String> whole =
-        new ArrayList<>(List.of("sh", "-c", script, "comm-cli", folder.toString()));
+        new ArrayList<>(List.of("sh", "-c", script, "comm-cli", folder.path().toString()));
     whole.addAll(command);
     return whole;
   }
@@ -108,13 +105,7 @@ final class RankPipes implements AutoCloseable {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     } finally {
-      delete();
+      folder.close(); // who has opened a pipe is not concerned
     }
-  }
-
-  /// Deletes the pipes; who has opened one is not concerned.
-  void delete() {
-    files().forEach(File::delete);
-    var _ = folder.toFile().delete();
   }
 }

@@ -2,9 +2,11 @@ package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -171,6 +173,27 @@ class LauncherTest {
             .join();
       }
       assertThat(launcher.isAlive()).isFalse();
+      assertNothingIsLeft();
+    }
+  }
+
+  @Test
+  void run_endedWhilePipesAreMade_leavesNothing() throws Exception {
+    Path programs = Files.createDirectory(folder.resolve("bin"));
+    Path mkfifo = programs.resolve("mkfifo");
+    Files.writeString(
+        mkfifo,
+        """
+        #!/bin/sh
+        kill -TERM $PPID
+        while kill -0 $PPID 2>/dev/null; do sleep 0.05; done
+        """);
+    Files.setPosixFilePermissions(mkfifo, PosixFilePermissions.fromString("rwx------"));
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("PATH", programs + File.pathSeparator + System.getenv("PATH"));
+    try (var launch =
+        Launches.start(more, "run", "-n", "2", "--backend", "launched", "--", "true")) {
+      assertThat(launch.await().code()).isNotZero();
       assertNothingIsLeft();
     }
   }
