@@ -60,6 +60,7 @@ record Launch(
   ///
   /// @return [ExitCode#FINE] or [ExitCode#RANK_FAILED]
   int run(PrintStream out, PrintStream err) throws InterruptedException {
+    LaunchFolder.sweep();
     CommConfig config = config();
     boolean ofThreads = isOfThreads(config);
     if (ofThreads && cluster.isPresent()) {

@@ -1,22 +1,18 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.BitSet;
 import java.util.Optional;
 import java.util.Set;
-import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.Communicator;
@@ -31,9 +27,10 @@ import org.jspecify.annotations.Nullable;
 ///     offset 128  not 0: a rank gave up
 ///     offset 256  ping of rank 0, offset 384 pong of rank 1
 ///
-/// It is a file that rank 0 makes for its user alone, and deletes once all have mapped it.
+/// It is a file that rank 0 makes in a folder of its user's alone, and deletes once all have mapped it.
 final class SharedLines implements AutoCloseable {
-  private static final long BYTES = 4096;
+  private static final String FILE = "lines";
+  private static final int BYTES = 4096;
   private static final long ARRIVALS = 0;
   private static final long FAILED = 128;
   private static final long PING = 256;
@@ -84,10 +81,11 @@ final class SharedLines implements AutoCloseable {
     if (communicator.topology().hosts().size() != 1) {
       return Optional.empty();
     }
-    Path file = communicator.rank() == 0 ? create() : null;
+    LaunchFolder folder = communicator.rank() == 0 ? create() : null;
     Arena arena = Arena.ofShared();
     try {
-      String shared = broadcast(communicator, file == null ? "" : file.toString());
+      String shared =
+          broadcast(communicator, folder == null ? "" : folder.resolve(FILE).toString());
       MemorySegment lines = shared.isEmpty() ? null : map(Path.of(shared), arena);
       boolean all = allTrue(communicator, lines != null);
       if (lines != null && all) {
@@ -96,8 +94,8 @@ final class SharedLines implements AutoCloseable {
       arena.close();
       return Optional.empty();
     } finally {
-      if (file != null) {
-        delete(file);
+      if (folder != null) {
+        folder.close();
       }
     }
   }
@@ -117,27 +115,18 @@ final class SharedLines implements AutoCloseable {
     return all[0];
   }
 
-  private static @Nullable Path create() {
+  private static @Nullable LaunchFolder create() {
     try {
-      Path file = Path.of("/dev/shm", "comm-cli-" + UUID.randomUUID());
-      var owner =
-          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
-      try (var created =
-          FileChannel.open(
-              file, Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE), owner)) {
-        created.write(ByteBuffer.allocate((int) BYTES));
+      LaunchFolder folder = LaunchFolder.create(LaunchFolder.sharedMemory());
+      try {
+        Files.write(folder.resolve(FILE), new byte[BYTES], StandardOpenOption.CREATE_NEW);
+        return folder;
+      } catch (IOException e) {
+        folder.close();
+        throw e;
       }
-      return file;
-    } catch (IOException | UnsupportedOperationException e) {
-      return null; // then nobody can map it
-    }
-  }
-
-  private static void delete(Path file) {
-    try {
-      Files.deleteIfExists(file);
     } catch (IOException e) {
-      throw new UncheckedIOException(file + " can't be deleted: " + e.getMessage(), e);
+      return null; // then nobody can map it
     }
   }
 

@@ -7,6 +7,7 @@ import java.io.StringWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -100,6 +101,8 @@ class BenchTest {
             LOCAL,
             communicator -> {
               Optional<SharedLines> lines = SharedLines.of(communicator);
+              assertThat(lines.isPresent())
+                  .isEqualTo(Files.isWritable(LaunchFolder.sharedMemory()));
               var time =
                   new BenchHarness(communicator, lines, plan).measure(communicator::barrier, false);
               var rooted =

@@ -85,6 +85,7 @@ class WallsTest {
           "org.comm4j.backend.mpi.MpiProvider",
           "org.comm4j.backend.mpi.ExecutableMemory",
           "org.comm4j.backend.mpi.Pinning",
+          "org.comm4j.cli.LaunchFolder",
           "org.comm4j.core.kernel.MachineCode",
           "org.comm4j.core.kernel.WarmUp",
           // Asks for PATH.
