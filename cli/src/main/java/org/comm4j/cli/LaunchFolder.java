@@ -149,6 +149,7 @@ final class LaunchFolder implements AutoCloseable {
   /// Removes what killed processes have left.
   static void sweep() {
     sweep(sharedMemory());
+    sweep(temporary());
   }
 
   /// @param root where

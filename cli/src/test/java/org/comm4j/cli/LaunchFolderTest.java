@@ -46,6 +46,31 @@ class LaunchFolderTest {
   }
 
   @Test
+  void run_killed_isCleanedUpByTheNextLaunchAndNotBefore(@TempDir Path sources) throws Exception {
+    Path source = sources.resolve("Waiting.java");
+    Files.writeString(
+        source,
+        """
+        void main() throws InterruptedException {
+          IO.println("waiting");
+          new java.util.concurrent.CountDownLatch(1).await();
+        }
+        """);
+    try (var launch = start("run -n 1 --backend local " + source)) {
+      launch.line(line -> line.contains("waiting"));
+      LaunchFolder.sweep(temporary);
+      assertThat(temporary).isDirectoryRecursivelyContaining("glob:**.class");
+      launch.kill();
+      launch.await();
+    }
+    assertThat(temporary).isNotEmptyDirectory();
+    try (var next = start("topology -n 1 --backend local")) {
+      assertThat(next.await().code()).isEqualTo(ExitCode.FINE);
+    }
+    assertNothingIsLeft();
+  }
+
+  @Test
   void launch_killedProcessesLeftFolders_removesThoseOfThisUser() throws Exception {
     Path killed = left(OWNER_ONLY, true);
     List<Path> others =
