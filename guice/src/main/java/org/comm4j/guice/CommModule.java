@@ -25,7 +25,7 @@ import org.comm4j.api.SharedMemoryProvider;
 ///
 /// An application injects [Communicator] where it is used and closes the lifecycle at its end:
 ///
-/// {@snippet file="GuiceExample.java" region="application"}
+/// {@snippet file="org/comm4j/guice/GuiceExample.java" region="application"}
 ///
 /// Opening is lazy, so an injector that is built for other things joins no group.
 public final class CommModule extends AbstractModule {

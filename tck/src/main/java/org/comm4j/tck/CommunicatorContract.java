@@ -44,7 +44,7 @@ import org.junit.jupiter.api.TestFactory;
 ///     }
 ///
 /// Each rule's checks run on a group of their own; those of collectives share one for each size,
-/// since they leave it as it was. What the backend declares it can't do or keep ([Capabilities]) is
+/// since they leave it as it was. What the backend declares it can't do or keep ([org.comm4j.api.Capabilities]) is
 /// skipped with that reason. Failures print a seed (`-Dcomm4j.seed=…` repeats it,
 /// `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
 /// [LiveVerification] checks the same.

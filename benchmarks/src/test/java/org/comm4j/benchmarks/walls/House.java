@@ -10,8 +10,12 @@ import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.lang.module.ModuleReference;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -36,6 +40,9 @@ final class House {
           "org.comm4j.core",
           "org.comm4j.guice",
           "org.comm4j.tck");
+
+  /// Where the modules are; Maven runs tests in the folder of theirs.
+  private static final Path ROOT = Path.of("..");
 
   static final Map<String, ModuleReference> MODULES = findModules();
 
@@ -76,6 +83,40 @@ final class House {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /// All Java sources of the repository, as `module/folder/…/Name.java`.
+  static List<Path> sources() {
+    var found = new ArrayList<Path>();
+    try {
+      Files.walkFileTree(
+          ROOT,
+          new SimpleFileVisitor<>() {
+            @Override
+            public FileVisitResult preVisitDirectory(Path folder, BasicFileAttributes attributes) {
+              String name = folder.getFileName().toString();
+              boolean isBuilt =
+                  name.equals("target") || (name.startsWith(".") && !folder.equals(ROOT));
+              return isBuilt ? FileVisitResult.SKIP_SUBTREE : FileVisitResult.CONTINUE;
+            }
+
+            @Override
+            public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) {
+              if (file.toString().endsWith(".java")) {
+                found.add(ROOT.relativize(file));
+              }
+              return FileVisitResult.CONTINUE;
+            }
+          });
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return found;
+  }
+
+  /// The file of a source.
+  static Path file(Path source) {
+    return ROOT.resolve(source);
   }
 
   private static Map<String, ModuleReference> findModules() {

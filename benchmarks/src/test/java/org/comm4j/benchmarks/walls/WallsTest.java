@@ -12,10 +12,14 @@ import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaAccess;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.lang.ArchRule;
+import java.io.IOException;
 import java.io.ObjectInputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -100,6 +104,9 @@ class WallsTest {
           "org.comm4j.cli.Environment",
           "org.comm4j.cli.Terminal",
           "org.comm4j.cli.RankCommand");
+
+  private static final Pattern SNIPPET =
+      Pattern.compile("[{]@snippet file=\"([^\"]+)\" region=\"([^\"]+)\"[}]");
 
   static final List<String> MODULE_NAMES = House.NAMES;
 
@@ -214,6 +221,22 @@ class WallsTest {
             .should(
                 accessTargetWhere(
                     DescribedPredicate.describe("reads it", WallsTest::readsEnvironment))));
+  }
+
+  /// Examples are regions of compiled tests, where javadoc looks for them.
+  @Test
+  void snippets_ofTheDocumentation_areRegionsOfTests() throws IOException {
+    for (Path source : House.sources()) {
+      var snippet = SNIPPET.matcher(Files.readString(House.file(source)));
+      while (snippet.find()) {
+        Path test = source.getName(0).resolve("src/test/java").resolve(snippet.group(1));
+        assertThat(House.file(test))
+            .as("example of " + source)
+            .isRegularFile()
+            .content()
+            .contains("// @start region=\"" + snippet.group(2) + '"');
+      }
+    }
   }
 
   private static boolean mayRead(JavaClass type) {
