@@ -105,6 +105,10 @@ class WallsTest {
           "org.comm4j.cli.Terminal",
           "org.comm4j.cli.RankCommand");
 
+  private static final Pattern IS_TEST = Pattern.compile("(?m)^import (static )?org[.]junit[.]");
+  private static final Pattern HAS_TESTS =
+      Pattern.compile("(?m)^ +@(Test|ParameterizedTest|RepeatedTest|TestFactory)\\b");
+
   private static final Pattern SNIPPET =
       Pattern.compile("[{]@snippet file=\"([^\"]+)\" region=\"([^\"]+)\"[}]");
 
@@ -221,6 +225,24 @@ class WallsTest {
             .should(
                 accessTargetWhere(
                     DescribedPredicate.describe("reads it", WallsTest::readsEnvironment))));
+  }
+
+  /// Maven passes over others without a word. The kit's contracts are run by those who extend them.
+  @Test
+  void tests_areWhereMavenLooks() throws IOException {
+    var kit = Path.of("tck", "src", "main", "java");
+    var tests = 0;
+    for (Path source : House.sources()) {
+      var text = Files.readString(House.file(source));
+      if (IS_TEST.matcher(text).find() && !source.startsWith(kit)) {
+        assertThat(source).startsWithRaw(source.getName(0).resolve("src/test/java"));
+        if (HAS_TESTS.matcher(text).find()) {
+          assertThat(source.toString()).endsWith("Test.java");
+        }
+        tests++;
+      }
+    }
+    assertThat(tests).as("tests that were found").isGreaterThan(House.NAMES.size());
   }
 
   /// Examples are regions of compiled tests, where javadoc looks for them.
