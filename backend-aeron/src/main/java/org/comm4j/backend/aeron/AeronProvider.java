@@ -81,8 +81,7 @@ public final class AeronProvider implements BackendProvider {
           "start java with " + AgronaAccess.flag() + " (comm-cli does)");
     }
     return options.driver() == Options.DriverKind.EXTERNAL
-        ? DriverDirectory.look(
-            DriverDirectory.of(options), Driver.silenceNs(config.liveness().toNanos()))
+        ? DriverDirectory.look(DriverDirectory.of(options), Driver.silenceNs(config.liveness()))
         : Availability.ready();
   }
 

@@ -14,7 +14,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The driver works when the engine offers, polls or parks. While it does none of them, for example
 /// because the rank computes, a daemon thread keeps the driver going: it answers peers, repeats
-/// what was lost, and sends what was offered last.
+/// what was lost, and sends what was offered last. Also while the engine is busy with what has
+/// arrived, which may be for long in an operator of the program's: peers go by the driver's signs
+/// of life.
 final class AeronTransport implements Transport {
   private static final long KEEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
@@ -210,7 +212,11 @@ final class AeronTransport implements Transport {
     while (!closed && !driver.hasFailed()) {
       LockSupport.parkNanos(this, nap);
       boolean wasOfUse = false;
-      if (System.nanoTime() - workedNs > nap && lock.tryLock()) {
+      if (System.nanoTime() - workedNs <= nap) {
+        // the rank works it
+      } else if (!lock.tryLock()) {
+        wasOfUse = driver.workAlone() > 0;
+      } else {
         try {
           peers.forEach(Peer::answerGoodbye);
           for (int i = 0; i < BURST && !closed && work() > 0 && !lock.hasQueuedThreads(); i++) {

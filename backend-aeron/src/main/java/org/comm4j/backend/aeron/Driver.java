@@ -3,7 +3,9 @@ package org.comm4j.backend.aeron;
 import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
@@ -16,6 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A rank's way into a media driver: its own, or one that serves others too. It has no thread:
 /// whoever holds the transport's lock moves it along with [#work], and a driver of its own with it.
+/// That may be moved alone too ([#workAlone]), by whoever does not get the lock.
 final class Driver implements AutoCloseable {
   /// The client hears of new peers, which is no matter of microseconds.
   private static final long CLIENT_NS = TimeUnit.MICROSECONDS.toNanos(100);
@@ -29,6 +32,8 @@ final class Driver implements AutoCloseable {
 
   private final String name;
   private final Path directory;
+  private final boolean isOurs;
+  private final ReentrantLock turn = new ReentrantLock(); // who works
   private final Faults faults;
   private final Aeron aeron;
   private final @Nullable Agent driverAgent; // null where the driver has a thread elsewhere
@@ -37,6 +42,7 @@ final class Driver implements AutoCloseable {
   private long clientNs;
 
   /// @param name for messages
+  /// @param isOurs whether it has our settings
   /// @param invoker of the driver, where whoever calls [#work] moves that along
   /// @param silenceNs after which a driver counts as gone
   /// @param clock the driver's
@@ -44,6 +50,7 @@ final class Driver implements AutoCloseable {
   private Driver(
       String name,
       Path directory,
+      boolean isOurs,
       Faults faults,
       @Nullable AgentInvoker invoker,
       long silenceNs,
@@ -51,6 +58,7 @@ final class Driver implements AutoCloseable {
       Runnable whenClosed) {
     this.name = name;
     this.directory = directory;
+    this.isOurs = isOurs;
     this.faults = faults;
     this.driverAgent = invoker == null ? null : invoker.agent();
     this.whenClosed = whenClosed;
@@ -81,9 +89,13 @@ final class Driver implements AutoCloseable {
   /// Starts a media driver for this rank alone.
   ///
   /// @param ranks of the launch
+  /// @param liveness how long a rank may be silent for the session
   /// @param changes to the driver's settings; tests lose datagrams with them
   static Driver embedded(
-      Dimensions dimensions, int ranks, UnaryOperator<MediaDriver.Context> changes) {
+      Dimensions dimensions,
+      int ranks,
+      Duration liveness,
+      UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
     Faults faults = new Faults();
     MediaDriver driver;
@@ -92,7 +104,12 @@ final class Driver implements AutoCloseable {
           DriverSettings.launch(
               changes.apply(
                   DriverSettings.of(
-                      folder.driver(), dimensions, 2 * ranks, DriverSettings.PATIENCE_NS, faults)));
+                      folder.driver(),
+                      dimensions,
+                      2 * ranks,
+                      DriverSettings.peersNs(liveness),
+                      DriverSettings.PATIENCE_NS,
+                      faults)));
     } catch (RuntimeException | InternalError e) {
       folder.close();
       throw new TransportFailedException(
@@ -101,6 +118,7 @@ final class Driver implements AutoCloseable {
     return new Driver(
         "the media driver of this rank",
         folder.driver(),
+        true,
         faults,
         driver.sharedAgentInvoker(),
         DriverSettings.PATIENCE_NS,
@@ -116,36 +134,44 @@ final class Driver implements AutoCloseable {
   /// @param rank that starts it, for messages
   /// @param ranks of the launch
   /// @param here how many of them are on this host
-  /// @param livenessNs how long a rank may be silent
+  /// @param liveness how long a rank may be silent for the session
   static Driver leading(
       int rank,
       Dimensions dimensions,
       int ranks,
       int here,
-      long livenessNs,
+      Duration liveness,
       UnaryOperator<MediaDriver.Context> changes) {
     Faults faults = new Faults();
     HostDriver driver =
         HostDriver.start(
-            rank, dimensions, 2 * here * ranks, 2 * silenceNs(livenessNs), faults, changes);
+            rank,
+            dimensions,
+            2 * here * ranks,
+            DriverSettings.peersNs(liveness),
+            2 * silenceNs(liveness),
+            faults,
+            changes);
     return new Driver(
         nameOf(rank),
         driver.directory(),
+        true,
         faults,
         null,
-        silenceNs(livenessNs),
+        silenceNs(liveness),
         SteadyClock.EPOCH,
         driver::leave);
   }
 
   /// Uses the media driver that another rank of this host has started.
-  static Driver following(int leader, Path directory, long livenessNs) {
+  static Driver following(int leader, Path directory, Duration liveness) {
     return new Driver(
         nameOf(leader),
         directory,
+        true,
         new Faults(),
         null,
-        silenceNs(livenessNs),
+        silenceNs(liveness),
         SteadyClock.EPOCH,
         () -> DriverFolder.sweep(DriverFolder.root())); // the leader may have been killed
   }
@@ -155,21 +181,22 @@ final class Driver implements AutoCloseable {
   }
 
   /// Uses a media driver that runs already.
-  static Driver external(Path directory, long livenessNs) {
-    DriverDirectory.check(directory, silenceNs(livenessNs));
+  static Driver external(Path directory, Duration liveness) {
+    DriverDirectory.check(directory, silenceNs(liveness));
     return new Driver(
         "the media driver in " + directory,
         directory,
+        false,
         new Faults(),
         null,
-        silenceNs(livenessNs),
+        silenceNs(liveness),
         SystemEpochClock.INSTANCE, // as drivers have it
         () -> {});
   }
 
   /// How long a driver may be silent before it counts as gone.
-  static long silenceNs(long livenessNs) {
-    return Math.max(livenessNs, LEAST_SILENCE_NS);
+  static long silenceNs(Duration liveness) {
+    return Math.max(liveness.toNanos(), LEAST_SILENCE_NS);
   }
 
   Aeron aeron() {
@@ -186,6 +213,7 @@ final class Driver implements AutoCloseable {
   /// @return how much it was
   int work() {
     boolean interrupted = Thread.interrupted();
+    turn.lock();
     try {
       int done = driverAgent == null ? 0 : faults.work(driverAgent);
       long nowNs = System.nanoTime();
@@ -195,10 +223,32 @@ final class Driver implements AutoCloseable {
       }
       return done;
     } finally {
+      turn.unlock();
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  /// Moves a driver of this rank's own along, and not the client: that could unmap what is being
+  /// read. For a thread that does not hold the transport's lock, while somebody else does who is
+  /// busy with what has arrived.
+  ///
+  /// @return how much there was to do
+  int workAlone() {
+    if (driverAgent == null || !turn.tryLock()) {
+      return 0;
+    }
+    try {
+      return faults.work(driverAgent);
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  /// Whether it has our settings: what it gives up has been silent for so long that it is gone.
+  boolean isOurs() {
+    return isOurs;
   }
 
   /// Whether it works only where [#work] is called, and ends with this rank.

@@ -9,14 +9,18 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.agrona.CloseHelper;
 import org.agrona.ErrorHandler;
 
 /// How the media drivers that we start are set: small, patient, and moved along by us.
 final class DriverSettings {
-  /// The session knows who lives; what is silent for Aeron may only be busy.
+  /// For clients, which the session knows to live, or not; and what is silent for Aeron may only be
+  /// busy.
   static final long PATIENCE_NS = TimeUnit.DAYS.toNanos(1);
+
+  private static final long LEAST_PEERS_NS = TimeUnit.SECONDS.toNanos(5);
 
   private static final int COUNTERS_BYTES = 1 << 20;
   private static final int COUNTER_BYTES = 128;
@@ -39,11 +43,23 @@ final class DriverSettings {
 
   private DriverSettings() {}
 
+  /// How long nothing may come from a peer by UDP: its driver says something ten times a second,
+  /// whatever the peer does. Long enough that the session has given up whoever does not live.
+  static long peersNs(Duration liveness) {
+    return Math.max(liveness.multipliedBy(2).toNanos(), LEAST_PEERS_NS);
+  }
+
   /// @param directory for the driver's files; must not exist
   /// @param pairs how many ordered pairs of ranks have one end here
+  /// @param peersNs how long a peer may be silent
   /// @param clientsNs how long a client may be silent
   static MediaDriver.Context of(
-      Path directory, Dimensions dimensions, int pairs, long clientsNs, ErrorHandler onError) {
+      Path directory,
+      Dimensions dimensions,
+      int pairs,
+      long peersNs,
+      long clientsNs,
+      ErrorHandler onError) {
     return Frames.check(new MediaDriver.Context())
         .aeronDirectoryName(directory.toString())
         .threadingMode(ThreadingMode.INVOKER)
@@ -68,8 +84,8 @@ final class DriverSettings {
         .timerIntervalNs(TIMER_NS)
         .statusMessageTimeoutNs(STATUS_NS)
         .retransmitUnicastLingerNs(REPEATED_NS)
-        .imageLivenessTimeoutNs(PATIENCE_NS)
-        .publicationConnectionTimeoutNs(PATIENCE_NS)
+        .imageLivenessTimeoutNs(peersNs)
+        .publicationConnectionTimeoutNs(peersNs / 2) // it is only then that a peer is waited for
         .clientLivenessTimeoutNs(clientsNs)
         .publicationUnblockTimeoutNs(2 * Math.max(PATIENCE_NS, clientsNs))
         .publicationLingerTimeoutNs(0)

@@ -37,6 +37,7 @@ final class HostDriver {
       int rank,
       Dimensions dimensions,
       int pairs,
+      long peersNs,
       long clientsNs,
       Faults ofRank,
       UnaryOperator<MediaDriver.Context> changes,
@@ -46,7 +47,7 @@ final class HostDriver {
     this.driver =
         DriverSettings.launch(
             changes.apply(
-                DriverSettings.of(folder.driver(), dimensions, pairs, clientsNs, faults)));
+                DriverSettings.of(folder.driver(), dimensions, pairs, peersNs, clientsNs, faults)));
     this.agent = driver.sharedAgentInvoker().agent();
     this.thread =
         Thread.ofPlatform().daemon().name("comm4j-aeron-driver-" + rank).unstarted(this::run);
@@ -54,7 +55,8 @@ final class HostDriver {
 
   /// @param rank that runs it
   /// @param pairs how many ordered pairs of ranks have one end on this host
-  /// @param clientsNs how long a rank may be silent
+  /// @param peersNs how long a rank of another host may be silent
+  /// @param clientsNs how long one of this host may be
   /// @param ofRank learns why the driver can't go on
   /// @param changes to the driver's settings
   /// @throws TransportFailedException if it does not start
@@ -62,12 +64,14 @@ final class HostDriver {
       int rank,
       Dimensions dimensions,
       int pairs,
+      long peersNs,
       long clientsNs,
       Faults ofRank,
       UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
     try {
-      var driver = new HostDriver(rank, dimensions, pairs, clientsNs, ofRank, changes, folder);
+      var driver =
+          new HostDriver(rank, dimensions, pairs, peersNs, clientsNs, ofRank, changes, folder);
       driver.thread.start();
       return driver;
     } catch (RuntimeException | InternalError e) {

@@ -51,6 +51,7 @@ final class Peer {
   private final Route route;
   private final String space; // where the driver's files are
   private final boolean driverIsInvoked; // by this rank, and ends with it
+  private final boolean driverIsPatient; // gives nobody up before it has waited long enough
   private final long patienceNs;
   private final BooleanSupplier isGone;
   private final Terms sent = new Terms();
@@ -104,6 +105,7 @@ final class Peer {
     this.aeron = driver.aeron();
     this.space = driver.directory().toString();
     this.driverIsInvoked = driver.isInvoked();
+    this.driverIsPatient = driver.isOurs() && !route.isMemory();
     this.route = route;
     this.patienceNs = patienceNs;
     this.isGone = isGone;
@@ -178,7 +180,7 @@ final class Peer {
     }
     if (result == Publication.NOT_CONNECTED) {
       silentNs = silentNs == NONE ? System.nanoTime() : silentNs;
-      checkPatience(silentNs);
+      checkConnects(to);
     } else {
       silentNs = NONE;
     }
@@ -206,20 +208,41 @@ final class Peer {
         || end <= aeron.countersReader().getCounterValue(limitCounter);
   }
 
-  /// A peer that lives answers, by its daemon thread if it computes.
-  private void checkPatience(long sinceNs) {
-    if (System.nanoTime() - sinceNs > patienceNs && !isGone.getAsBoolean()) {
-      throw new TransportFailedException(
-          "rank %d, which lives, has not answered at %s for %d s; %s"
-              .formatted(
-                  rank,
-                  route.place(),
-                  TimeUnit.NANOSECONDS.toSeconds(patienceNs),
-                  route.isMemory()
-                      ? "its process or the media driver's may be stopped"
-                      : "let UDP through to that port (COMM_AERON_PORTS gives a range), or set COMM_AERON_ADDRESS on its host to an address that this one reaches"),
-          null);
+  /// A peer that lives answers, by its daemon thread if it computes. For one that has answered
+  /// before the driver has waited for half of the time already.
+  private void checkConnects(ExclusivePublication to) {
+    long leftNs = driverIsPatient && to.position() > 0 ? patienceNs / 2 : patienceNs;
+    if (System.nanoTime() - silentNs > leftNs && !isGone.getAsBoolean()) {
+      throw silence(
+          "has not answered at " + route.place(), "set COMM_AERON_ADDRESS on its host", "this one");
     }
+  }
+
+  /// Nothing has come from the peer for so long that the driver has given it up, and what came now
+  /// would have a gap before it; or the peer has closed without a goodbye, and the session will say
+  /// so.
+  private void checkIsHeard(Image lost) {
+    long leftNs = driverIsPatient && !lost.isEndOfStream() ? 0 : patienceNs;
+    if (System.nanoTime() - lostNs > leftNs && !isGone.getAsBoolean()) {
+      throw silence(
+          "has sent nothing more to " + route.here(),
+          "set COMM_AERON_ADDRESS on this host",
+          "that rank's");
+    }
+  }
+
+  private TransportFailedException silence(String what, String setting, String whose) {
+    return new TransportFailedException(
+        "rank %d, which lives, %s for %d s; %s"
+            .formatted(
+                rank,
+                what,
+                TimeUnit.NANOSECONDS.toSeconds(patienceNs),
+                route.isMemory()
+                    ? "its process or the media driver's may be stopped"
+                    : "let UDP through to that port (COMM_AERON_PORTS gives a range), or %s to an address that %s reaches"
+                        .formatted(setting, whose)),
+        null);
   }
 
   private @Nullable ExclusivePublication publication() {
@@ -270,7 +293,7 @@ final class Peer {
       return 0;
     }
     if (lostNs != NONE) {
-      checkPatience(lostNs);
+      checkIsHeard(from);
     }
     handler = to;
     delivered = 0;

@@ -9,7 +9,6 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.SecureRandom;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -24,7 +23,6 @@ import org.comm4j.core.session.PortRange;
 /// How the ranks of a session learn where the others receive.
 final class Rendezvous {
   private static final int TRIES = 20;
-  private static final Duration LEAST_PATIENCE = Duration.ofSeconds(5);
   private static final String STARTED = "started in ";
 
   private final Session session;
@@ -85,21 +83,20 @@ final class Rendezvous {
 
   /// The media driver that is asked for.
   private Driver driver(Options options, Dimensions dimensions) {
-    long livenessNs = config.liveness().toNanos();
     return switch (options.driver()) {
-      case EMBEDDED -> Driver.embedded(dimensions, session.size(), changes);
-      case EXTERNAL -> Driver.external(DriverDirectory.of(options), livenessNs);
+      case EMBEDDED -> Driver.embedded(dimensions, session.size(), config.liveness(), changes);
+      case EXTERNAL -> Driver.external(DriverDirectory.of(options), config.liveness());
       case SHARED -> {
         List<Integer> here = MembersSession.ranksOfThisHost(session);
         yield here.size() == 1
-            ? Driver.embedded(dimensions, session.size(), changes)
-            : shared(dimensions, here, livenessNs);
+            ? Driver.embedded(dimensions, session.size(), config.liveness(), changes)
+            : shared(dimensions, here);
       }
     };
   }
 
   /// The first rank of the host starts it and tells the others where it is, or why it is not.
-  private Driver shared(Dimensions dimensions, List<Integer> here, long livenessNs) {
+  private Driver shared(Dimensions dimensions, List<Integer> here) {
     int leader = here.getFirst();
     Session host = MembersSession.of(session, "aeron/driver-" + leader, here);
     if (session.rank() != leader) {
@@ -112,11 +109,14 @@ final class Rendezvous {
             "rank %d, which runs the media driver of this host: %s".formatted(leader, answer),
             null);
       }
-      return Driver.following(leader, Path.of(answer.substring(STARTED.length())), livenessNs);
+      return Driver.following(
+          leader, Path.of(answer.substring(STARTED.length())), config.liveness());
     }
     Driver driver;
     try {
-      driver = Driver.leading(leader, dimensions, session.size(), here.size(), livenessNs, changes);
+      driver =
+          Driver.leading(
+              leader, dimensions, session.size(), here.size(), config.liveness(), changes);
     } catch (TransportFailedException e) {
       tell(host, String.valueOf(e.getMessage()));
       throw e;
@@ -154,17 +154,11 @@ final class Rendezvous {
                 route,
                 route.isMemory() ? Seal.none() : seals.of(self, rank),
                 route.isMemory() ? Seal.none() : seals.of(rank, self),
-                patienceNs(),
+                DriverSettings.peersNs(config.liveness()),
                 () -> session.news().hasFailed(peer)));
       }
     }
     return peers;
-  }
-
-  /// Long enough that the session has given up whoever does not live.
-  private long patienceNs() {
-    Duration patience = config.liveness().multipliedBy(2);
-    return (patience.compareTo(LEAST_PATIENCE) > 0 ? patience : LEAST_PATIENCE).toNanos();
   }
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it.

@@ -13,8 +13,16 @@ import org.comm4j.core.transport.Transport;
 /// @param mtu the most bytes of a message with what Aeron puts before it
 /// @param isMemory whether nothing is ever lost
 /// @param place of the other rank, for messages
+/// @param here the same of this rank
 record Route(
-    String out, int outStream, String in, int inStream, int mtu, boolean isMemory, String place) {
+    String out,
+    int outStream,
+    String in,
+    int inStream,
+    int mtu,
+    boolean isMemory,
+    String place,
+    String here) {
   private static final int LARGEST_MTU = 65_504;
 
   /// A message may be an eighth of a term.
@@ -39,7 +47,8 @@ record Route(
           from.stream(),
           mtu,
           true,
-          "its media driver");
+          "its media driver",
+          "this rank's media driver");
     }
     int mtu = Math.min(own.mtu(), other.mtu());
     return new Route(
@@ -50,7 +59,8 @@ record Route(
         from.stream(),
         mtu,
         false,
-        "UDP " + other);
+        "UDP " + other,
+        "UDP " + own);
   }
 
   /// The channel of one sender's datagrams.

@@ -1,0 +1,128 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
+import io.aeron.driver.status.SystemCounterDescriptor;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.UnaryOperator;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.Transport;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Where UDP no longer gets through between ranks that have talked, and the session's TCP does
+/// (faults F14 and F15): a call says so after twice the liveness time, and not before.
+class SilenceTest {
+  private static final CommConfig CONFIG =
+      CommConfig.builder().timeout(Duration.ofSeconds(60)).liveness(Duration.ofSeconds(1)).build();
+
+  @AfterAll
+  static void nothingIsLeft() {
+    AeronGroups.checkNothingIsLeft();
+  }
+
+  /// What a firewall before rank 1 begins to drop.
+  enum Lost {
+    WHAT_IT_IS_SENT(true, false),
+    WHAT_IT_ANSWERS(false, true),
+    ALL(true, true);
+
+    private final boolean data;
+    private final boolean answers;
+
+    Lost(boolean data, boolean answers) {
+      this.data = data;
+      this.answers = answers;
+    }
+
+    UnaryOperator<MediaDriver.Context> from(AtomicBoolean isUp) {
+      return context ->
+          context.receiveChannelEndpointSupplier((channel, dispatcher, status, with) ->
+              new DebugReceiveChannelEndpoint(
+                  channel,
+                  dispatcher,
+                  status,
+                  with,
+                  (_, _, _) -> data && isUp.get(),
+                  (_, _, _) -> answers && isUp.get()));
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void udpStops_callsSayWhoIsSilentAndWhatToDo(Lost lost) throws Exception {
+    AtomicBoolean isUp = new AtomicBoolean();
+    var groups =
+        new AeronGroups(CONFIG, rank -> rank == 1 ? lost.from(isUp) : UnaryOperator.identity());
+    try (LocalGroup group = groups.communicators(2)) {
+      assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+      isUp.set(true); // what was acknowledged before may be enough for some calls
+      assertThat(DriverFaultTest.sumsUntilFailure(group))
+          .anyMatch(each ->
+              each.startsWith(TransportFailedException.class.getName())
+                  && each.contains(", which lives, has ")
+                  && each.contains("UDP 127.0.0.1:")
+                  && each.contains("COMM_AERON_PORTS"));
+    }
+  }
+
+  /// Rank 1 is in an operator of the program's that takes longer than a peer may be silent.
+  @Test
+  void poll_handlerTakesLong_rankIsNotGivenUp() throws Exception {
+    Queue<MediaDriver.Context> drivers = new ConcurrentLinkedQueue<>();
+    UnaryOperator<MediaDriver.Context> watched =
+        context -> {
+          drivers.add(context);
+          return context;
+        };
+    List<AeronTransport> group =
+        new AeronGroups(CONFIG, rank -> rank == 0 ? watched : UnaryOperator.identity())
+            .transports(2);
+    try {
+      send(group.get(1), 0, group.get(0), () -> {});
+      send(group.get(0), 1, group.get(1), () -> awaitHeartbeats(drivers.element(), 60));
+      send(group.get(1), 0, group.get(0), () -> {});
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  private static void send(AeronTransport from, int to, AeronTransport there, Runnable handler) {
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[100]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(40);
+    boolean isTaken = false;
+    int arrived = 0;
+    while (arrived == 0 && System.nanoTime() - endNs < 0) {
+      isTaken = isTaken || from.offer(to, header, payload);
+      arrived = there.poll((_, _, _) -> handler.run(), 1);
+    }
+    assertThat(arrived).isEqualTo(1);
+  }
+
+  /// Peers send one every 100 ms.
+  private static void awaitHeartbeats(MediaDriver.Context driver, int count) {
+    long before = heartbeats(driver);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (heartbeats(driver) < before + count && System.nanoTime() - endNs < 0) {
+      Thread.yield();
+    }
+    assertThat(heartbeats(driver)).isGreaterThanOrEqualTo(before + count);
+  }
+
+  private static long heartbeats(MediaDriver.Context driver) {
+    return driver.systemCounters().get(SystemCounterDescriptor.HEARTBEATS_RECEIVED).get();
+  }
+}
