@@ -4,9 +4,12 @@ import io.aeron.exceptions.AeronException;
 import io.aeron.exceptions.ConductorServiceTimeoutException;
 import io.aeron.exceptions.DriverTimeoutException;
 import io.aeron.exceptions.StorageSpaceException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Path;
+import java.util.function.Predicate;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentTerminationException;
@@ -22,6 +25,9 @@ final class Faults implements ErrorHandler {
   private static final int TROUBLE = 10;
 
   private static final int MOST_TROUBLE = 1000;
+
+  /// Against too many open files.
+  static final String FILES_REMEDY = "raise how many a process may have (ulimit -n)";
 
   private volatile @Nullable Throwable fatal;
   private int trouble;
@@ -56,7 +62,8 @@ final class Faults implements ErrorHandler {
     }
   }
 
-  /// Called by Aeron, which by default would end the JVM.
+  /// Called by Aeron, which by default would end the JVM. What ends no driver concerns one
+  /// datagram: a peer's port that is closed already, for example.
   @Override
   public void onError(Throwable error) {
     boolean isFatal =
@@ -64,24 +71,22 @@ final class Faults implements ErrorHandler {
             || error instanceof ConductorServiceTimeoutException
             || error instanceof AgentTerminationException
             || error instanceof StorageSpaceException // no place for what a peer sends
-            || error instanceof FileSystemException // or somebody has removed the folder
             || (error instanceof AeronException known
                 && known.category() == AeronException.Category.FATAL)
-            || error instanceof VirtualMachineError
-            || isInterrupted(error);
+            || find(error, Faults::leavesUnmapped) != null;
     if (isFatal) {
       fail(error);
-    } // others concern one datagram: a peer's port that is closed already, for example
+    }
   }
 
-  /// Whether an interrupt has hit the mapping of a log, which is not tried again.
-  private static boolean isInterrupted(Throwable error) {
-    for (Throwable each = error; each != null; each = each.getCause()) {
-      if (each instanceof ClosedByInterruptException) {
-        return true;
-      }
-    }
-    return false;
+  /// Whether a log may not have been mapped, which is not tried again: who was to read it would be
+  /// deaf, and would not know. Too many files are open, or mapped, the folder was removed, or an
+  /// interrupt has hit. Of sockets come other exceptions.
+  private static boolean leavesUnmapped(Throwable error) {
+    return error instanceof FileSystemException
+        || error instanceof UncheckedIOException // of a driver's files
+        || error instanceof VirtualMachineError
+        || error instanceof ClosedByInterruptException;
   }
 
   /// What happened, and what to do about it where that is known. Java throws an InternalError where
@@ -89,9 +94,38 @@ final class Faults implements ErrorHandler {
   ///
   /// @param directory of the driver
   static String reason(Throwable cause, Path directory) {
-    return cause instanceof StorageSpaceException || cause instanceof InternalError
-        ? "%s; there seems to be no space in %s: %s"
-            .formatted(cause, directory, DriverFolder.REMEDY)
-        : cause.toString();
+    if (cause instanceof StorageSpaceException
+        || find(cause, InternalError.class::isInstance) != null) {
+      return "%s; there seems to be no space in %s: %s"
+          .formatted(cause, directory, DriverFolder.REMEDY);
+    }
+    Throwable file = find(cause, each -> each.getClass() == FileSystemException.class);
+    if (file != null) {
+      return "%s; if too many files are open, %s".formatted(both(cause, file), FILES_REMEDY);
+    }
+    Throwable mapping = find(cause, Faults::isFailedMapping);
+    return mapping == null
+        ? cause.toString()
+        : "%s; raise how much a process may map (vm.max_map_count, ulimit -v)"
+            .formatted(both(cause, mapping));
+  }
+
+  private static String both(Throwable outer, Throwable inner) {
+    String text = outer.toString();
+    return text.contains(inner.toString()) ? text : text + ": " + inner;
+  }
+
+  private static boolean isFailedMapping(Throwable error) {
+    return error instanceof IOException && error.getCause() instanceof OutOfMemoryError;
+  }
+
+  /// {@return the first that is such, of an error and its causes; null if none is}
+  private static @Nullable Throwable find(Throwable error, Predicate<Throwable> what) {
+    for (Throwable each = error; each != null; each = each.getCause()) {
+      if (what.test(each)) {
+        return each;
+      }
+    }
+    return null;
   }
 }

@@ -256,8 +256,14 @@ final class Peer {
         known = aeron.getExclusivePublication(registration);
       } catch (AeronException e) {
         throw new TransportFailedException(
-            "no way to rank %d (%s): %s; if there is no space in %s, %s"
-                .formatted(rank, route.place(), e.getMessage(), space, DriverFolder.REMEDY),
+            "no way to rank %d (%s): %s; if there is no space in %s, %s; if too many files are open, %s"
+                .formatted(
+                    rank,
+                    route.place(),
+                    e.getMessage(),
+                    space,
+                    DriverFolder.REMEDY,
+                    Faults.FILES_REMEDY),
             e);
       } finally {
         if (interrupted) {

@@ -59,6 +59,15 @@ class DriverFaultTest {
     }
   }
 
+  /// What rank 1 sends finds no place on rank 0, who would never hear of it.
+  @Test
+  void noPlaceForWhatPeersSend_ownCallSaysWhyAndOthersWho() throws Exception {
+    try (LocalGroup group = group()) {
+      remove(folder.get().resolve("images"));
+      expectFailure(sums(group), folder.get().toString());
+    }
+  }
+
   @Test
   void folderIsRemovedLater_goesOn() throws Exception {
     try (LocalGroup group = group()) {

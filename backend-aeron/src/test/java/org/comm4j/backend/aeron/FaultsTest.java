@@ -1,0 +1,76 @@
+package org.comm4j.backend.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.aeron.exceptions.AeronException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.PortUnreachableException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.file.FileSystemException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.FieldSource;
+
+/// Which errors of Aeron's are the end: those after which something would never be mapped, so that
+/// a rank is deaf or dumb to a peer. Aeron throws them as they are, or inside others.
+class FaultsTest {
+  private static final Path FOLDER = Path.of("/dev/shm/of-the-driver");
+  private static final IOException TOO_MANY_FILES =
+      new FileSystemException("/dev/shm/1.logbuffer", null, "Too many open files");
+  private static final IOException NO_MEMORY =
+      new IOException("Map failed", new OutOfMemoryError("Map failed"));
+
+  static final List<Throwable> FATAL =
+      Stream.<IOException>of(
+              TOO_MANY_FILES,
+              NO_MEMORY,
+              new NoSuchFileException("/x"),
+              new ClosedByInterruptException())
+          .flatMap(each ->
+              Stream.<Throwable>of(
+                  each, new UncheckedIOException(each), new AeronException("no log", each)))
+          .toList();
+
+  /// A datagram that could not be sent is sent again.
+  static final List<Throwable> PASSING =
+      List.of(
+          new PortUnreachableException(),
+          new IOException("Network is unreachable"),
+          new AeronException("failed to send", new IOException("Operation not permitted")),
+          new IllegalStateException());
+
+  @ParameterizedTest
+  @FieldSource("FATAL")
+  void onError_nothingIsMapped_isTheEnd(Throwable error) {
+    var faults = new Faults();
+    faults.onError(error);
+    assertThat(faults.fatal()).isSameAs(error);
+  }
+
+  @ParameterizedTest
+  @FieldSource("PASSING")
+  void onError_aDatagramIsNotSent_goesOn(Throwable error) {
+    var faults = new Faults();
+    faults.onError(error);
+    assertThat(faults.fatal()).isNull();
+  }
+
+  @Test
+  void reason_saysWhatToDo() {
+    assertThat(reason(new UncheckedIOException(TOO_MANY_FILES)))
+        .contains("Too many open files", "ulimit -n");
+    assertThat(reason(new AeronException("no log", NO_MEMORY)))
+        .contains("Map failed", "vm.max_map_count");
+    assertThat(reason(new InternalError("a fault"))).contains("no space in " + FOLDER);
+    assertThat(reason(new IllegalStateException("x"))).doesNotContain(";");
+  }
+
+  private static String reason(Throwable cause) {
+    return Faults.reason(cause, FOLDER);
+  }
+}
