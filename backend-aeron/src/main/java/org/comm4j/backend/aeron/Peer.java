@@ -15,6 +15,7 @@ import io.aeron.logbuffer.FragmentHandler;
 import io.aeron.logbuffer.FrameDescriptor;
 import io.aeron.logbuffer.Header;
 import io.aeron.protocol.DataHeaderFlyweight;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -45,6 +46,7 @@ final class Peer {
   private static final long LAST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(32);
 
   private static final long NEVER_NS = Long.MAX_VALUE;
+  private static final int OWN_ALIGNMENT = 64;
 
   private final int rank;
   private final Aeron aeron;
@@ -58,6 +60,8 @@ final class Peer {
   private final Terms received = new Terms();
   private final Seal sending;
   private final Seal receiving;
+  private final @Nullable MemorySegment unsent; // where messages with a seal are made
+  private final @Nullable MemorySegment checked; // and where they are looked at
   private final BufferClaim claim = new BufferClaim();
   private final FragmentHandler onFragment = this::onFragment;
   private final ControlledFragmentHandler onPeek = this::onPeek;
@@ -102,6 +106,8 @@ final class Peer {
     this.rank = rank;
     this.sending = sending;
     this.receiving = receiving;
+    this.unsent = sending.bytes() == 0 ? null : ownMemory(route.mtu());
+    this.checked = receiving.bytes() == 0 ? null : ownMemory(route.mtu());
     this.aeron = driver.aeron();
     this.space = driver.directory().toString();
     this.driverIsInvoked = driver.isInvoked();
@@ -110,6 +116,12 @@ final class Peer {
     this.patienceNs = patienceNs;
     this.isGone = isGone;
     var _ = aeron.addSubscription(route.in(), route.inStream(), this::onImage, this::onNoImage);
+  }
+
+  /// Of this process alone. Other processes may write in a driver's files: between the look at a
+  /// seal and the use of what it is of, or before it is put on what was to be sent.
+  private static MemorySegment ownMemory(int bytes) {
+    return Arena.ofAuto().allocate(bytes, OWN_ALIGNMENT);
   }
 
   int maxPayloadBytes() {
@@ -128,21 +140,34 @@ final class Peer {
     if (!claim(to, Transport.HEADER_BYTES + bytes)) {
       return false;
     }
-    MemorySegment term = sent.of(claim.buffer());
-    long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
+    MemorySegment message = unsent == null ? sent.of(claim.buffer()) : unsent;
+    long at = unsent == null ? placeOfClaim() : 0;
     for (int i = 0; i < Transport.HEADER_LONGS; i++) {
-      term.set(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES, header[i]);
+      message.set(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES, header[i]);
     }
     try {
-      MemorySegment.copy(payload, 0, term, at + Transport.HEADER_BYTES, bytes);
+      MemorySegment.copy(payload, 0, message, at + Transport.HEADER_BYTES, bytes);
     } catch (RuntimeException | Error e) { // its owner has closed it
       claim.abort(); // else nothing behind it would ever be read
       throw e;
     }
-    sending.put(term, at, Transport.HEADER_BYTES + bytes);
-    claim.commit();
+    commit(Transport.HEADER_BYTES + bytes);
     hasOffered = true;
     return true;
+  }
+
+  private long placeOfClaim() {
+    return claim.buffer().wrapAdjustment() + (long) claim.offset();
+  }
+
+  /// Sends what was claimed, once it is written there or, if it needs a seal, into own memory.
+  private void commit(int bytes) {
+    if (unsent != null) {
+      sending.put(unsent, 0, bytes);
+      MemorySegment term = sent.of(claim.buffer());
+      MemorySegment.copy(unsent, 0, term, placeOfClaim(), bytes + (long) sending.bytes());
+    }
+    claim.commit();
   }
 
   /// Sends something short some time after the last message, and again. A receiver asks for what
@@ -325,10 +350,18 @@ final class Peer {
     if (broken != null) {
       return;
     }
-    MemorySegment term = received.of(buffer);
+    MemorySegment message = received.of(buffer);
     long at = buffer.wrapAdjustment() + (long) offset;
     int bytes = length - receiving.bytes();
-    if (!receiving.isRight(term, at, bytes)) {
+    boolean isRight = true;
+    if (checked != null) {
+      long whole = Math.min(length, checked.byteSize()); // more is of nobody's
+      MemorySegment.copy(message, at, checked, 0, whole);
+      message = checked;
+      at = 0;
+      isRight = whole == length && receiving.isRight(message, at, bytes);
+    }
+    if (!isRight) {
       broken =
           new TransportFailedException(
               "message #%d from rank %d is not what that rank sent: it was altered, forged or replayed on the network, or one before it was dropped (found by COMM_AERON_INTEGRITY)"
@@ -350,11 +383,13 @@ final class Peer {
     }
     delivered++;
     for (int i = 0; i < Transport.HEADER_LONGS; i++) {
-      arrived[i] = term.get(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES);
+      arrived[i] = message.get(JAVA_LONG_UNALIGNED, at + (long) i * Long.BYTES);
     }
     try {
       to.onPayload(
-          rank, arrived, term.asSlice(at + Transport.HEADER_BYTES, bytes - Transport.HEADER_BYTES));
+          rank,
+          arrived,
+          message.asSlice(at + Transport.HEADER_BYTES, bytes - Transport.HEADER_BYTES));
     } catch (RuntimeException | Error e) {
       thrown = e; // Aeron would keep it for itself
     }
@@ -444,10 +479,12 @@ final class Peer {
   }
 
   private void commitControl(int bytes) {
-    claim.buffer().setMemory(claim.offset(), bytes, (byte) 0);
-    long at = claim.buffer().wrapAdjustment() + (long) claim.offset();
-    sending.put(sent.of(claim.buffer()), at, bytes);
-    claim.commit();
+    if (unsent == null) {
+      claim.buffer().setMemory(claim.offset(), bytes, (byte) 0);
+    } else {
+      unsent.asSlice(0, bytes).fill((byte) 0);
+    }
+    commit(bytes);
   }
 
   /// Whether neither side waits for the other one: the peer has all that was sent or wants nothing,

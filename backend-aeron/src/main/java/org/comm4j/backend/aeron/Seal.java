@@ -57,34 +57,39 @@ final class Seal {
 
   /// Writes it behind the next message.
   ///
+  /// @param memory of this process alone: what others may change meanwhile proves nothing
   /// @param at where the message begins
   /// @param messageBytes of the message alone
-  void put(MemorySegment term, long at, int messageBytes) {
+  void put(MemorySegment memory, long at, int messageBytes) {
     if (mac != null) {
-      prove(mac, term, at, messageBytes);
-      MemorySegment.copy(proof, 0, term, ValueLayout.JAVA_BYTE, at + messageBytes, BYTES);
+      prove(mac, memory, at, messageBytes);
+      MemorySegment.copy(proof, 0, memory, ValueLayout.JAVA_BYTE, at + messageBytes, BYTES);
     }
   }
 
   /// Whether the one behind the next message is right.
-  boolean isRight(MemorySegment term, long at, int messageBytes) {
+  ///
+  /// @param memory of this process alone
+  /// @param at where the message begins
+  /// @param messageBytes of the message alone
+  boolean isRight(MemorySegment memory, long at, int messageBytes) {
     if (mac == null) {
       return true;
     }
     if (messageBytes < 0) {
       return false;
     }
-    prove(mac, term, at, messageBytes);
+    prove(mac, memory, at, messageBytes);
     byte[] sent = new byte[BYTES];
-    MemorySegment.copy(term, ValueLayout.JAVA_BYTE, at + messageBytes, sent, 0, BYTES);
+    MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, at + messageBytes, sent, 0, BYTES);
     return MessageDigest.isEqual(sent, Arrays.copyOf(proof, BYTES));
   }
 
-  private void prove(Mac mac, MemorySegment term, long at, int messageBytes) {
+  private void prove(Mac mac, MemorySegment memory, long at, int messageBytes) {
     try {
       ByteBuffer.wrap(number).putLong(messages++);
       mac.update(number);
-      mac.update(term.asSlice(at, messageBytes).asByteBuffer());
+      mac.update(memory.asSlice(at, messageBytes).asByteBuffer());
       mac.doFinal(proof, 0);
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException(e); // there is room for it

@@ -8,10 +8,25 @@ import io.aeron.driver.ext.LossGenerator;
 import io.aeron.logbuffer.FrameDescriptor;
 import io.aeron.protocol.DataHeaderFlyweight;
 import io.aeron.protocol.HeaderFlyweight;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.net.InetSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Queue;
 import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.agrona.concurrent.UnsafeBuffer;
@@ -20,6 +35,8 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.Secret;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.transport.PayloadHandler;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
@@ -146,6 +163,63 @@ class IntegrityTest {
     try (LocalGroup group = groups.communicators(2)) {
       assertThat(DriverFaultTest.sums(group)).containsOnly("2");
     }
+  }
+
+  /// Who may write in the driver's files, as another process of an external driver's may, changes a
+  /// message after it was checked.
+  @Test
+  void payload_isChangedInTheLogWhileItIsUsed_staysWhatWasChecked() throws Exception {
+    Queue<Path> folder = new ConcurrentLinkedQueue<>();
+    UnaryOperator<MediaDriver.Context> watched =
+        context -> {
+          folder.add(Path.of(context.aeronDirectoryName()));
+          return context;
+        };
+    List<AeronTransport> group =
+        new AeronGroups(SEALED, rank -> rank == 1 ? watched : UnaryOperator.identity())
+            .transports(2);
+    byte[] sent = "what rank 0 sends to rank 1".getBytes(StandardCharsets.US_ASCII);
+    List<byte[]> used = new ArrayList<>();
+    PayloadHandler handler =
+        (_, _, payload) -> {
+          replace(folder.element().resolve("images"), sent);
+          used.add(payload.toArray(ValueLayout.JAVA_BYTE));
+        };
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    boolean isTaken = false;
+    try {
+      while (used.isEmpty() && System.nanoTime() - endNs < 0) {
+        isTaken =
+            isTaken
+                || group
+                    .get(0)
+                    .offer(1, new long[Transport.HEADER_LONGS], MemorySegment.ofArray(sent));
+        group.get(1).poll(handler, 1);
+      }
+      assertThat(used).containsExactly(sent);
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  /// Writes other bytes wherever these are in the files of a folder.
+  private static void replace(Path folder, byte[] bytes) {
+    int replaced = 0;
+    try (var files = Files.list(folder)) {
+      for (Path each : files.toList()) {
+        byte[] content = Files.readAllBytes(each);
+        for (int at = 0; at <= content.length - bytes.length; at++) {
+          if (Arrays.equals(content, at, at + bytes.length, bytes, 0, bytes.length)) {
+            try (var file = FileChannel.open(each, StandardOpenOption.WRITE)) {
+              replaced += file.write(ByteBuffer.allocate(bytes.length), at);
+            }
+          }
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    assertThat(replaced).as("bytes of the message in %s", folder).isEqualTo(bytes.length);
   }
 
   private static AeronGroups of(CommConfig first, CommConfig second) {
