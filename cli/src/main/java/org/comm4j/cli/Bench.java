@@ -8,6 +8,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.OwnFolder;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -122,8 +123,8 @@ final class Bench implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
-    try (LaunchFolder folder = LaunchFolder.create()) {
-      Path result = Files.createFile(folder.resolve("result"));
+    try (OwnFolder folder = LaunchFolder.create()) {
+      Path result = Files.createFile(folder.path().resolve("result"));
       int code =
           RankOptions.run(
               Objects.requireNonNull(spec),

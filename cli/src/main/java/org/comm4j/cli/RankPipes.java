@@ -8,6 +8,7 @@ import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
+import org.comm4j.core.session.OwnFolder;
 
 /// Named pipes that the ranks of a launcher write to, two for each, so that every rank's output
 /// stays whole and apart from the others', and comes as soon as it is written.
@@ -16,11 +17,11 @@ import java.util.List;
 /// push out of a block of 8 KiB), Hydra's `-prepend-rank` puts ranks into the middle of lines.
 final class RankPipes implements AutoCloseable {
 
-  private final LaunchFolder folder;
+  private final OwnFolder folder;
   private final int ranks;
   private final List<RankOutput> readers = new ArrayList<>();
 
-  private RankPipes(LaunchFolder folder, int ranks) {
+  private RankPipes(OwnFolder folder, int ranks) {
     this.folder = folder;
     this.ranks = ranks;
   }
@@ -43,7 +44,7 @@ final class RankPipes implements AutoCloseable {
   }
 
   private File file(int rank, String stream) {
-    return folder.resolve(rank + "." + stream).toFile();
+    return folder.path().resolve(rank + "." + stream).toFile();
   }
 
   private List<File> files() {

@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.stream.Stream;
+import org.comm4j.core.session.OwnFolder;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -183,8 +184,8 @@ final class Run implements Callable<Integer> {
   }
 
   private int compiled(Path source, List<String> arguments) throws Exception {
-    try (LaunchFolder folder = LaunchFolder.create()) {
-      Path classes = Files.createDirectory(folder.resolve("classes"));
+    try (OwnFolder folder = LaunchFolder.create()) {
+      Path classes = Files.createDirectory(folder.path().resolve("classes"));
       List<Path> path = new ArrayList<>(List.of(classes));
       path.addAll(resources(source, Files.getOwner(classes)));
       path.addAll(extraClassPath());

@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
 
@@ -81,11 +82,11 @@ final class SharedLines implements AutoCloseable {
     if (communicator.topology().hosts().size() != 1) {
       return Optional.empty();
     }
-    LaunchFolder folder = communicator.rank() == 0 ? create() : null;
+    OwnFolder folder = communicator.rank() == 0 ? create() : null;
     Arena arena = Arena.ofShared();
     try {
       String shared =
-          broadcast(communicator, folder == null ? "" : folder.resolve(FILE).toString());
+          broadcast(communicator, folder == null ? "" : folder.path().resolve(FILE).toString());
       MemorySegment lines = shared.isEmpty() ? null : map(Path.of(shared), arena);
       boolean all = allTrue(communicator, lines != null);
       if (lines != null && all) {
@@ -115,11 +116,11 @@ final class SharedLines implements AutoCloseable {
     return all[0];
   }
 
-  private static @Nullable LaunchFolder create() {
+  private static @Nullable OwnFolder create() {
     try {
-      LaunchFolder folder = LaunchFolder.create(LaunchFolder.sharedMemory());
+      OwnFolder folder = LaunchFolder.create(LaunchFolder.sharedMemory());
       try {
-        Files.write(folder.resolve(FILE), new byte[BYTES], StandardOpenOption.CREATE_NEW);
+        Files.write(folder.path().resolve(FILE), new byte[BYTES], StandardOpenOption.CREATE_NEW);
         return folder;
       } catch (IOException e) {
         folder.close();

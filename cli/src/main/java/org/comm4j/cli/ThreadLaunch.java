@@ -25,6 +25,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.jar.JarFile;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.ThreadRanks;
+import org.comm4j.core.session.OwnFolder;
 import org.jspecify.annotations.Nullable;
 
 /// Ranks as threads of this JVM. comm4j, the backends and what they need are one copy; each rank
@@ -280,7 +281,7 @@ final class ThreadLaunch {
 
   private void halt() {
     flush();
-    LaunchFolder.removeAll(); // halting runs no shutdown hooks
+    OwnFolder.removeAll(); // halting runs no shutdown hooks
     Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
   }
 

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ThreadLocalRandom;
+import org.comm4j.core.session.OwnFolder;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -50,8 +51,8 @@ final class Verify implements Callable<Integer> {
   @Override
   public Integer call() throws Exception {
     long chosen = seed != null ? seed : ThreadLocalRandom.current().nextInt(Integer.MAX_VALUE);
-    try (LaunchFolder folder = LaunchFolder.create()) {
-      Path result = Files.createFile(folder.resolve("result"));
+    try (OwnFolder folder = LaunchFolder.create()) {
+      Path result = Files.createFile(folder.path().resolve("result"));
       int code =
           RankOptions.run(
               Objects.requireNonNull(spec),

@@ -1,0 +1,209 @@
+package org.comm4j.core.session;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/// A folder of this process's own for a while, which only its user may enter. It is removed when it
+/// is closed, or else when this JVM ends, by a signal too. A lock in it says that its process
+/// lives: what a killed one has left, others [#sweep].
+///
+/// A POSIX lock is gone when its process closes *any* channel of the file, so no process probes a
+/// lock of its own. And who probes another's holds it for that moment, so a lock gets its name when
+/// its process has it. Thread-safe.
+public final class OwnFolder implements AutoCloseable {
+  private static final String LOCK = "lock";
+  private static final String BEGINNING = "lock.new";
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rwx------");
+
+  /// How long a process may take from making its folder to having the lock.
+  private static final Duration STARTING = Duration.ofMinutes(1);
+
+  private static final int TRIES = 10;
+
+  /// Those of this JVM, which has one end for all of them; it guards what is static here.
+  private static final Set<Path> OWN = new HashSet<>();
+
+  /// Where this JVM has ever had one.
+  private static final Set<Place> PLACES = new HashSet<>();
+
+  private static boolean isWatched;
+  private static boolean isEnding;
+
+  private record Place(Path root, String prefix) {}
+
+  private final Path path;
+  private final FileChannel lock;
+
+  private OwnFolder(Path path, FileChannel lock) {
+    this.path = path;
+    this.lock = lock;
+  }
+
+  /// Makes one.
+  ///
+  /// @param root where
+  /// @param prefix of its name, the same for all that are swept together
+  /// @return the caller closes it
+  /// @throws IOException if that is not possible, or the JVM is ending
+  public static OwnFolder create(Path root, String prefix) throws IOException {
+    synchronized (OWN) { // or a signal could come between making a folder and noting it
+      watch();
+      PLACES.add(new Place(root, prefix));
+      Path path = Files.createTempDirectory(root, prefix);
+      OWN.add(path);
+      try {
+        return new OwnFolder(path, lock(path));
+      } catch (IOException e) {
+        remove(path);
+        OWN.remove(path);
+        throw e;
+      }
+    }
+  }
+
+  private static void watch() throws IOException {
+    try {
+      if (!isWatched) {
+        Runtime.getRuntime().addShutdownHook(new Thread(OwnFolder::end, "remove own folders"));
+        isWatched = true;
+      }
+    } catch (IllegalStateException e) {
+      isEnding = true;
+    }
+    if (isEnding) {
+      throw new IOException("this JVM is ending, and makes no folder any more");
+    }
+  }
+
+  /// What others have left is removed too: what this one is part of may have been killed before.
+  private static void end() {
+    removeAll();
+    synchronized (OWN) {
+      PLACES.forEach(place -> sweep(place.root, place.prefix));
+    }
+  }
+
+  private static FileChannel lock(Path folder) throws IOException {
+    Path beginning = folder.resolve(BEGINNING);
+    FileChannel channel =
+        FileChannel.open(beginning, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    try {
+      var _ = tryLock(channel); // without locks in this file system nobody can probe it either
+      Files.move(beginning, folder.resolve(LOCK), StandardCopyOption.ATOMIC_MOVE);
+      return channel;
+    } catch (IOException e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  private static boolean tryLock(FileChannel channel) {
+    try {
+      return channel.tryLock() != null;
+    } catch (IOException | OverlappingFileLockException e) {
+      return false;
+    }
+  }
+
+  /// {@return the folder}
+  public Path path() {
+    return path;
+  }
+
+  @Override
+  public void close() {
+    synchronized (OWN) {
+      remove(path);
+      OWN.remove(path);
+    }
+    try {
+      lock.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Removes what killed processes of this user have left.
+  ///
+  /// @param root where
+  /// @param prefix of their names
+  public static void sweep(Path root, String prefix) {
+    synchronized (OWN) {
+      try (DirectoryStream<Path> folders = Files.newDirectoryStream(root, prefix + "*")) {
+        for (Path each : folders) {
+          if (!OWN.contains(each) && isOfThisUser(each) && isAbandoned(each)) {
+            remove(each);
+          }
+        }
+      } catch (IOException | DirectoryIteratorException _) {
+        // whoever may look there will remove it
+      }
+    }
+  }
+
+  /// Whether it is a folder that nobody else can have put anything into.
+  private static boolean isOfThisUser(Path folder) {
+    try {
+      Object self = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+      Object owner = Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+      return owner.equals(self)
+          && Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+          && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS).equals(OWNER_ONLY);
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+
+  private static boolean isAbandoned(Path folder) {
+    Path file = folder.resolve(LOCK);
+    try {
+      if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+        Instant made = Files.getLastModifiedTime(folder).toInstant();
+        return made.isBefore(Instant.now().minus(STARTING));
+      }
+      try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+        return tryLock(channel);
+      }
+    } catch (IOException e) {
+      return false; // somebody removes it at the same time
+    }
+  }
+
+  /// Removes all of this JVM, which is ending: for who halts it, which runs no shutdown hooks.
+  public static void removeAll() {
+    synchronized (OWN) {
+      isEnding = true;
+      for (int i = 0; i < TRIES && OWN.stream().anyMatch(Files::exists); i++) {
+        OWN.forEach(OwnFolder::remove); // again, if somebody was just writing there
+      }
+    }
+  }
+
+  private static void remove(Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.deleteIfExists(file);
+      }
+    } catch (IOException | UncheckedIOException _) {
+      // it was deleted before, or the system does it
+    }
+  }
+}
