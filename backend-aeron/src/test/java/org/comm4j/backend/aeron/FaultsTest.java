@@ -14,38 +14,42 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.FieldSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Which errors of Aeron's are the end: those after which something would never be mapped, so that
 /// a rank is deaf or dumb to a peer. Aeron throws them as they are, or inside others.
 class FaultsTest {
   private static final Path FOLDER = Path.of("/dev/shm/of-the-driver");
-  private static final IOException TOO_MANY_FILES =
-      new FileSystemException("/dev/shm/1.logbuffer", null, "Too many open files");
-  private static final IOException NO_MEMORY =
-      new IOException("Map failed", new OutOfMemoryError("Map failed"));
 
-  static final List<Throwable> FATAL =
-      Stream.<IOException>of(
-              TOO_MANY_FILES,
-              NO_MEMORY,
-              new NoSuchFileException("/x"),
-              new ClosedByInterruptException())
-          .flatMap(each ->
-              Stream.<Throwable>of(
-                  each, new UncheckedIOException(each), new AeronException("no log", each)))
-          .toList();
+  private static IOException tooManyFiles() {
+    return new FileSystemException("/dev/shm/1.logbuffer", null, "Too many open files");
+  }
+
+  private static IOException noMemory() {
+    return new IOException("Map failed", new OutOfMemoryError("Map failed"));
+  }
+
+  static Stream<Throwable> fatal() {
+    return Stream.of(
+            tooManyFiles(),
+            noMemory(),
+            new NoSuchFileException("/x"),
+            new ClosedByInterruptException())
+        .flatMap(each ->
+            Stream.of(each, new UncheckedIOException(each), new AeronException("no log", each)));
+  }
 
   /// A datagram that could not be sent is sent again.
-  static final List<Throwable> PASSING =
-      List.of(
-          new PortUnreachableException(),
-          new IOException("Network is unreachable"),
-          new AeronException("failed to send", new IOException("Operation not permitted")),
-          new IllegalStateException());
+  static List<Throwable> passing() {
+    return List.of(
+        new PortUnreachableException(),
+        new IOException("Network is unreachable"),
+        new AeronException("failed to send", new IOException("Operation not permitted")),
+        new IllegalStateException());
+  }
 
   @ParameterizedTest
-  @FieldSource("FATAL")
+  @MethodSource("fatal")
   void onError_nothingIsMapped_isTheEnd(Throwable error) {
     var faults = new Faults();
     faults.onError(error);
@@ -53,7 +57,7 @@ class FaultsTest {
   }
 
   @ParameterizedTest
-  @FieldSource("PASSING")
+  @MethodSource("passing")
   void onError_aDatagramIsNotSent_goesOn(Throwable error) {
     var faults = new Faults();
     faults.onError(error);
@@ -62,9 +66,9 @@ class FaultsTest {
 
   @Test
   void reason_saysWhatToDo() {
-    assertThat(reason(new UncheckedIOException(TOO_MANY_FILES)))
+    assertThat(reason(new UncheckedIOException(tooManyFiles())))
         .contains("Too many open files", "ulimit -n");
-    assertThat(reason(new AeronException("no log", NO_MEMORY)))
+    assertThat(reason(new AeronException("no log", noMemory())))
         .contains("Map failed", "vm.max_map_count");
     assertThat(reason(new InternalError("a fault"))).contains("no space in " + FOLDER);
     assertThat(reason(new IllegalStateException("x"))).doesNotContain(";");
