@@ -82,7 +82,7 @@ public final class OwnFolder implements AutoCloseable {
   private static void watch() throws IOException {
     try {
       if (!isWatched) {
-        Runtime.getRuntime().addShutdownHook(new Thread(OwnFolder::end, "remove own folders"));
+        Runtime.getRuntime().addShutdownHook(new Thread(OwnFolder::end, "comm4j-folders"));
         isWatched = true;
       }
     } catch (IllegalStateException e) {
