@@ -6,14 +6,17 @@ import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
@@ -49,7 +52,9 @@ final class Rendezvous {
     Driver driver = driver(options, dimensions);
     AeronTransport transport = null;
     try {
-      int port = reserve(driver, host, options.ports(), dimensions);
+      List<Integer> here = MembersSession.ranksOfThisHost(session);
+      int index = here.indexOf(session.rank());
+      int port = reserve(driver, host, options.ports(), index, here.size(), dimensions);
       Address own =
           Address.of(
               host,
@@ -161,15 +166,23 @@ final class Rendezvous {
     return peers;
   }
 
-  /// Takes a port and keeps it: a subscription that nobody sends to holds it.
-  private static int reserve(
-      Driver driver, InetAddress host, PortRange ports, Dimensions dimensions) {
-    RegistrationException last = null;
-    List<Integer> candidates = ports.isAny() ? Collections.nCopies(TRIES, 0) : ports.ports();
-    for (int candidate : candidates) {
+  /// Takes a port and keeps it: a subscription that nobody sends to holds it. A driver would let
+  /// two of its ranks share one, and the buffer of its socket.
+  ///
+  /// @param index of this rank among the `count` of its host
+  static int reserve(
+      Driver driver,
+      InetAddress host,
+      PortRange ports,
+      int index,
+      int count,
+      Dimensions dimensions) {
+    Exception last = null;
+    for (int candidate : candidates(ports, index, count)) {
       int port = candidate == 0 ? freePort(host) : candidate;
       String endpoint = Address.textOf(host) + ":" + port;
       try {
+        checkIsFree(host, port);
         var _ =
             driver
                 .aeron()
@@ -177,7 +190,7 @@ final class Rendezvous {
                     Route.receiving(endpoint, ThreadLocalRandom.current().nextInt(), dimensions),
                     ThreadLocalRandom.current().nextInt());
         return port;
-      } catch (RegistrationException taken) {
+      } catch (SocketException | RegistrationException taken) {
         last = taken;
       }
     }
@@ -186,6 +199,21 @@ final class Rendezvous {
             .formatted(
                 host.getHostAddress(), ports.isAny() ? "" : ", of those in the range " + ports),
         last);
+  }
+
+  /// In which order a rank tries ports: first those that no other rank of its host tries first, as
+  /// two that look at the same time would both find one free.
+  static List<Integer> candidates(PortRange ports, int index, int count) {
+    return ports.isAny()
+        ? Collections.nCopies(TRIES, 0)
+        : IntStream.rangeClosed(ports.first(), ports.last())
+            .boxed()
+            .sorted(Comparator.comparing(port -> (port - ports.first()) % count != index))
+            .toList();
+  }
+
+  private static void checkIsFree(InetAddress host, int port) throws SocketException {
+    new DatagramSocket(new InetSocketAddress(host, port)).close();
   }
 
   private static int freePort(InetAddress host) {
