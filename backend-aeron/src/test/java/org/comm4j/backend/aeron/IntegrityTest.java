@@ -1,6 +1,7 @@
 package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
@@ -12,6 +13,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.reflect.Proxy;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -26,6 +28,8 @@ import java.util.List;
 import java.util.Queue;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
@@ -35,6 +39,8 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.Secret;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
@@ -239,6 +245,55 @@ class IntegrityTest {
     assertThat(of(SEALED, PLAIN).failures(2))
         .hasSize(2)
         .allMatch(each -> each.contains("COMM_AERON_INTEGRITY: ") && each.contains("on rank 1"));
+  }
+
+  /// Who changes the session's bytes can't switch the codes off: a rank knows what it said itself.
+  @Test
+  void open_sessionSaysThatNobodyWantsCodes_isRefused() throws Exception {
+    try (var group = InMemorySessions.group(2);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<Future<AeronTransport>> opening =
+          group.sessions().stream()
+              .map(IntegrityTest::withoutCodes)
+              .map(session -> threads.submit(() -> new Rendezvous(session, SEALED).open()))
+              .toList();
+      for (Future<AeronTransport> each : opening) {
+        assertThatThrownBy(() -> each.get().close())
+            .hasCauseInstanceOf(TransportFailedException.class)
+            .hasMessageContaining("COMM_AERON_INTEGRITY: mac on rank ");
+      }
+    }
+  }
+
+  private static Session withoutCodes(Session session) {
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (_, method, arguments) -> {
+              if (method.getName().equals("exchange") && arguments[0].equals("aeron")) {
+                return session
+                    .exchange("aeron", (byte[]) arguments[1], (Duration) arguments[2])
+                    .stream()
+                    .map(IntegrityTest::withoutCodes)
+                    .toList();
+              }
+              return method.invoke(session, arguments);
+            });
+  }
+
+  private static byte[] withoutCodes(byte[] address) {
+    Address said = Address.of(address);
+    assertThat(said.isSealed()).isTrue();
+    return new Address(
+            said.host(),
+            said.port(),
+            said.secret(),
+            said.mtu(),
+            said.termBytes(),
+            said.driver(),
+            false)
+        .toBytes();
   }
 
   @Test
