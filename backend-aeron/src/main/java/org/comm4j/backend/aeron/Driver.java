@@ -5,7 +5,10 @@ import io.aeron.driver.MediaDriver;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
@@ -25,6 +28,9 @@ final class Driver implements AutoCloseable {
 
   /// A driver with Aeron's own settings gives a sign of life each second.
   private static final long LEAST_SILENCE_NS = TimeUnit.SECONDS.toNanos(3);
+
+  /// How often it works while ranks open.
+  private static final long OPENING_NS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private static final long SHORTEST_NAP_NS = TimeUnit.MICROSECONDS.toNanos(1);
   private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -227,6 +233,47 @@ final class Driver implements AutoCloseable {
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
+    }
+  }
+
+  /// Works while the calling thread waits for others, who may come late: a client that nobody moves
+  /// along ends itself, and a driver that is not this rank's own gives it up.
+  <T> T during(Supplier<T> wait) {
+    if (isInvoked()) {
+      return wait.get(); // it has the patience of a day
+    }
+    var isOver = new AtomicBoolean();
+    Thread worker =
+        Thread.ofPlatform().daemon().name("comm4j-aeron-opening").start(() -> workUntil(isOver));
+    try {
+      return wait.get();
+    } finally {
+      end(isOver);
+      LockSupport.unpark(worker);
+    }
+  }
+
+  /// When this returns the other thread does nothing more.
+  private void end(AtomicBoolean isOver) {
+    turn.lock();
+    try {
+      isOver.set(true);
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  private void workUntil(AtomicBoolean isOver) {
+    while (!isOver.get()) {
+      turn.lock();
+      try {
+        if (!isOver.get()) {
+          var _ = work();
+        }
+      } finally {
+        turn.unlock();
+      }
+      LockSupport.parkNanos(this, OPENING_NS);
     }
   }
 

@@ -65,7 +65,9 @@ final class Rendezvous {
               options.isSealed());
       List<Address> all =
           new ArrayList<>(
-              session.exchange("aeron", own.toBytes(), config.joinTimeout()).stream()
+              driver
+                  .during(() -> session.exchange("aeron", own.toBytes(), config.joinTimeout()))
+                  .stream()
                   .map(Address::of)
                   .toList());
       all.set(session.rank(), own); // who is on the way may have changed what comes back of it
@@ -127,8 +129,10 @@ final class Rendezvous {
       throw e;
     }
     try {
-      tell(host, STARTED + driver.directory());
-      return driver;
+      return driver.during(() -> {
+        tell(host, STARTED + driver.directory());
+        return driver;
+      });
     } catch (RuntimeException e) {
       driver.close();
       throw e;

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.aeron.AeronCounters;
 import io.aeron.CncFileDescriptor;
 import io.aeron.driver.status.SystemCounterDescriptor;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -19,14 +21,19 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -98,6 +105,51 @@ class ExternalDriverTest {
       }
       expectRefused(old, "is of another version of Aeron's", "9.0.0");
     }
+  }
+
+  /// Aeron's client ends itself when nobody moves it along for 10 s, and others may come later.
+  @Test
+  void open_waitsForOthers_isNotSilent() throws Exception {
+    try (ExternalDriver driver = ExternalDriver.start();
+        var group = InMemorySessions.group(1)) {
+      AtomicBoolean isHeard = new AtomicBoolean();
+      Session late =
+          (Session)
+              Proxy.newProxyInstance(
+                  Session.class.getClassLoader(),
+                  new Class<?>[] {Session.class},
+                  (_, method, arguments) -> {
+                    if (method.getName().equals("exchange")) {
+                      isHeard.set(isHeardAgain(driver));
+                    }
+                    return method.invoke(group.session(0), arguments);
+                  });
+      new Rendezvous(late, driver.config(CONFIG)).open().close();
+      assertThat(isHeard).isTrue();
+    }
+  }
+
+  /// Whether the only client gives a new sign of life.
+  private static boolean isHeardAgain(ExternalDriver driver) {
+    CountersReader counters = driver.driver().context().countersManager();
+    int heartbeat = heartbeatOfOnlyClient(counters);
+    long before = counters.getCounterValue(heartbeat);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(9);
+    while (counters.getCounterValue(heartbeat) == before && System.nanoTime() - endNs < 0) {
+      Thread.yield();
+    }
+    return counters.getCounterValue(heartbeat) > before;
+  }
+
+  private static int heartbeatOfOnlyClient(CountersReader counters) {
+    List<Integer> clients = new ArrayList<>();
+    counters.forEach((counter, type, _, _) -> {
+      if (type == AeronCounters.DRIVER_HEARTBEAT_TYPE_ID) {
+        clients.add(counter);
+      }
+    });
+    assertThat(clients).hasSize(1);
+    return clients.getFirst();
   }
 
   @Test
