@@ -3,10 +3,10 @@ package org.comm4j.guice;
 import com.google.inject.AbstractModule;
 import com.google.inject.Provides;
 import com.google.inject.Singleton;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
-import java.util.stream.Collectors;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
@@ -21,11 +21,14 @@ import org.comm4j.api.SharedMemoryProvider;
 /// | [Communicator] | this rank's, of all ranks; opened when it is first asked for |
 /// | [SharedMemoryProvider] | that communicator's |
 /// | [CommLifecycle] | closes the communicator, if it was opened |
-/// | `Map<String, BackendInfo>` | every backend that discovery found, by name |
+/// | `Map<String, BackendInfo>` | every backend that discovery found, by name, most preferred first |
 ///
 /// An application injects [Communicator] where it is used and closes the lifecycle at its end:
 ///
 /// {@snippet file="org/comm4j/guice/GuiceExample.java" region="application"}
+///
+/// On JDK 25 Guice warns of `sun.misc.Unsafe` unless it runs with
+/// `-Dguice_bytecode_gen_option=DISABLED`.
 ///
 /// Opening is lazy, so an injector that is built for other things joins no group.
 public final class CommModule extends AbstractModule {
@@ -68,7 +71,8 @@ public final class CommModule extends AbstractModule {
   @Provides
   @Singleton
   Map<String, BackendInfo> backendsByName(List<BackendInfo> backends) {
-    return backends.stream()
-        .collect(Collectors.toUnmodifiableMap(BackendInfo::name, Function.identity(), (a, _) -> a));
+    Map<String, BackendInfo> byName = new LinkedHashMap<>();
+    backends.forEach(each -> byName.putIfAbsent(each.name(), each));
+    return Collections.unmodifiableMap(byName);
   }
 }

@@ -6,7 +6,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.google.inject.Guice;
 import com.google.inject.Key;
 import com.google.inject.TypeLiteral;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.IntStream;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
@@ -30,6 +37,41 @@ final class CommModuleTest {
     var backends = injector.getInstance(Key.get(new TypeLiteral<Map<String, BackendInfo>>() {}));
 
     assertThat(backends).isEmpty();
+  }
+
+  @Test
+  void backendsByName_areInTheOrderOfPreference() {
+    List<BackendInfo> backends = IntStream.range(0, 20).mapToObj(CommModuleTest::backend).toList();
+
+    assertThat(new CommModule(NO_BACKEND).backendsByName(backends).values())
+        .containsExactlyElementsOf(backends);
+  }
+
+  private static BackendInfo backend(int number) {
+    return new BackendInfo(
+        "backend-" + (7919 * number) % 101, // so that their hashes are in no order
+        BackendInfo.Status.READY,
+        Optional.empty(),
+        100 - number,
+        "here",
+        "1",
+        Set.of(),
+        Map.of(),
+        List.of(),
+        Optional.empty(),
+        Optional.empty());
+  }
+
+  /// Guice can't say so itself; without it `java -m` does not find its classes.
+  @Test
+  void module_asksForTheModulesOfGuice() throws Exception {
+    var classes =
+        Path.of(CommModule.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    var module = ModuleFinder.of(classes).find("org.comm4j.guice").orElseThrow().descriptor();
+
+    assertThat(module.requires())
+        .extracting(ModuleDescriptor.Requires::name)
+        .contains("com.google.common", "jakarta.inject");
   }
 
   @Test
