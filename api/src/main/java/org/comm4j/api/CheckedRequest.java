@@ -258,7 +258,17 @@ final class CheckedRequest implements Request {
   @Override
   public CompletableFuture<Received> toCompletableFuture() {
     CompletableFuture<Received> known = future;
-    return (known == null ? makeFuture() : known).copy();
+    CompletableFuture<Received> own = new CompletableFuture<>(); // whose it is may complete it
+    var _ =
+        (known == null ? makeFuture() : known)
+            .whenComplete((received, failure) -> {
+              if (failure == null) {
+                own.complete(received);
+              } else {
+                own.completeExceptionally(failure);
+              }
+            });
+    return own;
   }
 
   private CompletableFuture<Received> makeFuture() {

@@ -8,9 +8,9 @@ import java.util.concurrent.TimeoutException;
 /// An operation that was started. It may be awaited from any one thread, not only the one that
 /// started it; its data stays reachable until it has ended.
 ///
-/// Without a thread that awaits something on this or another communicator of the session an
-/// operation makes no progress, unless [#toCompletableFuture()] was called, which starts a thread
-/// for it.
+/// Without a thread that awaits something on this or another communicator of the session, or asks
+/// [#isDone()], an operation makes no progress, unless [#toCompletableFuture()] was called, which
+/// starts a thread for it.
 public interface Request {
   /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from
   /// its start).
@@ -46,6 +46,9 @@ public interface Request {
   /// others} It completes without anybody waiting: a thread of the library moves the operation
   /// along. What depends on the future is run by that thread, or by one that awaits, asks for or
   /// closes what ends the operation; it must not call this communicator and should be short.
+  ///
+  /// Where the operation is taken back ([#cancel()]) the future is cancelled too. Cancelling the
+  /// future itself takes nothing back.
   CompletableFuture<Received> toCompletableFuture();
 
   /// Waits until one of the requests has ended.

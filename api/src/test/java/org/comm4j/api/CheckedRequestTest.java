@@ -175,7 +175,9 @@ class CheckedRequestTest {
     assertThat(request.cancel()).isFalse();
     assertThatExceptionOfType(CancellationException.class).isThrownBy(request::await);
     assertThat(request.isDone()).isTrue();
-    assertThat(future).isCompletedExceptionally();
+    assertThat(future).isCancelled();
+    assertThatExceptionOfType(CancellationException.class).isThrownBy(future::join);
+    assertThat(request.toCompletableFuture()).isCancelled();
     assertThatIllegalStateException().isThrownBy(request::result);
   }
 
@@ -213,6 +215,14 @@ class CheckedRequestTest {
     backend.pending().end(null);
     assertThat(request.toCompletableFuture()).isCompletedWithValue(null);
     assertThat(request.toCompletableFuture()).isCompleted();
+  }
+
+  @Test
+  void future_cancelledByItsOwner_takesNothingBack() {
+    Request request = comm.start(RECEIVE);
+    assertThat(request.toCompletableFuture().cancel(true)).isTrue();
+    backend.pending().end(new Received(0, 1, 4));
+    assertThat(request.toCompletableFuture()).isCompletedWithValue(new Received(0, 1, 4));
   }
 
   @Test
