@@ -9,6 +9,7 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
+import java.util.Objects;
 
 /// A typed, bounded view of memory that somebody else owns: what collectives read and write.
 ///
@@ -40,42 +41,42 @@ public sealed interface CommData permits HostData, DeviceData {
   ///
   /// @param array the elements, not copied
   static HostData of(double... array) {
-    return of(DataType.FLOAT64, MemorySegment.ofArray(array));
+    return of(DataType.FLOAT64, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the array's elements as FLOAT32}
   ///
   /// @param array the elements, not copied
   static HostData of(float... array) {
-    return of(DataType.FLOAT32, MemorySegment.ofArray(array));
+    return of(DataType.FLOAT32, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the array's elements as INT64}
   ///
   /// @param array the elements, not copied
   static HostData of(long... array) {
-    return of(DataType.INT64, MemorySegment.ofArray(array));
+    return of(DataType.INT64, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the array's elements as INT32}
   ///
   /// @param array the elements, not copied
   static HostData of(int... array) {
-    return of(DataType.INT32, MemorySegment.ofArray(array));
+    return of(DataType.INT32, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the array's elements as INT16}
   ///
   /// @param array the elements, not copied
   static HostData of(short... array) {
-    return of(DataType.INT16, MemorySegment.ofArray(array));
+    return of(DataType.INT16, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the array's elements as INT8}
   ///
   /// @param array the elements, not copied
   static HostData of(byte... array) {
-    return of(DataType.INT8, MemorySegment.ofArray(array));
+    return of(DataType.INT8, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
   }
 
   /// {@return the elements between the buffer's position and limit, in native byte order: FLOAT64,
@@ -85,7 +86,7 @@ public sealed interface CommData permits HostData, DeviceData {
   /// @param buffer direct or on the heap; not copied
   /// @throws IllegalArgumentException if the buffer has another byte order or holds characters
   static HostData of(Buffer buffer) {
-    return switch (buffer) {
+    return switch (Objects.requireNonNull(buffer, "buffer")) {
       case DoubleBuffer b -> of(DataType.FLOAT64, inOrder(b, b.order()));
       case FloatBuffer b -> of(DataType.FLOAT32, inOrder(b, b.order()));
       case LongBuffer b -> of(DataType.INT64, inOrder(b, b.order()));
@@ -107,7 +108,7 @@ public sealed interface CommData permits HostData, DeviceData {
   /// @param buffer direct or on the heap; not copied
   /// @throws IllegalArgumentException if the bytes are no whole number of elements
   static HostData of(DataType type, ByteBuffer buffer) {
-    return of(type, MemorySegment.ofBuffer(buffer));
+    return of(type, MemorySegment.ofBuffer(Objects.requireNonNull(buffer, "buffer")));
   }
 
   /// {@return the whole segment as elements of `type`: heap, native, mapped or shared memory}

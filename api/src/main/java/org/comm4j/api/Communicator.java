@@ -20,9 +20,10 @@ import org.jspecify.annotations.Nullable;
 /// its own thread and refused in asynchronous ones.
 ///
 /// **Errors.** A wrong argument is an [IllegalArgumentException] on this rank alone, before any
-/// peer is involved, and changes nothing. After a failure ([CommException]) inputs are as they
-/// were, outputs undefined, and the communicator is broken: each later call throws the same
-/// exception at once, only [#shrink()] and [#close()] work.
+/// peer is involved, and changes nothing; null where none is allowed is a [NullPointerException]
+/// with the parameter's name. After a failure ([CommException]) inputs are as they were, outputs
+/// undefined, and the communicator is broken: each later call throws the same exception at once,
+/// only [#shrink()] and [#close()] work.
 ///
 /// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set).
 public interface Communicator extends NodeCommunicator, AutoCloseable {

@@ -11,8 +11,8 @@ public final class HostData implements CommData {
   private final @Nullable Object array;
 
   HostData(DataType type, MemorySegment segment) {
-    this.type = type;
-    this.segment = segment;
+    this.type = Objects.requireNonNull(type, "type");
+    this.segment = Objects.requireNonNull(segment, "segment");
     this.array = segment.heapBase().orElse(null);
     if (type.bytes(count()) != segment.byteSize()) {
       throw new IllegalArgumentException(

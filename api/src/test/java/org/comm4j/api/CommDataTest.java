@@ -2,6 +2,7 @@ package org.comm4j.api;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -15,6 +16,7 @@ import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
+@SuppressWarnings("NullAway") // programs without it do pass null
 class CommDataTest {
   @Test
   void of_arrays_viewTheirElements() {
@@ -30,6 +32,22 @@ class CommDataTest {
     assertThat(CommData.of((byte) 1).type()).isSameAs(DataType.INT8);
     assertThat(CommData.of(1, 2).toString()).isEqualTo("INT32 × 2");
     assertThat(CommData.of(new int[0]).count()).isZero();
+  }
+
+  @Test
+  void of_null_namesTheParameter() {
+    assertThatNullPointerException()
+        .isThrownBy(() -> CommData.of((float[]) null))
+        .withMessage("array");
+    assertThatNullPointerException()
+        .isThrownBy(() -> CommData.of((FloatBuffer) null))
+        .withMessage("buffer");
+    assertThatNullPointerException()
+        .isThrownBy(() -> CommData.of(DataType.INT8, (MemorySegment) null))
+        .withMessage("segment");
+    assertThatNullPointerException()
+        .isThrownBy(() -> CommData.of(null, MemorySegment.NULL))
+        .withMessage("type");
   }
 
   @Test
