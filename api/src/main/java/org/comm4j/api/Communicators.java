@@ -15,7 +15,8 @@ import org.comm4j.api.spi.ThreadRanks;
 ///
 /// The backend is the one that the configuration names (`COMM_BACKEND`), and if that one can't be
 /// used it is an exception, never another backend. `auto` takes the best one that all ranks can
-/// use; [Backends#select] and a log line tell which and why.
+/// use; [Backends#select] tells which and why, and so does a line of the logger `org.comm4j.api` at
+/// level DEBUG.
 public final class Communicators {
   private static final AtomicBoolean IS_OPEN = new AtomicBoolean();
 
