@@ -39,9 +39,10 @@ final class Bench implements Callable<Integer> {
   @Parameters(
       index = "0",
       paramLabel = "OPERATION",
-      converter = BenchOperation.Converter.class,
-      description = "One, several with commas between them, or all.")
-  @Nullable List<BenchOperation> operations;
+      converter = BenchOperation.Several.Converter.class,
+      completionCandidates = BenchOperation.Labels.class,
+      description = "One, several with commas between them, or all of: ${COMPLETION-CANDIDATES}.")
+  BenchOperation.@Nullable Several operations; // no list: picocli hides why it can't be converted
 
   @Option(
       names = {"-n", "--ranks"},
@@ -141,7 +142,7 @@ final class Bench implements Callable<Integer> {
   /// What was asked for.
   BenchPlan plan(Path result) {
     return new BenchPlan(
-        Objects.requireNonNull(operations),
+        Objects.requireNonNull(operations).operations(),
         sizes.stream().flatMap(each -> each.bytes().stream()).toList(),
         type,
         op,

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.stream.Stream;
 import picocli.CommandLine.ITypeConverter;
@@ -90,17 +91,35 @@ enum BenchOperation {
     };
   }
 
-  /// For the positional parameter: a name, several with commas, or `all`.
-  static final class Converter implements ITypeConverter<List<BenchOperation>> {
-    @Override
-    public List<BenchOperation> convert(String text) {
-      if (Names.plain(text).equals("all")) {
-        return List.of(values());
+  /// What the positional parameter names: one, several with commas, or `all`.
+  ///
+  /// @param operations in the order of their names
+  record Several(List<BenchOperation> operations) {
+    Several {
+      operations = List.copyOf(operations);
+    }
+
+    /// From what people type.
+    static final class Converter implements ITypeConverter<Several> {
+      @Override
+      public Several convert(String text) {
+        if (Names.plain(text).equals("all")) {
+          return new Several(List.of(values()));
+        }
+        return new Several(
+            Arrays.stream(text.split(",", -1))
+                .map(name ->
+                    Names.find(name, List.of(values()), each -> Stream.of(each.label, each.method)))
+                .toList());
       }
-      return Arrays.stream(text.split(",", -1))
-          .map(name ->
-              Names.find(name, List.of(values()), each -> Stream.of(each.label, each.method)))
-          .toList();
+    }
+  }
+
+  /// For help.
+  static final class Labels implements Iterable<String> {
+    @Override
+    public Iterator<String> iterator() {
+      return Arrays.stream(values()).map(BenchOperation::label).iterator();
     }
   }
 }

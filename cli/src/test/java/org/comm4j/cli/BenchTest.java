@@ -150,7 +150,7 @@ class BenchTest {
 
   @ParameterizedTest
   @CsvSource({
-    "allreduces -n 2, 'allreduces', reduce_scatter",
+    "allreduces -n 2, OPERATION, reduce_scatter",
     "all, -n, not given",
     "all -n 2 --sizes 8Q, '8Q', 8B..64MiB",
     "all -n 2 --sizes 64MiB..8B, '64MiB..8B', 8B..64MiB*4",
@@ -186,6 +186,12 @@ class BenchTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(value)
                 .hasMessageContaining(expected));
+  }
+
+  @Test
+  void help_namesTheOperations() {
+    String help = Commands.run(new Bench(), "--help").out().replaceAll("\\s+", " ");
+    assertThat(help).contains("or all of: allreduce, reduce, broadcast,", "pingpong, stream.");
   }
 
   @Test
