@@ -19,7 +19,7 @@ import org.comm4j.api.spi.RankLauncher;
 /// @param graceSeconds how long the others have when a rank has failed
 /// @param continues whether the others are left alone then
 /// @param labels whether each line of output says which rank wrote it
-/// @param announces whether to say which backend runs, and why
+/// @param announces whether to say which backend runs, and why, as far as it is known here
 record Launch(
     int ranks,
     Optional<Cluster> cluster,
@@ -75,11 +75,12 @@ record Launch(
     }
     Optional<RankLauncher> launcher = Backends.launcher(ranks, config);
     boolean oneByOne = !ofThreads && launcher.isEmpty();
-    Backends.Selection selection =
-        Backends.select(oneByOne ? config.toBuilder().rank(0).worldSize(ranks).build() : config);
+    Optional<Backends.Selection> selection = selection(config, oneByOne);
     if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
-      String why = ofThreads ? "asked for; its ranks are threads of this JVM" : selection.why();
-      err.println("comm-cli: backend " + selection.backend() + " (" + why + ")");
+      selection.ifPresent(chosen -> {
+        String why = ofThreads ? "asked for; its ranks are threads of this JVM" : chosen.why();
+        err.println("comm-cli: backend " + chosen.backend() + " (" + why + ")");
+      });
     }
     var sharedOut = new SharedStream(out);
     var sharedErr = new SharedStream(err);
@@ -89,6 +90,17 @@ record Launch(
     return ofThreads
         ? new ThreadLaunch(this, sharedOut, sharedErr).run()
         : new ProcessLaunch(this, sharedOut, sharedErr).run();
+  }
+
+  /// The backend that ranks on this host alone will take. Empty where only they can know: a jar and
+  /// a command have a class path of their own, on which there may be other backends.
+  ///
+  /// @param oneByOne whether each rank is a process that `comm-cli` starts
+  Optional<Backends.Selection> selection(CommConfig config, boolean oneByOne) {
+    if (config.backend().equals(CommConfig.AUTO) && !(program instanceof Program.MainClass)) {
+      return Optional.empty();
+    }
+    return Optional.of(Backends.select(oneByOne ? config.toBuilder().rank(0).worldSize(ranks).build() : config));
   }
 
   /// Of all ranks, without what is each one's own.
