@@ -100,7 +100,15 @@ record Launch(
     if (config.backend().equals(CommConfig.AUTO) && !(program instanceof Program.MainClass)) {
       return Optional.empty();
     }
-    return Optional.of(Backends.select(oneByOne ? config.toBuilder().rank(0).worldSize(ranks).build() : config));
+    return Optional.of(Backends.select(oneByOne ? configOfFirstRank() : config));
+  }
+
+  /// As rank 0 reads it, except for where the ranks meet.
+  CommConfig configOfFirstRank() {
+    Map<String, String> variables = variables();
+    variables.put("COMM_RANK", "0");
+    variables.put("COMM_WORLD_SIZE", Integer.toString(ranks));
+    return CommConfig.fromEnvironment(variables);
   }
 
   /// Of all ranks, without what is each one's own.

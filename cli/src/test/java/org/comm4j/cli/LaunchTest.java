@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -42,6 +43,15 @@ class LaunchTest {
         .hasValueSatisfying(chosen ->
             assertThat(chosen.why())
                 .contains("has the highest priority", "a launch of 2 processes"));
+  }
+
+  /// A backend may say who has started the ranks.
+  @Test
+  void configOfFirstRank_isOfOurLaunch() {
+    CommConfig config = launch(Map.of(), OURS).configOfFirstRank();
+    assertThat(config.launcher()).isEqualTo("comm4j");
+    assertThat(config.rank()).hasValue(0);
+    assertThat(config.worldSize()).hasValue(2);
   }
 
   private static Launch launch(Map<String, String> settings, Program program) {
