@@ -231,7 +231,13 @@ final class Run implements Callable<Integer> {
   /// `lib/*` is all jars of the folder, as for `java`.
   private static Stream<Path> expanded(String entry) {
     if (!entry.equals("*") && !entry.endsWith(File.separator + "*")) {
-      return Stream.of(Path.of(entry));
+      Path path = Path.of(entry);
+      if (!Files.exists(path)) { // javac would only miss what is in it
+        throw new IllegalArgumentException(
+            "--class-path: %s: no such file (expected: jars and folders of classes that are there)"
+                .formatted(entry));
+      }
+      return Stream.of(path);
     }
     Path folder = Path.of(entry.substring(0, entry.length() - 1));
     try (Stream<Path> files = Files.list(folder.toAbsolutePath())) {

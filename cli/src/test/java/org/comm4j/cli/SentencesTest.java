@@ -2,8 +2,10 @@ package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.File;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -44,6 +46,17 @@ class SentencesTest {
   @ValueSource(strings = {"nonsense", "help nonsense", "bench all --nonsense"})
   void wrongUse_nothingNear_suggestsNothing(String line) {
     assertThat(said(line)).doesNotContain("did you mean");
+  }
+
+  /// Before the compiler misses what should be there.
+  @Test
+  void classPath_entryIsMissing_isNamed() {
+    String existing = Path.of("").toAbsolutePath().toString();
+    assertThat(
+            said(
+                "run -n 1 -cp %s%snodir ../examples/Hello.java"
+                    .formatted(existing, File.pathSeparator)))
+        .startsWith("comm-cli: --class-path: nodir: no such file (expected: ");
   }
 
   /// No line of help is about what is wrong in a program.
