@@ -111,12 +111,12 @@ final class Nodes implements AutoCloseable {
             .masterPort(cluster.port())
             .session(meeting(cluster));
     if (cluster.node().isPresent()) {
-      return join(place, cluster.node().getAsInt());
+      return join(cluster, place, cluster.node().getAsInt());
     }
     JoinException taken = null;
     for (int node = isHere(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
       try {
-        return join(place, node);
+        return join(cluster, place, node);
       } catch (JoinException e) {
         if (e.reason() != Reason.DUPLICATE_RANK) {
           throw e;
@@ -131,12 +131,19 @@ final class Nodes implements AutoCloseable {
         taken);
   }
 
-  private static Session join(CommConfig.Builder place, int node) {
+  private static Session join(Cluster cluster, CommConfig.Builder place, int node) {
     try {
       return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
     } catch (JoinException e) {
       if (e.reason() == Reason.DUPLICATE_RANK) {
         throw e;
+      }
+      if (e.reason() == Reason.WORLD_SIZE) { // in the session's words: of ranks and their variables
+        throw new JoinException(
+            e.reason(),
+            "--nnodes: %d, but another host at --master %s, port %d, was given another number; start the launch on all hosts with the same --nnodes, and another launch with its own port"
+                .formatted(cluster.nodes(), cluster.host(), cluster.port()),
+            e);
       }
       throw new JoinException(
           e.reason(),

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.net.InetAddress;
@@ -8,9 +9,17 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -225,6 +234,27 @@ final class NodesTest {
     var done = Launches.run(all.toArray(String[]::new));
     assertThat(done.code()).isIn(ExitCode.USAGE, ExitCode.RANK_FAILED);
     assertThat(done.err()).contains(expected);
+  }
+
+  /// The launchers' session knows only ranks and the variables that number them.
+  @Test
+  void meet_otherNumberOfHosts_speaksOfHosts() throws Exception {
+    String place = freePlace();
+    CommConfig config = CommConfig.builder().joinTimeout(Duration.ofSeconds(60)).build();
+    try (var pool = Executors.newFixedThreadPool(2)) {
+      Map<Integer, Future<?>> launchers = new HashMap<>();
+      for (int hosts : new int[] {2, 3}) {
+        Cluster cluster = Cluster.of(hosts, OptionalInt.empty(), place, Optional.empty());
+        launchers.put(hosts, pool.submit(() -> Nodes.meet(cluster, 1, config)));
+      }
+      launchers.forEach((hosts, launcher) ->
+          assertThatThrownBy(launcher::get)
+              .cause()
+              .isInstanceOf(JoinException.class)
+              .hasMessageStartingWith("--nnodes: " + hosts + ", but another host at --master")
+              .hasMessageContaining("the same --nnodes")
+              .hasMessageNotContaining("COMM_"));
+    }
   }
 
   /// Three hosts of which the second has two ranks; then the third is cut off.
