@@ -101,7 +101,7 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
       return Optional.of("it needs %d ranks".formatted(needs.ranks()));
     }
     if (!needs.setting().holds(config)) {
-      return Optional.of("it needs another configuration: " + needs.setting());
+      return Optional.of("it needs another setting: " + needs.setting().variable());
     }
     if (needs.death() && !canDie) {
       return Optional.of("a rank would have to die");

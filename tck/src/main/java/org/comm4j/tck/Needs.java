@@ -29,7 +29,7 @@ import org.comm4j.api.Reduction;
   /// A configuration that a check is about.
   enum Setting {
     /// Whatever it is.
-    ANY {
+    ANY("") {
       @Override
       CommConfig apply(CommConfig config) {
         return config;
@@ -41,7 +41,7 @@ import org.comm4j.api.Reduction;
       }
     },
     /// A deadline that can be waited for.
-    SHORT_TIMEOUT {
+    SHORT_TIMEOUT("COMM_TIMEOUT=30s or less") {
       @Override
       CommConfig apply(CommConfig config) {
         return config.toBuilder().timeout(Duration.ofSeconds(2)).build();
@@ -53,7 +53,7 @@ import org.comm4j.api.Reduction;
       }
     },
     /// Sends that wait for their receives.
-    SYNCHRONOUS_SEND {
+    SYNCHRONOUS_SEND("COMM_SYNC_SEND=true") {
       @Override
       CommConfig apply(CommConfig config) {
         return config.toBuilder().synchronousSend(true).build();
@@ -65,7 +65,7 @@ import org.comm4j.api.Reduction;
       }
     },
     /// Reductions in the order of the ranks.
-    ORDERED {
+    ORDERED("COMM_REDUCTION=ordered") {
       @Override
       CommConfig apply(CommConfig config) {
         return config.toBuilder().reduction(Reduction.ORDERED).build();
@@ -76,6 +76,17 @@ import org.comm4j.api.Reduction;
         return config.reduction() == Reduction.ORDERED;
       }
     };
+
+    private final String variable;
+
+    Setting(String variable) {
+      this.variable = variable;
+    }
+
+    /// How a user sets it: a variable and its value.
+    String variable() {
+      return variable;
+    }
 
     /// The configuration with this in it.
     abstract CommConfig apply(CommConfig config);
