@@ -38,6 +38,9 @@ import picocli.CommandLine.Spec;
       "",
       "What follows the program are its own arguments.",
       "",
+      "JDK_JAVA_OPTIONS in the environment has more options for the JVMs of all ranks, for example"
+          + " JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ...",
+      "",
       "A .java file is compiled once. A jar keeps its own comm4j and gets the JVM's flags through"
           + " JDK_JAVA_OPTIONS. A command gets the environment only.",
       "",

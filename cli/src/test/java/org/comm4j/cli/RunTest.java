@@ -431,6 +431,12 @@ class RunTest {
   }
 
   @Test
+  void help_saysHowRanksGetOptionsOfTheirJvms() {
+    assertThat(Commands.run(new Run(), "--help").out())
+        .contains("JDK_JAVA_OPTIONS=-Xmx4g comm-cli run");
+  }
+
+  @Test
   void run_rankThatDoesNotEnd_isGivenItsGrace(@TempDir Path folder) throws Exception {
     var done =
         runSource(
