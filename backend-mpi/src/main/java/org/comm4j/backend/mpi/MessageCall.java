@@ -96,14 +96,14 @@ class MessageCall extends MpiCall {
     }
   }
 
+  @Override
+  List<Integer> neededOf(Leavers leavers) {
+    return leavers.neededBy(operation);
+  }
+
   /// Who gets what is sent; -1 where nothing is.
   int destination() {
     return destination;
-  }
-
-  /// Whether a message from any one rank would do.
-  boolean isForAnyone() {
-    return expected != null && expected.source() == Communicator.ANY_SOURCE && destination < 0;
   }
 
   @Override

@@ -72,6 +72,11 @@ class MpiCall implements Pending {
     ranks.clear(group.rank());
   }
 
+  /// Those of the ranks that have left without whom it can't end.
+  List<Integer> neededOf(Leavers leavers) {
+    return leavers.neededBy(number);
+  }
+
   /// Whether peers have a part in it, so that they would wait if this rank left now.
   boolean concernsPeers() {
     return true;

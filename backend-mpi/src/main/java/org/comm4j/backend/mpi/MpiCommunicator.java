@@ -117,6 +117,8 @@ final class MpiCommunicator implements BackendCommunicator {
       awaitWorker();
       group.watched(
           call.label(),
+          operation,
+          call.number(),
           () -> {
             group.runBlocking(call);
             return null;
@@ -199,7 +201,7 @@ final class MpiCommunicator implements BackendCommunicator {
       awaitWorker();
     }
     try {
-      return group.watched(label, () -> runInLibrary(operation));
+      return group.watched(label, operation, group.upcoming(), () -> runInLibrary(operation));
     } catch (CommException thrown) {
       throw broken(thrown);
     }

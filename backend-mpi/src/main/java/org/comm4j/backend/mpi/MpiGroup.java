@@ -18,7 +18,9 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.EvictedException;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.Operation;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.AbortNotice;
 import org.comm4j.core.kernel.StreamingCopy;
@@ -54,7 +56,7 @@ final class MpiGroup {
   private final ArrayDeque<MpiCall> toPost = new ArrayDeque<>();
   private final List<MpiCall> calls = new ArrayList<>();
   private final List<Requests> spare = new ArrayList<>();
-  private final BitSet left = new BitSet();
+  private final Leavers leavers;
   private final Watchdog.Post post = new Watchdog.Post();
   private final Worker worker;
   private volatile @Nullable MpiCall lastOnWorker;
@@ -80,6 +82,7 @@ final class MpiGroup {
     this.collectives = collectives;
     this.messages = messages;
     this.rank = rankOf(job.session().rank());
+    this.leavers = new Leavers(rank, members.length);
     this.worker = new Worker(name);
     job.add(this);
   }
@@ -165,6 +168,11 @@ final class MpiGroup {
     return sequence++;
   }
 
+  /// The number that the next collective of the communicator's caller, who asks, will have.
+  long upcoming() {
+    return sequence;
+  }
+
   /// Puts a collective in flight that the worker runs.
   void startOnWorker(MpiCall call) {
     call.prepareForWorker();
@@ -220,9 +228,13 @@ final class MpiGroup {
   }
 
   /// Lets the watchdog see what the caller does in the library, where nothing can be thrown.
-  <T extends @Nullable Object> T watched(String label, Supplier<T> body) {
+  ///
+  /// @param call null for what is made by ranks that are on their way
+  /// @param number of a collective
+  <T extends @Nullable Object> T watched(
+      String label, @Nullable Operation call, long number, Supplier<T> body) {
     job.watchdog().start();
-    post.enter(label);
+    post.enter(label, call, number);
     try {
       return body.get();
     } finally {
@@ -236,11 +248,11 @@ final class MpiGroup {
   /// @param ranks of this group, this one among them
   <T extends @Nullable Object> T make(String label, List<Integer> ranks, Supplier<T> body) {
     if (Functions.level() == ThreadLevel.MULTIPLE) {
-      return watched(label, body);
+      return watched(label, null, 0, body);
     }
     long sinceNs = System.nanoTime();
     try (Turn _ = Turn.take(this, ranks, () -> checkPatience(label, sinceNs))) {
-      return watched(label, body);
+      return watched(label, null, 0, body);
     }
   }
 
@@ -450,7 +462,7 @@ final class MpiGroup {
         && call.register()) {
       job.session().put(waitingKey(rank, call), new byte[0]);
     }
-    if (waitedNs > LEFT_NS && !left.isEmpty()) {
+    if (waitedNs > LEFT_NS && !leavers.isEmpty()) {
       checkLeft(call);
     }
     if (failure == null && call instanceof MessageCall message) {
@@ -511,22 +523,37 @@ final class MpiGroup {
 
   /// Breaks the communicator if a call waits for a rank that has left.
   private void checkLeft(MpiCall call) {
-    BitSet lost = new BitSet();
-    call.missing(lost);
-    boolean anyWouldDo = call instanceof MessageCall message && message.isForAnyone();
-    int wanted = lost.cardinality();
-    lost.and(left);
-    if (lost.isEmpty() || (anyWouldDo && lost.cardinality() < wanted)) {
-      return;
+    List<Integer> gone = call.neededOf(leavers);
+    if (!gone.isEmpty()) {
+      breakWith(left(gone, call.label()), true);
     }
-    List<Integer> gone = lost.stream().boxed().toList();
-    breakWith(
-        new PeerFailedException(
-            gone,
-            gone.stream().map(peer -> members[peer]).toList(),
-            Session.Failure.LEFT + " while " + call.label() + " needs it",
-            null),
-        true);
+  }
+
+  private PeerFailedException left(List<Integer> gone, String label) {
+    return new PeerFailedException(
+        gone,
+        gone.stream().map(peer -> members[peer]).toList(),
+        Session.Failure.LEFT + " while " + label + " needs it",
+        null);
+  }
+
+  /// Why a call in the library can't end but by what is still on its way: it needs a rank that has
+  /// left. Null if there is none, as far as is known; [#failure()] takes in news.
+  ///
+  /// @param number of a collective
+  @Nullable PeerFailedException left(Operation call, long number) {
+    if (!lock.tryLock()) {
+      return null; // at the next look
+    }
+    try {
+      List<Integer> gone =
+          call instanceof PointToPoint message
+              ? leavers.neededBy(message)
+              : leavers.neededBy(number);
+      return gone.isEmpty() ? null : left(gone, call.label());
+    } finally {
+      lock.unlock();
+    }
   }
 
   // --- failure ---
@@ -616,7 +643,9 @@ final class MpiGroup {
     for (Session.Failure gone : now.failures()) {
       int peer = rankOf(gone.rank());
       if (peer >= 0 && gone.left()) {
-        left.set(peer);
+        if (!leavers.contains(peer)) {
+          leavers.add(peer, job.collectivesOf(gone.rank(), scope));
+        }
       } else if (peer >= 0) {
         first = first == null ? gone : first;
         failed.add(peer);
@@ -705,6 +734,7 @@ final class MpiGroup {
         }
       }
       closed = true;
+      job.closed(scope, sequence);
       worker.close();
       var reason = new ClosedException("communicator '" + name + "' was closed");
       calls().forEach(call -> call.fail(reason));

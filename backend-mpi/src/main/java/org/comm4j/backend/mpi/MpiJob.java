@@ -5,12 +5,16 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class MpiJob {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
   private static final long PROGRESS_NS = 50_000;
+  private static final int MOST_TOLD = 1000; // closed communicators, the last ones
 
   private final Session session;
   private final CommConfig config;
@@ -33,6 +38,7 @@ final class MpiJob {
   private final ConcurrentLinkedQueue<Runnable> later = new ConcurrentLinkedQueue<>();
   private final ConcurrentLinkedQueue<MpiBuffer> overdue = new ConcurrentLinkedQueue<>();
   private final Watchdog watchdog;
+  private final ArrayDeque<Closed> closed = new ArrayDeque<>(); // guarded by itself
   private long proposed;
   private @Nullable Thread progress;
   private boolean keepsBits = true;
@@ -183,12 +189,68 @@ final class MpiJob {
     return null;
   }
 
+  /// A communicator that is closed on a rank.
+  ///
+  /// @param scope by which its ranks know it in the session
+  /// @param collectives how many of it the rank had a part in
+  private record Closed(long scope, long collectives) {
+    static final int BYTES = 2 * Long.BYTES;
+  }
+
+  /// Notes how far this rank came with a communicator, for those who go on with it after this rank
+  /// has left: they can't know what a collective of the library's still needs of it.
+  void closed(long scope, long collectives) {
+    synchronized (closed) {
+      if (closed.size() == MOST_TOLD) {
+        closed.removeFirst();
+      }
+      closed.add(new Closed(scope, collectives));
+    }
+  }
+
+  private void tellClosed() {
+    ByteBuffer told;
+    synchronized (closed) {
+      told = ByteBuffer.allocate(closed.size() * Closed.BYTES);
+      closed.forEach(each -> told.putLong(each.scope()).putLong(each.collectives()));
+    }
+    try {
+      session.put(closedKey(session.rank()), told.array());
+    } catch (CommException _) {
+      // the session is lost, and everybody knows that
+    }
+  }
+
+  /// In how many collectives of a communicator a rank that has left had a part; 0 if it has not
+  /// said so.
+  ///
+  /// @param leaver its world rank
+  long collectivesOf(int leaver, long scope) {
+    try {
+      ByteBuffer told = ByteBuffer.wrap(session.get(closedKey(leaver), Duration.ZERO));
+      while (told.remaining() >= Closed.BYTES) {
+        Closed next = new Closed(told.getLong(), told.getLong());
+        if (next.scope() == scope) {
+          return next.collectives();
+        }
+      }
+    } catch (CommException _) {
+      // it left without a word
+    }
+    return 0;
+  }
+
+  private static String closedKey(int worldRank) {
+    return "mpi/closed/" + worldRank;
+  }
+
   /// Forgets a communicator; with the last one the job is over.
   void remove(MpiGroup group) {
     groups.remove(group);
     freeOverdue();
     if (groups.isEmpty()) {
       watchdog.close();
+      tellClosed();
       Library.jobEnded();
     }
   }

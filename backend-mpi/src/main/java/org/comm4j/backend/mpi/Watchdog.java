@@ -4,15 +4,19 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PeerFailedException;
 import org.jspecify.annotations.Nullable;
 
 /// Watches calls that are in the library's blocking functions, where nothing can be thrown: says
-/// who waits, and at the deadline ends the job. One daemon thread from the first such call to the
-/// end of the job.
+/// who waits, and ends the job at the deadline, or when a call can't end because a rank is gone.
+/// One daemon thread from the first such call to the end of the job.
 final class Watchdog {
   private static final long TICK_NS = TimeUnit.MILLISECONDS.toNanos(500);
 
   /// How long a call may go on after the session has told of a failure, before the job is ended.
+  /// What a rank did before it left has come by then.
   private static final long GRACE_NS = TimeUnit.SECONDS.toNanos(2);
 
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
@@ -40,12 +44,17 @@ final class Watchdog {
 
     private long count; // odd while a call is in the library
     private @Nullable String label;
-    private long seen; // these three are the watchdog's
+    private @Nullable Operation call;
+    private long number;
+    private long seen; // these four are the watchdog's
     private long seenNs;
     private long warnedNs;
+    private long completeNs; // when all that the call needs were last there
 
-    void enter(String now) {
-      label = now;
+    void enter(String label, @Nullable Operation call, long number) {
+      this.label = label;
+      this.call = call;
+      this.number = number;
       COUNT.setRelease(this, count + 1);
     }
 
@@ -91,6 +100,7 @@ final class Watchdog {
       post.seen = count;
       post.seenNs = now;
       post.warnedNs = now;
+      post.completeNs = now;
       return;
     }
     long waitedNs = now - post.seenNs;
@@ -102,12 +112,28 @@ final class Watchdog {
           what
               + " for ranks that have not come; raise COMM_TIMEOUT if they may take longer, or use"
               + " COMM_MPI_WAIT=test, where this is an exception");
-    } else if (waitedNs >= GRACE_NS && group.failure() != null) {
-      end(what + "; it can't end: " + group.failure().getMessage());
+    }
+    CommException failure = hopeless(group, post, count, now);
+    if (failure != null) {
+      end(what + "; it can't end: " + failure.getMessage());
     } else if (now - post.warnedNs >= MpiGroup.STALL_WARNING_NS) {
       post.warnedNs = now;
       LOG.log(System.Logger.Level.WARNING, what);
     }
+  }
+
+  /// Why a call can't end, once it has gone on in spite of that for the time of grace.
+  private static @Nullable CommException hopeless(MpiGroup group, Post post, long count, long now) {
+    CommException failure = group.failure();
+    if (failure != null) {
+      return now - post.seenNs >= GRACE_NS ? failure : null;
+    }
+    Operation call = post.call;
+    PeerFailedException left = call == null ? null : group.left(call, post.number);
+    if (left == null || (long) Post.COUNT.getAcquire(post) != count) { // or it was another call's
+      post.completeNs = now;
+    }
+    return now - post.completeNs >= GRACE_NS ? left : null;
   }
 
   private void end(String why) {

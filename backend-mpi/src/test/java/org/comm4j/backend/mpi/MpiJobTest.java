@@ -258,6 +258,26 @@ class MpiJobTest {
     }
   }
 
+  /// Who waits in the library can't be thrown out of it. Who has done its part is not needed any
+  /// more, however late others are.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void rank_leftAndNeeded_jobEndsByItsName(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "leave")) {
+      assertThat(job.await(BOUND)).as(job.output()).isNotZero();
+      assertThat(job.output())
+          .contains("the sum without the one that has left: 3.0")
+          .contains(
+              "rank 2 failed: left the session while barrier needs it; ending the job with MPI_Abort")
+          .doesNotContain("a barrier without one");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
   /// With all that helps: the launcher leaves the others alone, they don't hear its signal, and it
   /// does not see how the rank died.
   @Test

@@ -41,10 +41,10 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
@@ -54,6 +54,7 @@ final class MpiRank {
 
   private static final int WARM_UP = 100;
   private static final long NOTICED_NS = 2_000_000_000L;
+  private static final long LATE_NS = 3_500_000_000L; // longer than what can't end may go on
 
   private MpiRank() {}
 
@@ -80,6 +81,7 @@ final class MpiRank {
         case "large" -> large(communicator);
         case "local" -> local(communicator);
         case "regions" -> regions(communicator);
+        case "leave" -> leave(communicator);
         case "loop" -> loop(communicator, Path.of(args[1]));
         default -> throw new IllegalArgumentException(args[0]);
       }
@@ -336,6 +338,22 @@ final class MpiRank {
       Thread.yield();
     }
     return true;
+  }
+
+  private static void leave(Communicator communicator) {
+    double[] sum = {communicator.rank()};
+    if (communicator.rank() == 1) {
+      LockSupport.parkNanos(LATE_NS); // it computes
+    }
+    communicator.reduce(sum, ReduceOp.SUM, 0);
+    if (communicator.rank() == 2) {
+      throw new IllegalStateException("thrown by the program");
+    }
+    if (communicator.rank() == 0) {
+      System.out.println("the sum without the one that has left: " + sum[0]);
+    }
+    communicator.barrier();
+    System.out.println("a barrier without one");
   }
 
   private static void loop(Communicator communicator, Path folder) throws IOException {
