@@ -4,7 +4,11 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.UUID;
 import jcuda.Pointer;
@@ -15,7 +19,6 @@ import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUfunction;
-import jcuda.driver.CUfunction_attribute;
 import jcuda.driver.CUmemorytype;
 import jcuda.driver.CUmodule;
 import jcuda.driver.CUpointer_attribute;
@@ -70,14 +73,18 @@ final class CudaDevice implements AutoCloseable {
       opened.checkCapability();
       return opened;
     } catch (RuntimeException e) {
-      release(driver, device, e);
+      suppressing(
+          e,
+          () ->
+              driver.check(
+                  JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease"));
       throw e;
     }
   }
 
-  private static void release(CudaDriver driver, CUdevice device, RuntimeException failure) {
+  private static void suppressing(RuntimeException failure, Runnable end) {
     try {
-      driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease");
+      end.run();
     } catch (RuntimeException e) {
       failure.addSuppressed(e);
     }
@@ -441,47 +448,69 @@ final class CudaDevice implements AutoCloseable {
 
   // --- kernels ---
 
-  /// Compiles PTX for this device.
+  /// A kernel that shows its handle.
+  static final class Kernel extends CUfunction {
+    private long handle() {
+      return getNativePointer();
+    }
+  }
+
+  /// Compiled PTX, all of whose kernels are on the device.
+  static final class Module {
+    private final CUmodule module = new CUmodule();
+    private final Map<KernelName, Kernel> kernels = new HashMap<>();
+
+    /// {@return a kernel that it was loaded with}
+    Kernel kernel(KernelName name) {
+      return Objects.requireNonNull(kernels.get(name), name::toString);
+    }
+  }
+
+  /// Compiles PTX for this device and puts its kernels there. For that drivers wait until no kernel
+  /// runs in the context, and other launches wait for them: where one kernel runs until another one
+  /// comes, this must come before both.
   ///
-  /// @param ptx its text
-  CUmodule load(String ptx) {
+  /// @param ptx its text, in ASCII, with a zero at its end
+  /// @param names those of its kernels
+  Module load(byte[] ptx, Collection<KernelName> names) {
     try (Use _ = use()) {
-      var module = new CUmodule();
-      driver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData");
-      return module;
+      var loaded = new Module();
+      driver.check(JCudaDriver.cuModuleLoadData(loaded.module, ptx), "cuModuleLoadData");
+      try {
+        for (KernelName name : names) {
+          loaded.kernels.put(name, kernel(loaded.module, name.function()));
+        }
+      } catch (RuntimeException e) {
+        suppressing(e, () -> unload(loaded));
+        throw e;
+      }
+      return loaded;
     }
   }
 
   /// Unloads a module; none of its kernels may run.
-  void unload(CUmodule module) {
+  void unload(Module module) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload");
+      driver.check(JCudaDriver.cuModuleUnload(module.module), "cuModuleUnload");
     }
   }
 
-  /// {@return a kernel of a module, on the device already} Drivers put kernels there when they are
-  /// first launched, and wait for others that run before they do: which may wait for that one.
-  CUfunction function(CUmodule module, String name) {
-    try (Use _ = use()) {
-      var function = new CUfunction();
-      driver.check(
-          JCudaDriver.cuModuleGetFunction(function, module, name),
-          "cuModuleGetFunction of " + name);
-      int[] registers = new int[1];
-      driver.check(
-          JCudaDriver.cuFuncGetAttribute(
-              registers, CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function),
-          "cuFuncGetAttribute");
-      return function;
-    }
+  /// Not when it is first launched, as drivers do unless they are told: it would then wait for
+  /// others that may wait for it.
+  private Kernel kernel(CUmodule module, String name) {
+    var kernel = new Kernel();
+    driver.check(
+        JCudaDriver.cuModuleGetFunction(kernel, module, name), "cuModuleGetFunction of " + name);
+    driver.library().load(kernel.handle());
+    return kernel;
   }
 
   /// {@return how many blocks of the kernel are on the device at the same time, at most}
-  int residentBlocks(CUfunction function, int threads) {
+  int residentBlocks(Kernel kernel, int threads) {
     try (Use _ = use()) {
       int[] blocks = new int[1];
       driver.check(
-          JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, threads, 0),
+          JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, 0),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor");
       return blocks[0] * multiprocessors;
     }
@@ -490,12 +519,11 @@ final class CudaDevice implements AutoCloseable {
   /// Puts a kernel into a stream.
   ///
   /// @param parameters copied before this returns
-  void launch(
-      CUfunction function, int blocks, int threads, CUstream stream, Parameters parameters) {
+  void launch(Kernel kernel, int blocks, int threads, CUstream stream, Parameters parameters) {
     try (Use _ = use()) {
       driver.check(
           JCudaDriver.cuLaunchKernel(
-              function,
+              kernel,
               blocks,
               1,
               1,

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
@@ -91,6 +92,9 @@ final class CudaRank {
               .stream()
               .map(CudaRank::uuids)
               .toList();
+      if (sharesDevice()) {
+        gpu.compileAll();
+      }
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
       gpu.removeRank();
@@ -98,6 +102,14 @@ final class CudaRank {
       throw e;
     }
     session.onNews(this::wakeWatcher);
+  }
+
+  /// {@return whether another rank of this process has the same device}
+  private boolean sharesDevice() {
+    int me = session.rank();
+    return IntStream.range(0, session.size())
+        .filter(rank -> rank != me && session.member(rank).pid() == session.member(me).pid())
+        .anyMatch(rank -> reachable.get(rank).getFirst().equals(reachable.get(me).getFirst()));
   }
 
   private static byte[] bytes(List<UUID> all) {

@@ -3,13 +3,12 @@ package org.comm4j.backend.cuda;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
-import jcuda.driver.CUfunction;
-import jcuda.driver.CUmodule;
 import org.comm4j.api.BackendException;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
@@ -17,12 +16,13 @@ import org.comm4j.api.BackendException;
 final class Gpu implements AutoCloseable {
   private static final Map<Key, Gpu> OPEN = new HashMap<>(); // its lock guards all users
 
+  private static final Map<String, Set<KernelName>> KERNELS = KernelName.all();
+
   private record Key(UUID process, int ordinal) {}
 
   private final Key key;
   private final CudaDevice device;
-  private final Map<String, CUmodule> modules = new HashMap<>();
-  private final Map<KernelName, CUfunction> kernels = new ConcurrentHashMap<>();
+  private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private int users;
@@ -68,29 +68,30 @@ final class Gpu implements AutoCloseable {
     return hostMemory;
   }
 
-  /// {@return a kernel, compiled when it is first asked for}
-  CUfunction kernel(KernelName name) {
-    CUfunction known = kernels.get(name);
-    return known != null ? known : compile(name);
+  /// {@return a kernel} Its module is compiled when one of its kernels is first asked for.
+  CudaDevice.Kernel kernel(KernelName name) {
+    CudaDevice.Module known = modules.get(name.module());
+    return (known != null ? known : compile(name.module())).kernel(name);
   }
 
-  private synchronized CUfunction compile(KernelName name) {
-    CUfunction known = kernels.get(name);
-    if (known != null) {
-      return known;
-    }
-    CUmodule module = modules.computeIfAbsent(name.module(), file -> device.load(ptx(file)));
-    CUfunction function = device.function(module, name.function());
-    kernels.put(name, function);
-    return function;
+  /// Compiles what is not yet. Where ranks share the device, whose kernels wait for each other,
+  /// that must be done before there are any, see [CudaDevice#load].
+  void compileAll() {
+    KERNELS.keySet().forEach(this::compile);
   }
 
-  private static String ptx(String module) {
+  private synchronized CudaDevice.Module compile(String name) {
+    return modules.computeIfAbsent(
+        name, file -> device.load(ptx(file), KERNELS.getOrDefault(file, Set.of())));
+  }
+
+  private static byte[] ptx(String module) {
     try (InputStream in = Gpu.class.getResourceAsStream("ptx/" + module + ".ptx")) {
       if (in == null) {
         throw new AssertionError("no PTX of " + module);
       }
-      return new String(in.readAllBytes(), StandardCharsets.US_ASCII);
+      byte[] text = in.readAllBytes();
+      return Arrays.copyOf(text, text.length + 1); // a zero at its end
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

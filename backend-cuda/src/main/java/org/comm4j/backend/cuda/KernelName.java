@@ -1,7 +1,12 @@
 package org.comm4j.backend.cuda;
 
+import java.util.LinkedHashSet;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
 import org.comm4j.api.ReduceOp;
@@ -58,6 +63,26 @@ record KernelName(String module, String function) {
   private static KernelName cast(String algorithm, DataType type) {
     String name = lower(type.name());
     return new KernelName(name + CAST, algorithm + "_" + name + CAST);
+  }
+
+  /// {@return all kernels, by their modules}
+  static Map<String, Set<KernelName>> all() {
+    Map<String, Set<KernelName>> all = new TreeMap<>();
+    Consumer<KernelName> put =
+        name -> all.computeIfAbsent(name.module, _ -> new LinkedHashSet<>()).add(name);
+    put.accept(FETCH);
+    put.accept(MEET);
+    for (DataType type : DataType.values()) {
+      for (Predefined op : Predefined.values()) {
+        reduce(op, type).ifPresent(put);
+        lowLatency(op, type).ifPresent(put);
+      }
+      if (hasEpilogue(Predefined.SUM, type)) {
+        put.accept(reduceAndCast(type));
+        put.accept(lowLatencyAndCast(type));
+      }
+    }
+    return all;
   }
 
   private static Optional<KernelName> of(String algorithm, ReduceOp op, DataType type) {

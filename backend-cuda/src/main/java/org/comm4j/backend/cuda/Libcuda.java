@@ -12,6 +12,7 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.util.Optional;
 import org.comm4j.api.BackendException;
 
 /// The driver's library itself, for what must come before JCuda and what JCuda doesn't give.
@@ -37,6 +38,7 @@ final class Libcuda {
   private final MethodHandle closeHandle;
   private final MethodHandle eventRecord;
   private final MethodHandle streamWaitEvent;
+  private final Optional<MethodHandle> loadFunction; // since CUDA 12.4
 
   private Libcuda(SymbolLookup library) {
     this.init = function(library, "cuInit", JAVA_INT);
@@ -48,6 +50,7 @@ final class Libcuda {
     this.closeHandle = function(library, "cuIpcCloseMemHandle", JAVA_LONG);
     this.eventRecord = function(library, "cuEventRecord", JAVA_LONG, JAVA_LONG);
     this.streamWaitEvent = function(library, "cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    this.loadFunction = library.find("cuFuncLoad").map(address -> handle(address, JAVA_LONG));
   }
 
   /// Loads the library by its name. It stays loaded, since drivers can't be unloaded.
@@ -59,11 +62,15 @@ final class Libcuda {
 
   private static MethodHandle function(
       SymbolLookup library, String name, MemoryLayout... arguments) {
-    MemorySegment address =
+    return handle(
         library
             .find(name)
             .orElseThrow(
-                () -> new IllegalArgumentException(DriverFiles.LIBRARY + " has no " + name));
+                () -> new IllegalArgumentException(DriverFiles.LIBRARY + " has no " + name)),
+        arguments);
+  }
+
+  private static MethodHandle handle(MemorySegment address, MemoryLayout... arguments) {
     return Linker.nativeLinker()
         .downcallHandle(address, FunctionDescriptor.of(JAVA_INT, arguments));
   }
@@ -126,6 +133,12 @@ final class Libcuda {
   /// Makes what is put into a stream later wait for an event; both are handles.
   void awaitIn(long stream, long event) {
     check(call(streamWaitEvent, stream, event, 0), "cuStreamWaitEvent");
+  }
+
+  /// Puts a kernel on the device, if it is not there; older drivers do so when they are asked for
+  /// it.
+  void load(long kernel) {
+    loadFunction.ifPresent(function -> check(call(function, kernel), "cuFuncLoad"));
   }
 
   /// Throws unless a call went well.

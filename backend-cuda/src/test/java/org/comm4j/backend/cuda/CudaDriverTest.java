@@ -1,9 +1,11 @@
 package org.comm4j.backend.cuda;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,12 +15,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUevent;
-import jcuda.driver.CUmodule;
 import jcuda.driver.CUstream;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
@@ -260,12 +262,20 @@ class CudaDriverTest {
     return PtxTest.modules().stream();
   }
 
+  private static byte[] text(String module) {
+    try {
+      return (Files.readString(PTX.resolve(module + ".ptx")) + "\0").getBytes(UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("modules")
   void load_everyModule_isTaken(Path ptx) throws IOException {
     try (CudaDevice device = CudaDriver.load().open(0)) {
-      CUmodule module = device.load(Files.readString(ptx));
-      device.unload(module);
+      String name = ptx.getFileName().toString().replace(".ptx", "");
+      device.unload(device.load(text(name), KernelName.all().getOrDefault(name, Set.of())));
     }
   }
 
@@ -276,8 +286,8 @@ class CudaDriverTest {
     int count = 100;
     KernelName kernel = KernelName.reduce(ReduceOp.SUM, DataType.FLOAT32).orElseThrow();
     try (CudaDevice device = CudaDriver.load().open(0)) {
-      CUmodule module = device.load(Files.readString(PTX.resolve(kernel.module() + ".ptx")));
-      var function = device.function(module, kernel.function());
+      CudaDevice.Module module = device.load(text(kernel.module()), Set.of(kernel));
+      CudaDevice.Kernel function = module.kernel(kernel);
       assertThat(device.residentBlocks(function, 256)).isEqualTo(2 * device.multiprocessors());
       var ranksMemory = new RankMemory[ranks];
       for (int rank = 0; rank < ranks; rank++) {
@@ -383,9 +393,11 @@ class CudaDriverTest {
     calls.put("cuEventDestroy", device -> device.destroy(new CUevent()));
     calls.put("cuEventRecord", device -> device.record(new CUevent(), new CUstream()));
     calls.put("cuEventQuery", device -> device.isReached(new CUevent()));
-    calls.put("cuModuleLoadData", device -> device.load("no PTX"));
-    calls.put("cuModuleUnload", device -> device.unload(new CUmodule()));
-    calls.put("cuModuleGetFunction", device -> device.function(new CUmodule(), "no_such_kernel"));
+    calls.put("cuModuleLoadData", device -> device.load("no PTX\0".getBytes(UTF_8), Set.of()));
+    calls.put("cuModuleUnload", device -> device.unload(new CudaDevice.Module()));
+    calls.put(
+        "cuModuleGetFunction", device -> device.load(text("copies"), Set.of(KernelName.MEET)));
+    calls.put("cuFuncLoad", device -> device.load(text("copies"), Set.of(KernelName.MEET)));
     return calls;
   }
 
@@ -407,8 +419,8 @@ class CudaDriverTest {
   void load_ptxNewerThanTheDriver_isRefused() {
     try (CudaDevice device = CudaDriver.load().open(0)) {
       for (String version : List.of("8.1", "9.0")) {
-        String ptx = ".version " + version;
-        assertThatThrownBy(() -> device.load(ptx))
+        byte[] ptx = (".version " + version + "\0").getBytes(UTF_8);
+        assertThatThrownBy(() -> device.load(ptx, Set.of()))
             .isInstanceOf(BackendException.class)
             .hasMessageContaining("CUDA_ERROR_UNSUPPORTED_PTX_VERSION");
       }

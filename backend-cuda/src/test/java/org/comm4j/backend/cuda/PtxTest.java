@@ -8,12 +8,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.comm4j.api.DataType;
-import org.comm4j.api.ReduceOp.Predefined;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,20 +34,7 @@ class PtxTest {
   }
 
   static Stream<KernelName> kernels() {
-    Stream<KernelName> reductions =
-        Stream.of(Predefined.values())
-            .flatMap(op ->
-                Stream.of(DataType.values())
-                    .flatMap(type ->
-                        Stream.of(KernelName.reduce(op, type), KernelName.lowLatency(op, type))
-                            .flatMap(name -> name.stream())));
-    Stream<KernelName> casts =
-        Stream.of(DataType.values())
-            .filter(type -> KernelName.hasEpilogue(Predefined.SUM, type))
-            .flatMap(type ->
-                Stream.of(KernelName.reduceAndCast(type), KernelName.lowLatencyAndCast(type)));
-    return Stream.of(Stream.of(KernelName.FETCH, KernelName.MEET), reductions, casts)
-        .flatMap(kernels -> kernels);
+    return KernelName.all().values().stream().flatMap(Set::stream);
   }
 
   @Test
@@ -97,6 +83,21 @@ class PtxTest {
               "ptxas", "-O0", "-arch=" + generation, module.toString(), "-o", out.toString());
           assertThat(out).isNotEmptyFile();
         });
+  }
+
+  @ParameterizedTest
+  @MethodSource("modules")
+  void module_hasNoOtherKernels(Path module) throws IOException {
+    String name = module.getFileName().toString().replace(".ptx", "");
+    List<String> entries =
+        Pattern.compile("[.]entry (\\w+)\\(")
+            .matcher(Files.readString(module))
+            .results()
+            .map(found -> found.group(1))
+            .toList();
+    assertThat(KernelName.all().getOrDefault(name, Set.of()))
+        .extracting(KernelName::function)
+        .containsExactlyInAnyOrderElementsOf(entries);
   }
 
   @ParameterizedTest

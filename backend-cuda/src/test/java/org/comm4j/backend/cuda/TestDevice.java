@@ -1,29 +1,21 @@
 package org.comm4j.backend.cuda;
 
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
-import jcuda.driver.CUfunction;
-import jcuda.driver.CUmodule;
+import java.util.UUID;
 
 /// The device on which kernels are tested: one of the model's, or, where the system property
 /// `comm4j.gpu` is true, the host's first GPU. It stays open for all tests of a JVM.
 final class TestDevice {
   private static final boolean IS_REAL = Boolean.getBoolean("comm4j.gpu");
 
-  private final CudaDevice device;
-  private final Map<String, CUmodule> modules = new ConcurrentHashMap<>();
-  private final Map<KernelName, CUfunction> functions = new ConcurrentHashMap<>();
+  private final Gpu gpu;
 
-  private TestDevice(CudaDevice device) {
-    this.device = device;
+  private TestDevice(Gpu gpu) {
+    this.gpu = gpu;
   }
 
   private static final class Holder {
-    private static final TestDevice FOUND = new TestDevice(CudaDriver.load().open(0));
+    private static final TestDevice FOUND =
+        new TestDevice(Gpu.open(CudaDriver.load(), 0, UUID.randomUUID()));
   }
 
   /// {@return whether tests run on a GPU, where no model may be loaded}
@@ -40,27 +32,13 @@ final class TestDevice {
   }
 
   CudaDevice device() {
-    return device;
+    return gpu.device();
   }
 
-  /// {@return a kernel, compiled when it is first asked for}
-  CUfunction function(KernelName kernel) {
-    return functions.computeIfAbsent(
-        kernel,
-        name ->
-            device.function(
-                modules.computeIfAbsent(name.module(), module -> device.load(ptx(module))),
-                name.function()));
-  }
-
-  private static String ptx(String module) {
-    try (InputStream in = CudaDevice.class.getResourceAsStream("ptx/" + module + ".ptx")) {
-      if (in == null) {
-        throw new AssertionError("no PTX of " + module);
-      }
-      return new String(in.readAllBytes(), StandardCharsets.US_ASCII);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
+  /// {@return a kernel} All are compiled when the first one is asked for, as kernels of tests wait
+  /// for each other.
+  CudaDevice.Kernel function(KernelName kernel) {
+    gpu.compileAll();
+    return gpu.kernel(kernel);
   }
 }
