@@ -61,7 +61,9 @@ enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3, LEFT = 4 };
 struct Epilogue {
   u32 is_wanted;
   u32 type;       // of the output, a FloatType
-  double factor;
+  double factor;  // in each wide type
+  float factor32;
+  u32 unused;
   u64 bias;       // elements of the type; element i of the output gets the (first + i) mod count-th
   u64 bias_count; // 0: no bias
   u64 first;
@@ -102,7 +104,7 @@ struct Copy {
 };
 
 static_assert(sizeof(Entry) == 32 && sizeof(Control) == 32 + 8 * MAX_RANKS);
-static_assert(sizeof(Call) == 168 + 16 * MAX_RANKS, "as Parameters has it");
+static_assert(sizeof(Call) == 176 + 16 * MAX_RANKS, "as Parameters has it");
 static_assert(sizeof(Copy) == sizeof(Call) + 24 * MAX_RANKS && sizeof(Copy) <= 4096);
 
 DEVICE Signals* signals(const Call& call, u32 rank) { return (Signals*)call.windows[rank]; }

@@ -80,6 +80,7 @@ DEVICE To bits_as(From from) {
 
 DEVICE u32 float_bits(float value) { return bits_as<u32>(value); }
 DEVICE float float_of(u32 bits) { return bits_as<float>(bits); }
+DEVICE u32 result_bits(float result) { return result == result ? float_bits(result) : 0x7fc00000; }
 DEVICE u64 double_bits(double value) { return bits_as<u64>(value); }
 DEVICE double double_of(u64 bits) { return bits_as<double>(bits); }
 

@@ -13,9 +13,8 @@ struct alignas(UNIT_BYTES) Unit {
 template <class Operator>
 constexpr u32 UNIT = UNIT_BYTES / sizeof(typename Operator::Raw); // elements
 
-// From how many ranks a thread loads at once; with many elements in a unit the code gets long.
-template <class Operator>
-constexpr u32 BATCH = UNIT<Operator> < 16 ? 4 : 2;
+// From how many ranks a thread loads before it folds what it has loaded.
+constexpr u32 RANKS_AT_ONCE = 2;
 
 DEVICE u64 grid_thread() { return (u64)block_index() * thread_count() + thread_index(); }
 DEVICE u64 grid_threads() { return (u64)block_count() * thread_count(); }
@@ -51,43 +50,55 @@ DEVICE void store_bytes(u64 address, u64 bytes, u64 word) {
   for (u32 i = 0; i < WORD_BYTES && i < bytes; i++) ((u8*)address)[i] = (u8)(word >> (8 * i));
 }
 
-// The left fold of one unit over all ranks.
-template <class Operator>
-DEVICE Unit fold_unit(const Call& call, const u64* data, u64 offset) {
+// The left fold of some units over all ranks; they are so many bytes apart.
+template <class Operator, u32 UNITS>
+DEVICE void fold_units(const Call& call, const u64* data, u64 offset, u64 stride, Unit (&units)[UNITS]) {
   using Raw = typename Operator::Raw;
   using Wide = typename Operator::Wide;
   constexpr u32 N = UNIT<Operator>;
-  constexpr u32 B = BATCH<Operator>;
-  Wide folded[N];
+  constexpr u32 R = RANKS_AT_ONCE;
+  Wide folded[UNITS][N];
 #pragma unroll
-  for (u32 i = 0; i < N; i++) folded[i] = Operator::identity();
+  for (u32 u = 0; u < UNITS; u++) {
+#pragma unroll
+    for (u32 i = 0; i < N; i++) folded[u][i] = Operator::identity();
+  }
 #pragma unroll 1
-  for (u32 base = 0; base < call.ranks; base += B) {
-    Unit loaded[B];
+  for (u32 base = 0; base < call.ranks; base += R) {
+    Unit loaded[R][UNITS];
 #pragma unroll
-    for (u32 j = 0; j < B; j++) {
-      if (base + j < call.ranks) loaded[j] = *(const Unit*)(data[base + j] + offset);
+    for (u32 r = 0; r < R; r++) {
+      if (base + r < call.ranks) {
+#pragma unroll
+        for (u32 u = 0; u < UNITS; u++) {
+          loaded[r][u] = *(const Unit*)(data[base + r] + offset + u * stride);
+        }
+      }
     }
 #pragma unroll
-    for (u32 j = 0; j < B; j++) {
-      if (base + j < call.ranks) {
-        Raw raw[N];
-        memcpy(raw, &loaded[j], UNIT_BYTES);
+    for (u32 r = 0; r < R; r++) {
+      if (base + r < call.ranks) {
 #pragma unroll
-        for (u32 i = 0; i < N; i++) {
-          folded[i] = Operator::combine(folded[i], Operator::widen(raw[i]));
+        for (u32 u = 0; u < UNITS; u++) {
+          Raw raw[N];
+          memcpy(raw, &loaded[r][u], UNIT_BYTES);
+#pragma unroll
+          for (u32 i = 0; i < N; i++) {
+            folded[u][i] = Operator::combine(folded[u][i], Operator::widen(raw[i]));
+          }
         }
       }
     }
   }
-  Raw result[N];
 #pragma unroll
-  for (u32 i = 0; i < N; i++) {
-    result[i] = Operator::narrow(Operator::finish(folded[i], call.divisor, call.ranks == 1));
+  for (u32 u = 0; u < UNITS; u++) {
+    Raw result[N];
+#pragma unroll
+    for (u32 i = 0; i < N; i++) {
+      result[i] = Operator::narrow(Operator::finish(folded[u][i], call.divisor, call.ranks == 1));
+    }
+    memcpy(&units[u], result, UNIT_BYTES);
   }
-  Unit unit;
-  memcpy(&unit, result, UNIT_BYTES);
-  return unit;
 }
 
 // The same of one element, wherever it lies.
@@ -105,11 +116,18 @@ DEVICE typename Operator::Raw fold_element(const Call& call, const u64* data, u6
 // Stores what a thread copies, in a place that can have any alignment.
 template <class Raw>
 struct Target {
+  static constexpr u32 UNITS_AT_ONCE = 8; // on the way to a thread, where it has so many: memory is far away
   u64 address;
   DEVICE u64 alignment() const { return address; } // units go where it is a multiple of theirs
   DEVICE void put_unit(u64 unit, Unit value) { ((Unit*)address)[unit] = value; }
   DEVICE void put(u64 index, Raw value) { ((Raw*)address)[index] = value; }
   DEVICE void end_of_piece() {}
+};
+
+// Elements that a thread loads or stores at once, or, where they are more than that takes, one by one.
+template <class Raw, u32 COUNT>
+struct alignas(COUNT * sizeof(Raw) < UNIT_BYTES ? COUNT * sizeof(Raw) : UNIT_BYTES) Pack {
+  Raw elements[COUNT];
 };
 
 // The epilogue of a thread's results, piece by piece: of each piece all elements, in their order.
@@ -129,21 +147,22 @@ class Finish {
 
   DEVICE bool is_wanted() const { return HAS_EPILOGUE<Operator> && epilogue.is_wanted != 0; }
 
-  // To: what the output has, in the wider of both.
-  template <class To>
-  DEVICE typename To::Raw apply(Raw result, typename To::Raw residual) {
+  // The next results. To: what the output has; the steps are in the wider of both. Step by step for
+  // all of them: all threads ask alike what is wanted.
+  template <class To, u32 COUNT>
+  DEVICE Pack<typename To::Raw, COUNT> apply(const Raw (&results)[COUNT],
+                                             Pack<typename To::Raw, COUNT> residuals) {
     if constexpr (HAS_EPILOGUE<Operator>) {
       using Wide = decltype(typename Operator::Wide() + typename To::Wide());
-      Wide value = (Wide)Operator::widen(result) * (Wide)epilogue.factor;
-      if (epilogue.bias_count != 0) {
-        value = value + (Wide)To::widen(((const typename To::Raw*)epilogue.bias)[at]);
-        advance(1);
-      }
-      if (epilogue.residual != 0) value = value + (Wide)To::widen(residual);
-      return rounded<To>(value);
-    } else {
-      return result;
+      Wide values[COUNT];
+#pragma unroll
+      for (u32 i = 0; i < COUNT; i++) values[i] = (Wide)Operator::widen(results[i]) * factor<Wide>();
+      if (epilogue.bias_count != 0) add<To>(values, next_biases<typename To::Raw, COUNT>());
+      if (epilogue.residual != 0) add<To>(values, residuals);
+#pragma unroll
+      for (u32 i = 0; i < COUNT; i++) residuals.elements[i] = rounded<To>(values[i]);
     }
+    return residuals;
   }
 
   DEVICE void end_of_piece() {
@@ -151,6 +170,35 @@ class Finish {
   }
 
  private:
+  template <class Wide>
+  DEVICE Wide factor() const {
+    if constexpr (sizeof(Wide) == sizeof(float)) return epilogue.factor32;
+    return epilogue.factor;
+  }
+
+  template <class To, class Wide, u32 COUNT>
+  static DEVICE void add(Wide (&values)[COUNT], const Pack<typename To::Raw, COUNT>& others) {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) values[i] = values[i] + (Wide)To::widen(others.elements[i]);
+  }
+
+  // Loaded at once where they are together and begin where a thread can.
+  template <class To, u32 COUNT>
+  DEVICE Pack<To, COUNT> next_biases() {
+    const To* next = (const To*)epilogue.bias + at;
+    if (at + COUNT <= epilogue.bias_count && (u64)next % alignof(Pack<To, COUNT>) == 0) {
+      advance(COUNT);
+      return *(const Pack<To, COUNT>*)next;
+    }
+    Pack<To, COUNT> biases;
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) {
+      biases.elements[i] = ((const To*)epilogue.bias)[at];
+      advance(1);
+    }
+    return biases;
+  }
+
   DEVICE void advance(u64 elements) {
     at += elements;
     if (at >= epilogue.bias_count) at -= epilogue.bias_count;
@@ -167,6 +215,8 @@ class Output {
   static constexpr u32 N = UNIT<Operator>;
 
  public:
+  static constexpr u32 UNITS_AT_ONCE = N < 16 ? 8 : 2; // with many elements the code gets long
+
   // Pieces are as `Finish` has them.
   DEVICE Output(const Call& call, u64 first, u32 piece)
       : finish(call, first, piece),
@@ -182,9 +232,9 @@ class Output {
 
   DEVICE void put(u64 index, Raw result) {
     if (finish.is_wanted()) {
-      Raw other = {};
-      if (residual != 0) other = ((const Raw*)residual)[index];
-      result = finish.template apply<Operator>(result, other);
+      Pack<Raw, 1> other = {};
+      if (residual != 0) other.elements[0] = ((const Raw*)residual)[index];
+      result = finish.template apply<Operator>({result}, other).elements[0];
     }
     target.put(index, result);
   }
@@ -193,13 +243,14 @@ class Output {
   template <u32 COUNT>
   DEVICE void put_word(u64 word, Raw (&results)[COUNT], u64 count) {
     if (finish.is_wanted()) {
+      Pack<Raw, COUNT> others = {};
 #pragma unroll
       for (u32 i = 0; i < COUNT; i++) {
-        Raw other = {};
         u64 index = word * COUNT + i;
-        if (residual != 0 && index < count) other = ((const Raw*)residual)[index];
-        results[i] = finish.template apply<Operator>(results[i], other);
+        if (residual != 0 && index < count) others.elements[i] = ((const Raw*)residual)[index];
       }
+      others = finish.template apply<Operator>(results, others);
+      memcpy(results, &others, sizeof results);
     }
     u64 value;
     memcpy(&value, results, WORD_BYTES);
@@ -218,14 +269,12 @@ class Output {
     if (residual != 0) others = ((const Unit*)residual)[unit];
 #pragma unroll 1
     for (u32 done = 0; done < N; done += AT_ONCE) {
-      Raw raw[AT_ONCE], other[AT_ONCE];
+      Raw raw[AT_ONCE];
+      Pack<Raw, AT_ONCE> other;
       memcpy(raw, &result, sizeof raw);
-      memcpy(other, &others, sizeof other);
-#pragma unroll
-      for (u32 i = 0; i < AT_ONCE; i++) {
-        raw[i] = finish.template apply<Operator>(raw[i], other[i]);
-      }
-      memcpy(&result, raw, sizeof raw);
+      memcpy(&other, &others, sizeof other);
+      other = finish.template apply<Operator>(raw, other);
+      memcpy(&result, &other, sizeof other);
       result = rotated<WORDS>(result);
       others = rotated<WORDS>(others);
     }
@@ -246,15 +295,11 @@ class CastOutput {
   static constexpr u32 AT_ONCE = N < 4 ? N : 4; // elements, of which a thread stores 2 to 16 bytes at once
 
   template <class To>
-  static constexpr u32 PACK_BYTES =
-      AT_ONCE * sizeof(typename To::Raw) < UNIT_BYTES ? AT_ONCE * sizeof(typename To::Raw) : UNIT_BYTES;
-
-  template <class To>
-  struct alignas(PACK_BYTES<To>) Pack {
-    typename To::Raw elements[AT_ONCE];
-  };
+  using Casts = Pack<typename To::Raw, AT_ONCE>;
 
  public:
+  static constexpr u32 UNITS_AT_ONCE = 2; // and with many types
+
   // Pieces are as `Finish` has them.
   DEVICE CastOutput(const Call& call, u64 first, u32 piece)
       : finish(call, first, piece), type((FloatType)call.epilogue.type) {
@@ -262,7 +307,7 @@ class CastOutput {
       output = call.output + first * sizeof(typename To::Raw);
       residual = call.epilogue.residual;
       if (residual != 0) residual += first * sizeof(typename To::Raw);
-      is_even = (output | residual) % PACK_BYTES<To> == 0;
+      is_even = (output | residual) % alignof(Casts<To>) == 0;
     });
   }
 
@@ -274,14 +319,10 @@ class CastOutput {
       for (u32 done = 0; done < N; done += AT_ONCE) {
         u64 pack = (unit * N + done) / AT_ONCE;
         Raw raw[AT_ONCE];
-        Pack<To> cast, others = {};
-        if (residual != 0) others = ((const Pack<To>*)residual)[pack];
+        Casts<To> others = {};
+        if (residual != 0) others = ((const Casts<To>*)residual)[pack];
         memcpy(raw, &result, sizeof raw);
-#pragma unroll
-        for (u32 i = 0; i < AT_ONCE; i++) {
-          cast.elements[i] = finish.template apply<To>(raw[i], others.elements[i]);
-        }
-        ((Pack<To>*)output)[pack] = cast;
+        ((Casts<To>*)output)[pack] = finish.template apply<To>(raw, others);
         result = rotated<sizeof raw / sizeof(u32)>(result);
       }
     });
@@ -308,9 +349,9 @@ class CastOutput {
   template <class To>
   DEVICE void put(u64 index, Raw result) {
     using Cast = typename To::Raw;
-    Cast other = {};
-    if (residual != 0) other = ((const Cast*)residual)[index];
-    ((Cast*)output)[index] = finish.template apply<To>(result, other);
+    Pack<Cast, 1> other = {};
+    if (residual != 0) other.elements[0] = ((const Cast*)residual)[index];
+    ((Cast*)output)[index] = finish.template apply<To>({result}, other).elements[0];
   }
 
   Finish<Operator> finish;
@@ -326,22 +367,39 @@ template <class Operator, class To>
 DEVICE void fold(const Call& call, const u64* data, u64 from, u64 count, To output, u64 copy) {
   using Raw = typename Operator::Raw;
   constexpr u32 N = UNIT<Operator>;
+  constexpr u32 MOST = HAS_EPILOGUE<Operator> ? 4 : 2; // as sums and their epilogues take time
+  constexpr u32 MANY = To::UNITS_AT_ONCE < MOST ? To::UNITS_AT_ONCE : MOST;
   u64 addresses = output.alignment() | copy;
   for (u32 rank = 0; rank < call.ranks; rank++) addresses |= data[rank] + from * sizeof(Raw);
-  bool aligned = is_aligned(addresses);
-  for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
-    u64 first = unit * N;
-    if (aligned && first + N <= count) {
-      Unit result = fold_unit<Operator>(call, data, (from + first) * sizeof(Raw));
-      if (copy != 0) ((Unit*)copy)[unit] = result;
-      output.put_unit(unit, result);
-    } else {
+  u64 whole = is_aligned(addresses) ? count / N : 0; // units
+  u64 stride = grid_threads();
+  auto fold_some = [&]<u32 UNITS>(Unit (&results)[UNITS], u64 unit) {
+    fold_units<Operator>(call, data, from * sizeof(Raw) + unit * UNIT_BYTES, stride * UNIT_BYTES, results);
+#pragma unroll
+    for (u32 u = 0; u < UNITS; u++) {
+      if (copy != 0) ((Unit*)copy)[unit + u * stride] = results[u];
+      output.put_unit(unit + u * stride, results[u]);
+      output.end_of_piece();
+    }
+  };
+  u64 unit = grid_thread();
 #pragma unroll 1
-      for (u64 i = first; i < count && i < first + N; i++) {
-        Raw result = fold_element<Operator>(call, data, from + i);
-        if (copy != 0) ((Raw*)copy)[i] = result;
-        output.put(i, result);
-      }
+  for (; unit + (MANY - 1) * stride < whole; unit += MANY * stride) {
+    Unit results[MANY];
+    fold_some(results, unit);
+  }
+#pragma unroll 1
+  for (; unit < units(count, N); unit += stride) {
+    if (unit < whole) {
+      Unit results[1];
+      fold_some(results, unit);
+      continue;
+    }
+#pragma unroll 1
+    for (u64 i = unit * N; i < count && i < (unit + 1) * N; i++) {
+      Raw result = fold_element<Operator>(call, data, from + i);
+      if (copy != 0) ((Raw*)copy)[i] = result;
+      output.put(i, result);
     }
     output.end_of_piece();
   }
@@ -351,15 +409,33 @@ DEVICE void fold(const Call& call, const u64* data, u64 from, u64 count, To outp
 template <class Raw, class To>
 DEVICE void copy(u64 from, To to, u64 count) {
   constexpr u32 N = UNIT_BYTES / sizeof(Raw);
-  bool aligned = is_aligned(from | to.alignment());
-  for (u64 unit = grid_thread(); unit < units(count, N); unit += grid_threads()) {
-    u64 first = unit * N;
-    if (aligned && first + N <= count) {
-      to.put_unit(unit, ((const Unit*)from)[unit]);
-    } else {
-#pragma unroll 1
-      for (u64 i = first; i < count && i < first + N; i++) to.put(i, ((const Raw*)from)[i]);
+  constexpr u32 MANY = To::UNITS_AT_ONCE;
+  u64 whole = is_aligned(from | to.alignment()) ? count / N : 0; // units
+  u64 stride = grid_threads();
+  auto copy_some = [&]<u32 UNITS>(Unit (&loaded)[UNITS], u64 unit) {
+#pragma unroll
+    for (u32 u = 0; u < UNITS; u++) loaded[u] = ((const Unit*)from)[unit + u * stride];
+#pragma unroll
+    for (u32 u = 0; u < UNITS; u++) {
+      to.put_unit(unit + u * stride, loaded[u]);
+      to.end_of_piece();
     }
+  };
+  u64 unit = grid_thread();
+#pragma unroll 1
+  for (; unit + (MANY - 1) * stride < whole; unit += MANY * stride) {
+    Unit loaded[MANY];
+    copy_some(loaded, unit);
+  }
+#pragma unroll 1
+  for (; unit < units(count, N); unit += stride) {
+    if (unit < whole) {
+      Unit loaded[1];
+      copy_some(loaded, unit);
+      continue;
+    }
+#pragma unroll 1
+    for (u64 i = unit * N; i < count && i < (unit + 1) * N; i++) to.put(i, ((const Raw*)from)[i]);
     to.end_of_piece();
   }
 }

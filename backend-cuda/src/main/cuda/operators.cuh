@@ -198,7 +198,10 @@ struct ComplexProduct : Complex<Part> {
                       a.real * b.imaginary + a.imaginary * b.real};
     return left.is_empty ? right : Wide{product, false};
   }
-  static DEVICE Number finish(Wide all, u32, bool) { return all.product; }
+  // Of one rank there is no product, and a NaN that it has is still its own.
+  static DEVICE Number finish(Wide all, u32, bool) {
+    return {canonical(all.product.real), canonical(all.product.imaginary)};
+  }
 };
 
 // The pair that comes first: by its value, then by its index, and before all values a NaN. The

@@ -65,17 +65,25 @@ DEVICE void relax() {}
 
 DEVICE u32 float_bits(float value) { return __float_as_uint(value); }
 DEVICE float float_of(u32 bits) { return __uint_as_float(bits); }
+
+// The bits of what an operation has given, a NaN's canonical: to GPUs a sum, product or quotient that
+// is none has all bits set but the sign.
+DEVICE u32 result_bits(float result) {
+  return (u32)min((int)__float_as_uint(result), 0x7fc00000);
+}
+
 DEVICE u64 double_bits(double value) { return (u64)__double_as_longlong(value); }
 DEVICE double double_of(u64 bits) { return __longlong_as_double((long long)bits); }
 
-// Of a block, as CudaProvider launches them: so that any GPU has the registers for one.
+// Of a block, as CudaProvider launches them: so that any GPU has the registers for one, and all of
+// them, for what threads have on the way.
 constexpr u32 MAX_THREADS = 512;
 
 #define SHARED(TYPE, NAME, COUNT) __shared__ TYPE NAME[COUNT]
-#define KERNEL(NAME, PARAMETERS, ...)                       \
-  extern "C" __global__ void __launch_bounds__(MAX_THREADS) \
-      NAME(const __grid_constant__ PARAMETERS call) {       \
-    __VA_ARGS__;                                            \
+#define KERNEL(NAME, PARAMETERS, ...)                          \
+  extern "C" __global__ void __launch_bounds__(MAX_THREADS, 1) \
+      NAME(const __grid_constant__ PARAMETERS call) {          \
+    __VA_ARGS__;                                               \
   }
 
 #else

@@ -1,5 +1,5 @@
 // The types of elements: raw, as the user has them, and the type in which they are combined. Sizes
-// are in bytes; every narrowing rounds to nearest, ties to even, and makes a NaN canonical.
+// are in bytes; every narrowing of a result rounds to nearest, ties to even, and makes a NaN canonical.
 #pragma once
 
 #include "platform.cuh"
@@ -34,20 +34,22 @@ DEVICE u32 round_float(float value, u32 sign) {
   return (rounded < MAX ? rounded : MAX) | ((bits >> 31) * sign);
 }
 
+// A NaN's bits may be any; then they are those of every narrowing.
+DEVICE double canonical(double value) { return value == value ? value : double_of(0x7ff8000000000000); }
+DEVICE float canonical(float value) { return value == value ? value : float_of(0x7fc00000); }
+
 struct Float64 {
   using Raw = double;
   using Wide = double;
   static DEVICE double widen(double raw) { return raw; }
-  static DEVICE double narrow(double wide) {
-    return wide == wide ? wide : double_of(0x7ff8000000000000);
-  }
+  static DEVICE double narrow(double wide) { return canonical(wide); }
 };
 
 struct Float32 {
   using Raw = float;
   using Wide = float;
   static DEVICE float widen(float raw) { return raw; }
-  static DEVICE float narrow(float wide) { return wide == wide ? wide : float_of(0x7fc00000); }
+  static DEVICE float narrow(float wide) { return float_of(result_bits(wide)); }
 };
 
 struct Float16 {
@@ -83,8 +85,8 @@ struct Bfloat16 {
   using Wide = float;
   static DEVICE float widen(u16 raw) { return float_of((u32)raw << 16); }
   static DEVICE u16 narrow(float wide) {
-    u32 bits = float_bits(wide);
-    return wide == wide ? (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) : 0x7fc0;
+    u32 bits = result_bits(wide);
+    return (u16)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
   }
 };
 
@@ -129,7 +131,7 @@ DEVICE void with_type(FloatType type, Action action) {
   }
 }
 
-// Rounds a number of the type's wide type, or of a double, once.
+// Rounds a result of the type's wide type, or of a double, once.
 template <class Type>
 DEVICE typename Type::Raw rounded(float value) {
   return Type::narrow(value);
@@ -137,8 +139,9 @@ DEVICE typename Type::Raw rounded(float value) {
 
 template <class Type>
 DEVICE typename Type::Raw rounded(double value) {
+  value = canonical(value); // conversions keep of a NaN what they like
   if constexpr (sizeof(typename Type::Raw) == sizeof(double)) {
-    return Type::narrow(value);
+    return value;
   } else if constexpr (sizeof(typename Type::Raw) == sizeof(float)) {
     return Type::narrow((float)value);
   } else {

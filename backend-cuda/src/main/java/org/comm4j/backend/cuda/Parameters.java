@@ -1,6 +1,7 @@
 package org.comm4j.backend.cuda;
 
 import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -12,13 +13,13 @@ import org.comm4j.api.DataType;
 /// thread at a time: a launch takes a copy.
 final class Parameters {
   /// The size of a `Call`.
-  static final int CALL_BYTES = 168 + 16 * Window.MAX_RANKS;
+  static final int CALL_BYTES = 176 + 16 * Window.MAX_RANKS;
 
   /// The size of a `Copy`.
   static final int COPY_BYTES = CALL_BYTES + 24 * Window.MAX_RANKS;
 
   private static final int EPILOGUE = 120;
-  private static final int WINDOWS = 168;
+  private static final int WINDOWS = 176;
   private static final int BASES = WINDOWS + 8 * Window.MAX_RANKS;
   private static final int BYTES = CALL_BYTES;
   private static final int FROM = BYTES + 8 * Window.MAX_RANKS;
@@ -118,8 +119,9 @@ final class Parameters {
     segment.set(JAVA_INT, EPILOGUE, 1);
     segment.set(JAVA_INT, EPILOGUE + 4, type.id());
     segment.set(JAVA_DOUBLE, EPILOGUE + 8, factor);
-    put(EPILOGUE + 16, bias).put(EPILOGUE + 24, biasCount).put(EPILOGUE + 32, first);
-    return put(EPILOGUE + 40, residual);
+    segment.set(JAVA_FLOAT, EPILOGUE + 16, (float) factor);
+    put(EPILOGUE + 24, bias).put(EPILOGUE + 32, biasCount).put(EPILOGUE + 40, first);
+    return put(EPILOGUE + 48, residual);
   }
 
   /// What this rank fetches from another one.
