@@ -114,11 +114,12 @@ final class DeviceGroup implements AutoCloseable {
     static Offer of(CudaRank rank) {
       int wanted = rank.options().maxBlocks();
       int most = Math.min(rank.device().multiprocessors(), Window.MAX_BLOCKS);
+      // a block needs a multiprocessor: half are for other communicators and the program
       return new Offer(
           rank.process(),
           rank.device().uuid(),
           rank.device().capability(),
-          wanted == 0 ? most : Math.min(wanted, most),
+          wanted == 0 ? most / 2 : Math.min(wanted, most),
           rank.options().chunkBytes(),
           rank.options().path().ordinal());
     }
