@@ -1,8 +1,9 @@
 package org.comm4j.backend.cuda;
 
+import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Locale;
-import jcuda.driver.CUfunction;
+import java.util.Random;
 import jcuda.driver.CUstream;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
@@ -11,11 +12,36 @@ import org.comm4j.api.ReduceOp;
 /// in the times: each is that of one call in a row of calls.
 public final class GpuBench {
   private static final int SMALL_BYTES = 8 << 10;
-  private static final String WITH_EPILOGUE = "two-stage, scaled and biased";
   private static final int BIAS_COUNT = 4096;
+  private static final int RANDOM_BYTES = 1 << 20;
+  private static final int ROWS = 5;
   private static final long NEVER_NS = 60_000_000_000L;
 
-  private final CudaDevice device = TestDevice.get().device();
+  /// What is measured.
+  ///
+  /// @param name as the table has it
+  /// @param trafficOfRank what a rank reads and writes, in times its data; each reads and writes
+  ///   all of it, and its part once more each. NaN where that is not what takes the time
+  private enum Kernel {
+    EMPTY("launched alone", Double.NaN),
+    MEET("meet", Double.NaN),
+    ONE_STAGE("one-stage", Double.NaN),
+    LOW_LATENCY("low-latency", Double.NaN),
+    TWO_STAGES("two-stage", 3),
+    WITH_EPILOGUE("two-stage, scaled and biased", 3),
+    CAST("two-stage, scaled, biased and cast to BFLOAT16", 2.5);
+
+    private final String title;
+    private final double trafficOfRank;
+
+    Kernel(String title, double trafficOfRank) {
+      this.title = title;
+      this.trafficOfRank = trafficOfRank;
+    }
+  }
+
+  private final TestDevice test = TestDevice.get();
+  private final CudaDevice device = test.device();
   private final long largeBytes;
   private final int repeats;
   private final int threads;
@@ -40,33 +66,46 @@ public final class GpuBench {
 
   private void run() {
     System.out.println("device " + device);
+    long start = System.nanoTime();
+    test.function(KernelName.MEET);
+    System.out.printf(
+        Locale.ROOT,
+        "all kernels are compiled, or found in the driver's cache, in %.2f s%n",
+        (System.nanoTime() - start) / 1e9);
     double copied = copyBytesPerNs();
     System.out.printf(Locale.ROOT, "copies move %.0f GB/s (read and written)%n%n", copied);
-    System.out.println("| kernel | type | ranks | bytes | µs | of the traffic bound |");
-    System.out.println("|---|---|---|---|---|---|");
-    for (int ranks : List.of(2, 4, 8)) {
-      for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
-        // each rank reads and writes all of the data, and its part once more each
-        double boundNs = 3.0 * ranks * largeBytes / copied;
-        print("two-stage", type, ranks, largeBytes, boundNs);
-        print(WITH_EPILOGUE, type, ranks, largeBytes, boundNs);
+    System.out.println("| kernel | type | ranks | blocks | bytes | µs | of the traffic bound |");
+    System.out.println("|---|---|---|---|---|---|---|");
+    int all = device.multiprocessors();
+    for (int blocks : List.of(all, all / 2)) { // of all ranks
+      for (int ranks : List.of(2, 4, 8)) {
+        int each = Math.max(1, blocks / ranks);
+        for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
+          print(Kernel.TWO_STAGES, type, ranks, each, largeBytes, copied);
+          print(Kernel.WITH_EPILOGUE, type, ranks, each, largeBytes, copied);
+        }
+        print(Kernel.CAST, DataType.FLOAT32, ranks, each, largeBytes, copied);
       }
     }
-    for (int ranks : List.of(2, 4, 8)) {
-      print("meet", DataType.FLOAT32, ranks, SMALL_BYTES, Double.NaN);
-      print("one-stage", DataType.FLOAT32, ranks, SMALL_BYTES, Double.NaN);
-      print("low-latency", DataType.FLOAT32, ranks, SMALL_BYTES, Double.NaN);
+    for (int ranks : List.of(1, 2, 4, 8)) {
+      for (Kernel kernel :
+          List.of(Kernel.EMPTY, Kernel.MEET, Kernel.ONE_STAGE, Kernel.LOW_LATENCY)) {
+        print(kernel, DataType.FLOAT32, ranks, 1, SMALL_BYTES, copied);
+      }
     }
   }
 
-  private void print(String kernel, DataType type, int ranks, long bytes, double boundNs) {
-    double ns = callNs(kernel, type, ranks, bytes);
+  private void print(
+      Kernel kernel, DataType type, int ranks, int blocks, long bytes, double copied) {
+    double ns = callNs(kernel, type, ranks, blocks, bytes);
+    double boundNs = kernel.trafficOfRank * ranks * bytes / copied;
     System.out.printf(
         Locale.ROOT,
-        "| %s | %s | %d | %d | %.1f | %s |%n",
-        kernel,
+        "| %s | %s | %d | %d | %d | %.1f | %s |%n",
+        kernel.title,
         type,
         ranks,
+        blocks,
         bytes,
         ns / 1000,
         Double.isNaN(boundNs) ? "" : "%.0f %%".formatted(100 * boundNs / ns));
@@ -77,7 +116,7 @@ public final class GpuBench {
     long to = device.allocate(largeBytes);
     CUstream stream = device.createStream();
     double best = 0;
-    for (int attempt = 0; attempt < 3; attempt++) {
+    for (int row = 0; row < ROWS; row++) {
       long start = System.nanoTime();
       for (int i = 0; i < repeats; i++) {
         device.copy(from, to, largeBytes, stream);
@@ -91,31 +130,35 @@ public final class GpuBench {
     return best;
   }
 
-  /// The time of one call of all ranks, the best of three rows.
-  private double callNs(String kernel, DataType type, int ranks, long bytes) {
-    CUfunction function = TestDevice.get().function(name(kernel, type));
+  /// The time of one call of all ranks, the best of some rows.
+  private double callNs(Kernel kernel, DataType type, int ranks, int blocks, long bytes) {
+    CudaDevice.Kernel function = test.function(name(kernel, type));
     long part = Math.ceilDiv(Window.partBytes(bytes, ranks), 16) * 16;
-    var layout = new Window(ranks, SMALL_BYTES, part);
+    var layout = new Window(kernel == Kernel.EMPTY ? 1 : ranks, SMALL_BYTES, part);
     var all = new Rank[ranks];
     for (int rank = 0; rank < ranks; rank++) {
       all[rank] = new Rank(device, layout, bytes);
     }
-    int blocks = blocks(function, ranks, bytes);
     double best = Double.POSITIVE_INFINITY;
     long call = 0;
-    for (int attempt = 0; attempt < 3; attempt++) {
+    for (int row = 0; row < ROWS; row++) {
       long start = System.nanoTime();
       for (int i = 0; i < repeats; i++) {
         call++;
         for (int rank = 0; rank < ranks; rank++) {
-          Parameters parameters = all[rank].parameters(rank, all).call(call, 0);
-          if (kernel.equals("one-stage")) {
+          Parameters parameters =
+              kernel == Kernel.EMPTY
+                  ? all[rank].parameters(0, all[rank])
+                  : all[rank].parameters(rank, all);
+          parameters.call(call, 0);
+          if (kernel == Kernel.ONE_STAGE) {
             parameters.oneStage(0, type.countIn(bytes), ranks);
           } else {
             parameters.twoStage(type.countIn(bytes), ranks);
           }
-          if (kernel.equals(WITH_EPILOGUE)) {
-            parameters.epilogue(type, 0.5, all[rank].input, BIAS_COUNT, 0, 0);
+          if (kernel == Kernel.WITH_EPILOGUE || kernel == Kernel.CAST) {
+            DataType to = kernel == Kernel.CAST ? DataType.BFLOAT16 : type;
+            parameters.epilogue(to, 0.5, all[rank].input, BIAS_COUNT, 0, 0);
           }
           device.launch(function, blocks, threads, all[rank].stream, parameters);
         }
@@ -132,19 +175,14 @@ public final class GpuBench {
     return best;
   }
 
-  private static KernelName name(String kernel, DataType type) {
+  private static KernelName name(Kernel kernel, DataType type) {
     return switch (kernel) {
-      case "meet" -> KernelName.MEET;
-      case "low-latency" -> KernelName.lowLatency(ReduceOp.SUM, type).orElseThrow();
-      default -> KernelName.reduce(ReduceOp.SUM, type).orElseThrow();
+      case EMPTY, MEET -> KernelName.MEET;
+      case LOW_LATENCY -> KernelName.lowLatency(ReduceOp.SUM, type).orElseThrow();
+      case CAST -> KernelName.reduceAndCast(type);
+      case ONE_STAGE, TWO_STAGES, WITH_EPILOGUE ->
+          KernelName.reduce(ReduceOp.SUM, type).orElseThrow();
     };
-  }
-
-  /// As many as have work, and as are on the device with those of the other ranks.
-  private int blocks(CUfunction function, int ranks, long bytes) {
-    int resident = device.residentBlocks(function, threads) / ranks;
-    long useful = Math.ceilDiv(bytes, 16L * threads);
-    return Math.clamp(useful, 1, Math.min(Window.MAX_BLOCKS, resident));
   }
 
   private static final class Rank {
@@ -165,11 +203,25 @@ public final class GpuBench {
       this.output = device.allocate(bytes);
       this.control = device.allocateHost(Control.BYTES);
       device.clear(window, layout.bytes(), stream);
-      device.clear(input, bytes, stream);
-      device.await(stream);
+      fill(bytes);
     }
 
-    Parameters parameters(int rank, Rank[] all) {
+    /// With random numbers from 0 to 1, as FLOAT32 has them: with zeros GPUs may be faster.
+    private void fill(long bytes) {
+      var random = new Random(1);
+      CudaDevice.HostMemory numbers = device.allocateHost(RANDOM_BYTES);
+      for (int i = 0; i < RANDOM_BYTES / Float.BYTES; i++) {
+        numbers.segment().setAtIndex(ValueLayout.JAVA_FLOAT, i, random.nextFloat());
+      }
+      for (long at = 0; at < bytes; at += RANDOM_BYTES) {
+        long count = Math.min(RANDOM_BYTES, bytes - at);
+        device.copy(numbers.segment().address(), input + at, count, stream);
+      }
+      device.await(stream);
+      device.freeHost(numbers);
+    }
+
+    Parameters parameters(int rank, Rank... all) {
       var parameters = new Parameters(rank, layout, control.segment().address(), NEVER_NS);
       for (int peer = 0; peer < all.length; peer++) {
         parameters.peer(peer, all[peer].window, 0);
