@@ -41,42 +41,48 @@ public sealed interface CommData permits HostData, DeviceData {
   ///
   /// @param array the elements, not copied
   static HostData of(double... array) {
-    return of(DataType.FLOAT64, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.FLOAT64, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the array's elements as FLOAT32}
   ///
   /// @param array the elements, not copied
   static HostData of(float... array) {
-    return of(DataType.FLOAT32, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.FLOAT32, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the array's elements as INT64}
   ///
   /// @param array the elements, not copied
   static HostData of(long... array) {
-    return of(DataType.INT64, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.INT64, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the array's elements as INT32}
   ///
   /// @param array the elements, not copied
   static HostData of(int... array) {
-    return of(DataType.INT32, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.INT32, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the array's elements as INT16}
   ///
   /// @param array the elements, not copied
   static HostData of(short... array) {
-    return of(DataType.INT16, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.INT16, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the array's elements as INT8}
   ///
   /// @param array the elements, not copied
   static HostData of(byte... array) {
-    return of(DataType.INT8, MemorySegment.ofArray(Objects.requireNonNull(array, "array")));
+    Objects.requireNonNull(array, "array");
+    return new HostData(DataType.INT8, MemorySegment.ofArray(array), array);
   }
 
   /// {@return the elements between the buffer's position and limit, in native byte order: FLOAT64,
@@ -117,7 +123,7 @@ public sealed interface CommData permits HostData, DeviceData {
   /// @param segment not copied; its size is a multiple of the size of one element
   /// @throws IllegalArgumentException if the segment is no whole number of elements
   static HostData of(DataType type, MemorySegment segment) {
-    return new HostData(type, segment);
+    return new HostData(type, Objects.requireNonNull(segment, "segment"));
   }
 
   /// {@return memory of a device, by its raw address} Unsafe: nothing can check that the address is

@@ -11,9 +11,16 @@ public final class HostData implements CommData {
   private final @Nullable Object array;
 
   HostData(DataType type, MemorySegment segment) {
+    this(type, segment, segment.heapBase().orElse(null));
+  }
+
+  /// A view of which the array is known: to ask the segment takes an object.
+  ///
+  /// @param array in which the segment is; null if it is in none, or does not tell
+  HostData(DataType type, MemorySegment segment, @Nullable Object array) {
     this.type = Objects.requireNonNull(type, "type");
-    this.segment = Objects.requireNonNull(segment, "segment");
-    this.array = segment.heapBase().orElse(null);
+    this.segment = segment;
+    this.array = array;
     if (type.bytes(count()) != segment.byteSize()) {
       throw new IllegalArgumentException(
           "segment: %d bytes (expected: a multiple of %d, the size of %s); cut it or change the type"
