@@ -250,6 +250,9 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private void settleEnded() {
+    if (inFlight.isEmpty()) {
+      return; // an iterator would be garbage in each barrier
+    }
     for (CheckedRequest request : inFlight) {
       request.settleIfEnded();
     }

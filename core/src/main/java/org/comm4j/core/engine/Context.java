@@ -267,7 +267,7 @@ final class Context {
   }
 
   List<Call> calls() {
-    return List.copyOf(calls);
+    return calls.isEmpty() ? List.of() : List.copyOf(calls); // a copy of none takes an object too
   }
 
   /// Says for whom a call waits that takes long, once in a while: the oldest collective, for which

@@ -393,8 +393,9 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public void sync() {
-    for (Call call : callsInFlight()) {
-      call.await(Long.MAX_VALUE);
+    List<Call> inFlight = callsInFlight();
+    for (int i = 0; i < inFlight.size(); i++) { // an iterator would be garbage in each barrier
+      inFlight.get(i).await(Long.MAX_VALUE);
     }
     checkUsable("sync");
   }
