@@ -23,6 +23,10 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What is not here (logical operators, complex products, pairs) has no single vector instruction
 /// and goes through tiles. [SmallFloatLoops] has the floats of 16 bits.
+///
+/// The loops are written out: they call methods of the vector module alone, which the compiler
+/// always inlines. A vector that goes through another method is an object in each call where that
+/// one is not inlined, and how deep the compiler inlines is a matter of who calls.
 final class VectorLoops {
   private VectorLoops() {}
 
@@ -78,14 +82,16 @@ final class VectorLoops {
   record Lanes(Carrier carrier, VectorSpecies<?> species, Associative operator) {}
 
   /// The loop for all primitives: in a copy the species is a constant too.
+  @SuppressWarnings({"unchecked", "rawtypes"}) // any one primitive will do for the compiler
   static final class Template implements VectorLoop {
     private static final ByteOrder ORDER = ByteOrder.nativeOrder();
     private static final Lanes LANES = Specialized.operator(MethodHandles.lookup(), Lanes.class);
     private static final Associative OP = LANES.operator();
+    private static final Carrier CARRIER = LANES.carrier();
+    private static final VectorSpecies SPECIES = LANES.species();
 
-    @SuppressWarnings("unchecked") // any one primitive will do for the compiler
-    private static final VectorSpecies<Float> SPECIES = (VectorSpecies<Float>) LANES.species();
-
+    /// The canonical NaN is made here: a vector kept in a field is in an array, which the compiler
+    /// reads again after each result that goes to an array of the same primitive.
     @Override
     public boolean apply(
         MemorySegment a,
@@ -97,9 +103,16 @@ final class VectorLoops {
         int bytes) {
       var _ = a.address() ^ b.address() ^ out.address(); // tells the compiler their classes
       for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
-        Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
-        Vector<Float> y = SPECIES.fromMemorySegment(b, bOffset + i, ORDER);
-        combine(x, y).intoMemorySegment(out, outOffset + i, ORDER);
+        Vector x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
+        Vector y = SPECIES.fromMemorySegment(b, bOffset + i, ORDER);
+        Vector z = x.lanewise(OP, y);
+        Vector result =
+            switch (CARRIER) {
+              case FLOAT -> ((FloatVector) z).blend(Float.NaN, z.compare(VectorOperators.NE, z));
+              case DOUBLE -> ((DoubleVector) z).blend(Double.NaN, z.compare(VectorOperators.NE, z));
+              case BYTE, SHORT, INT, LONG -> z;
+            };
+        result.intoMemorySegment(out, outOffset + i, ORDER);
       }
       return true;
     }
@@ -109,6 +122,7 @@ final class VectorLoops {
       return true;
     }
 
+    /// Only a species of a known primitive loads with a mask.
     @Override
     public void applyMasked(
         MemorySegment a,
@@ -119,48 +133,44 @@ final class VectorLoops {
         long outOffset,
         int bytes) {
       var _ = a.address() ^ b.address() ^ out.address(); // tells the compiler their classes
-      VectorMask<Float> mask = SPECIES.indexInRange(0, bytes / (SPECIES.elementSize() / 8));
-      Vector<Float> x = load(a, aOffset, mask);
-      Vector<Float> y = load(b, bOffset, mask);
-      combine(x, y).intoMemorySegment(out, outOffset, ORDER, mask);
-    }
-
-    /// Only a species of a known primitive loads with a mask.
-    @SuppressWarnings({"unchecked", "rawtypes"})
-    private static Vector<Float> load(MemorySegment from, long offset, VectorMask mask) {
-      VectorSpecies species = SPECIES;
-      return switch (LANES.carrier()) {
-        case BYTE -> (Vector) ByteVector.fromMemorySegment(species, from, offset, ORDER, mask);
-        case SHORT -> (Vector) ShortVector.fromMemorySegment(species, from, offset, ORDER, mask);
-        case INT -> (Vector) IntVector.fromMemorySegment(species, from, offset, ORDER, mask);
-        case LONG -> (Vector) LongVector.fromMemorySegment(species, from, offset, ORDER, mask);
-        case FLOAT -> (Vector) FloatVector.fromMemorySegment(species, from, offset, ORDER, mask);
-        case DOUBLE -> (Vector) DoubleVector.fromMemorySegment(species, from, offset, ORDER, mask);
-      };
-    }
-
-    /// The canonical NaN is made here: a vector kept in a field is in an array, which the compiler
-    /// reads again after each result that goes to an array of the same primitive.
-    @SuppressWarnings({"unchecked", "rawtypes"})
-    private static Vector<Float> combine(Vector<Float> x, Vector<Float> y) {
+      VectorMask mask = SPECIES.indexInRange(0, bytes / (SPECIES.elementSize() / 8));
+      Vector x =
+          switch (CARRIER) {
+            case BYTE -> ByteVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+            case SHORT -> ShortVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+            case INT -> IntVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+            case LONG -> LongVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+            case FLOAT -> FloatVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+            case DOUBLE -> DoubleVector.fromMemorySegment(SPECIES, a, aOffset, ORDER, mask);
+          };
+      Vector y =
+          switch (CARRIER) {
+            case BYTE -> ByteVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+            case SHORT -> ShortVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+            case INT -> IntVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+            case LONG -> LongVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+            case FLOAT -> FloatVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+            case DOUBLE -> DoubleVector.fromMemorySegment(SPECIES, b, bOffset, ORDER, mask);
+          };
       Vector z = x.lanewise(OP, y);
-      return switch (LANES.carrier()) {
-        case FLOAT -> ((FloatVector) z).blend(Float.NaN, z.compare(VectorOperators.NE, z));
-        case DOUBLE ->
-            (Vector) ((DoubleVector) z).blend(Double.NaN, z.compare(VectorOperators.NE, z));
-        case BYTE, SHORT, INT, LONG -> z;
-      };
+      Vector result =
+          switch (CARRIER) {
+            case FLOAT -> ((FloatVector) z).blend(Float.NaN, z.compare(VectorOperators.NE, z));
+            case DOUBLE -> ((DoubleVector) z).blend(Double.NaN, z.compare(VectorOperators.NE, z));
+            case BYTE, SHORT, INT, LONG -> z;
+          };
+      result.intoMemorySegment(out, outOffset, ORDER, mask);
     }
   }
 
   /// Makes NaNs canonical on the way from `a` to `out`, which are the same memory. They are looked
   /// for first, in a loop without conditions: where there are none nothing is written.
+  @SuppressWarnings({"unchecked", "rawtypes"}) // any one primitive will do for the compiler
   static final class CanonicalNans implements VectorLoop {
     private static final ByteOrder ORDER = ByteOrder.nativeOrder();
     private static final Carrier CARRIER =
         Specialized.operator(MethodHandles.lookup(), Carrier.class);
 
-    @SuppressWarnings("unchecked") // any one primitive will do for the compiler
     private static final VectorSpecies<Float> SPECIES = (VectorSpecies<Float>) species(CARRIER);
 
     @Override
@@ -175,27 +185,22 @@ final class VectorLoops {
       var _ = a.address() ^ out.address(); // tells the compiler their classes
       VectorMask<Float> found = SPECIES.maskAll(false);
       for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
-        found = found.or(nans(SPECIES.fromMemorySegment(a, aOffset + i, ORDER)));
+        Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
+        found = found.or(x.compare(VectorOperators.NE, x));
       }
       if (!found.anyTrue()) {
         return true;
       }
       for (int i = 0; i < bytes; i += SPECIES.vectorByteSize()) {
-        Vector<Float> x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
-        canonical(x, nans(x)).intoMemorySegment(out, outOffset + i, ORDER);
+        Vector x = SPECIES.fromMemorySegment(a, aOffset + i, ORDER);
+        VectorMask nans = x.compare(VectorOperators.NE, x);
+        Vector canonical =
+            CARRIER == Carrier.FLOAT
+                ? ((FloatVector) x).blend(Float.NaN, nans)
+                : ((DoubleVector) x).blend(Double.NaN, nans);
+        canonical.intoMemorySegment(out, outOffset + i, ORDER);
       }
       return true;
-    }
-
-    private static VectorMask<Float> nans(Vector<Float> x) {
-      return x.compare(VectorOperators.NE, x);
-    }
-
-    @SuppressWarnings({"unchecked", "rawtypes"})
-    private static Vector<Float> canonical(Vector x, VectorMask nans) {
-      return CARRIER == Carrier.FLOAT
-          ? ((FloatVector) x).blend(Float.NaN, nans)
-          : (Vector) ((DoubleVector) x).blend(Double.NaN, nans);
     }
   }
 }
