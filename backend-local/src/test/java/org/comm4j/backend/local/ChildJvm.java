@@ -9,14 +9,21 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.transport.Transport;
+import org.comm4j.tck.Allocations;
 
 /// Starts JVMs that run a class of these tests, in class-path mode.
 final class ChildJvm {
   private ChildJvm() {}
 
   static ProcessBuilder start(Class<?> main, String... arguments) {
+    return start(List.of(), main, arguments);
+  }
+
+  /// @param options for the JVM
+  static ProcessBuilder start(List<String> options, Class<?> main, String... arguments) {
     var command = new ArrayList<String>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(options);
     command.addAll(
         List.of("-ea", "--enable-native-access=ALL-UNNAMED", "-cp", classPath(), main.getName()));
     command.addAll(List.of(arguments));
@@ -25,7 +32,12 @@ final class ChildJvm {
 
   /// Where these tests and what they need were loaded from, be it class path or modules.
   private static String classPath() {
-    return Stream.of(ChildJvm.class, SharedMemoryTransport.class, Transport.class, Session.class)
+    return Stream.of(
+            ChildJvm.class,
+            SharedMemoryTransport.class,
+            Transport.class,
+            Session.class,
+            Allocations.class)
         .map(ChildJvm::placeOf)
         .collect(Collectors.joining(File.pathSeparator));
   }
