@@ -17,11 +17,8 @@ public final class GpuBench {
   private static final int ROWS = 5;
   private static final long NEVER_NS = 60_000_000_000L;
 
-  /// What is measured.
-  ///
-  /// @param name as the table has it
-  /// @param trafficOfRank what a rank reads and writes, in times its data; each reads and writes
-  ///   all of it, and its part once more each. NaN where that is not what takes the time
+  /// What is measured, as the table has it, and what a rank reads and writes, in times its data:
+  /// all of it each, and its part once more each; NaN where that is not what takes the time.
   private enum Kernel {
     EMPTY("launched alone", Double.NaN),
     MEET("meet", Double.NaN),

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 import java.util.UUID;
@@ -23,7 +24,8 @@ import org.comm4j.core.session.DefaultSessionFactory;
 
 /// Two, three and four processes that share a GPU and reach each other's memory by handles;
 /// `gpu-check` runs it. Their kernels reduce and copy, bit for bit what core's arithmetic gives.
-/// Then one of four processes is killed inside an all-reduce, and the others must come out of it.
+/// Then one of four processes is killed inside an all-reduce, and the others must come out of it:
+/// in the kernels of this class, and then with communicators, in [GpuSurvivors].
 public final class GpuProcesses {
   private static final Duration TIMEOUT = Duration.ofMinutes(1);
   private static final Duration KERNEL_TIMEOUT = Duration.ofSeconds(20);
@@ -65,7 +67,8 @@ public final class GpuProcesses {
 
   /// Starts the processes, or is one of them.
   ///
-  /// @param arguments none, or a rank, how many there are, the session's name and its folder
+  /// @param arguments none, or a rank, how many there are, the session's name and its folder, and
+  ///   whether with communicators
   public static void main(String... arguments) throws IOException, InterruptedException {
     if (arguments.length == 0) {
       launch();
@@ -79,7 +82,12 @@ public final class GpuProcesses {
             .option(DefaultSessionFactory.DIRECTORY, arguments[3])
             .build();
     try (Session session = new DefaultSessionFactory().join(config, List.of())) {
-      new GpuProcesses(session).run();
+      if (Boolean.parseBoolean(arguments[4])) {
+        Path own = Files.createDirectory(Path.of(arguments[3], "rank" + arguments[0]));
+        new GpuSurvivors(session, config).run(own);
+      } else {
+        new GpuProcesses(session).run();
+      }
     }
   }
 
@@ -93,19 +101,19 @@ public final class GpuProcesses {
         ModelDriver.compile(Programs.find("g++", "clang++").orElseThrow(), library);
       }
       for (int processes = 2; processes <= MOST_PROCESSES; processes++) {
-        launch(processes, folder, library);
+        launch(processes, folder, library, false);
       }
+      launch(MOST_PROCESSES, folder, library, true);
     } finally {
-      try (Stream<Path> files = Files.list(folder)) {
-        for (Path file : files.toList()) { // of a session too, where all its processes have crashed
+      try (Stream<Path> files = Files.walk(folder)) { // a session's too, where all have crashed
+        for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
           Files.delete(file);
         }
       }
-      Files.delete(folder);
     }
   }
 
-  private static void launch(int processes, Path folder, Path library)
+  private static void launch(int processes, Path folder, Path library, boolean withCommunicators)
       throws IOException, InterruptedException {
     String name = "gpu-check-" + UUID.randomUUID();
     List<Process> started = new ArrayList<>();
@@ -123,7 +131,8 @@ public final class GpuProcesses {
                 Integer.toString(rank),
                 Integer.toString(processes),
                 name,
-                folder.toString());
+                folder.toString(),
+                Boolean.toString(withCommunicators));
         started.add(new ProcessBuilder(command).inheritIO().start());
       }
       for (int rank = 0; rank < processes; rank++) {
@@ -275,7 +284,9 @@ public final class GpuProcesses {
           session.get("launched/" + rank, TIMEOUT);
         }
       }
-      ProcessHandle.of(session.member(victim).pid()).orElseThrow().destroyForcibly();
+      ProcessHandle process = ProcessHandle.of(session.member(victim).pid()).orElseThrow();
+      process.destroyForcibly();
+      process.onExit().join();
     }
     long start = System.nanoTime();
     launch(KernelName.reduce(ReduceOp.SUM, DataType.FLOAT32).orElseThrow());
