@@ -15,7 +15,6 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import jcuda.driver.CUevent;
-import jcuda.driver.CUstream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Capabilities;
@@ -65,7 +64,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
   private final CudaSharedMemory shared;
-  private final CUstream stream;
+  private final CudaDevice.Stream stream;
   private volatile @Nullable DeviceGroup devices; // from the first call on; set under the lock
   private volatile @Nullable KernelCollectives kernels; // set before the devices
   private @Nullable ExecutorService thread; // guarded by this
@@ -362,7 +361,7 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// Lets what is started from now on wait for an event.
   void await(CudaDevice.Event event) {
-    CUstream waiting = stream();
+    CudaDevice.Stream waiting = stream();
     synchronized (this) {
       events++;
       rank.device().awaitIn(waiting, event);
@@ -377,7 +376,7 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   /// {@return the stream, when everything that was started is in it or has ended}
-  CUstream stream() {
+  CudaDevice.Stream stream() {
     List<DeviceCall> started;
     synchronized (this) {
       started = queued == 0 ? List.of() : List.copyOf(calls);

@@ -519,22 +519,11 @@ final class CudaDevice implements AutoCloseable {
   /// Puts a kernel into a stream.
   ///
   /// @param parameters copied before this returns
-  void launch(Kernel kernel, int blocks, int threads, CUstream stream, Parameters parameters) {
+  void launch(Kernel kernel, int blocks, int threads, Stream stream, Parameters parameters) {
     try (Use _ = use()) {
-      driver.check(
-          JCudaDriver.cuLaunchKernel(
-              kernel,
-              blocks,
-              1,
-              1,
-              threads,
-              1,
-              1,
-              0,
-              stream,
-              Pointer.to(Pointer.to(parameters.words())),
-              null),
-          "cuLaunchKernel");
+      driver
+          .library()
+          .launch(kernel.handle(), blocks, threads, stream.handle(), parameters.addresses());
     }
   }
 

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.IntStream;
-import jcuda.driver.CUstream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.spi.Session;
@@ -23,7 +22,7 @@ final class DeviceGroup implements AutoCloseable {
   private final boolean isOneProcess;
   private final int maxBlocks;
   private final int arch;
-  private final CUstream stream;
+  private final CudaDevice.Stream stream;
   private final @Nullable Peers peers;
   private final Object words = new Object(); // never held while the driver is called
   private boolean closed; // guarded by words
@@ -36,7 +35,8 @@ final class DeviceGroup implements AutoCloseable {
   private record Peers(
       CudaIpcMemory memory, Window layout, CudaDevice.HostMemory block, Control control) {}
 
-  private DeviceGroup(CudaRank rank, List<Offer> offers, CUstream stream, @Nullable Peers peers) {
+  private DeviceGroup(
+      CudaRank rank, List<Offer> offers, CudaDevice.Stream stream, @Nullable Peers peers) {
     this.rank = rank;
     this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
     this.maxBlocks = maxBlocks(offers);
@@ -53,7 +53,7 @@ final class DeviceGroup implements AutoCloseable {
   /// @return the caller closes it
   /// @throws BackendUnavailableException on all ranks, if the ranks can't reach each other's memory
   ///   and it is told not to go through the host
-  static DeviceGroup open(CudaRank rank, Session members, String key, CUstream stream) {
+  static DeviceGroup open(CudaRank rank, Session members, String key, CudaDevice.Stream stream) {
     List<Offer> offers =
         members.exchange(key + "/device", Offer.of(rank).bytes(), rank.config().timeout()).stream()
             .map(Offer::of)
@@ -200,7 +200,7 @@ final class DeviceGroup implements AutoCloseable {
     return arch;
   }
 
-  CUstream stream() {
+  CudaDevice.Stream stream() {
     return stream;
   }
 

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
 import java.util.stream.IntStream;
-import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
@@ -35,13 +34,13 @@ import org.jspecify.annotations.Nullable;
 final class HostPath {
   private final CudaRank rank;
   private final BackendCommunicator host;
-  private final CUstream stream;
+  private final CudaDevice.Stream stream;
   private final int me;
   private final int size;
 
   /// @param host of the same ranks; nobody else uses it
   /// @param stream which has nothing in it during a call; not closed with this
-  HostPath(CudaRank rank, BackendCommunicator host, CUstream stream) {
+  HostPath(CudaRank rank, BackendCommunicator host, CudaDevice.Stream stream) {
     this.rank = rank;
     this.host = host;
     this.stream = stream;

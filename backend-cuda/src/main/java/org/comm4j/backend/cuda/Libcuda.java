@@ -39,6 +39,7 @@ final class Libcuda {
   private final MethodHandle eventRecord;
   private final MethodHandle streamWaitEvent;
   private final Optional<MethodHandle> loadFunction; // since CUDA 12.4
+  private final MethodHandle launchKernel;
 
   private Libcuda(SymbolLookup library) {
     this.init = function(library, "cuInit", JAVA_INT);
@@ -50,6 +51,21 @@ final class Libcuda {
     this.closeHandle = function(library, "cuIpcCloseMemHandle", JAVA_LONG);
     this.eventRecord = function(library, "cuEventRecord", JAVA_LONG, JAVA_LONG);
     this.streamWaitEvent = function(library, "cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    this.launchKernel =
+        function(
+            library,
+            "cuLaunchKernel",
+            JAVA_LONG,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_INT,
+            JAVA_LONG,
+            ADDRESS,
+            ADDRESS);
     this.loadFunction = library.find("cuFuncLoad").map(address -> handle(address, JAVA_LONG));
   }
 
@@ -139,6 +155,22 @@ final class Libcuda {
   /// it.
   void load(long kernel) {
     loadFunction.ifPresent(function -> check(call(function, kernel), "cuFuncLoad"));
+  }
+
+  /// Puts a kernel into a stream; both are handles. JCuda's call takes a third longer.
+  ///
+  /// @param parameters the addresses of the kernel's parameters; what they have is copied
+  void launch(long kernel, int blocks, int threads, long stream, MemorySegment parameters) {
+    int code;
+    try {
+      code =
+          (int)
+              launchKernel.invokeExact(
+                  kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, MemorySegment.NULL);
+    } catch (Throwable e) {
+      throw new AssertionError(e); // functions of C throw nothing
+    }
+    check(code, "cuLaunchKernel");
   }
 
   /// Throws unless a call went well.

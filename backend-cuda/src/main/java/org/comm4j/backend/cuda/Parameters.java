@@ -1,10 +1,12 @@
 package org.comm4j.backend.cuda;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
 
@@ -24,15 +26,17 @@ final class Parameters {
   private static final int BYTES = CALL_BYTES;
   private static final int FROM = BYTES + 8 * Window.MAX_RANKS;
   private static final int TO = FROM + 8 * Window.MAX_RANKS;
+  private static final int ADDRESSES_BYTES = 16; // of one, before the parameters
 
-  private final long[] words = new long[COPY_BYTES / 8];
-  private final MemorySegment segment = MemorySegment.ofArray(words);
+  private final MemorySegment memory = Arena.ofAuto().allocate(ADDRESSES_BYTES + COPY_BYTES, 16);
+  private final MemorySegment segment = memory.asSlice(ADDRESSES_BYTES);
 
   /// @param rank of who launches
   /// @param window the same on all ranks
   /// @param control the address of this rank's [Control]
   /// @param timeoutNs how long a kernel waits for a peer
   Parameters(int rank, Window window, long control, long timeoutNs) {
+    memory.set(ADDRESS, 0, segment);
     put(16, timeoutNs).put(24, control);
     put(64, window.lines()).put(72, window.lineBytes());
     put(80, window.scratch()).put(88, window.scratchBytes());
@@ -133,8 +137,8 @@ final class Parameters {
     return put(BYTES + 8L * rank, bytes).put(FROM + 8L * rank, from).put(TO + 8L * rank, to);
   }
 
-  /// {@return the parameters, as a kernel takes them} Not a copy.
-  long[] words() {
-    return words;
+  /// {@return the parameters' addresses, as a launch takes them: one, of the block} Not a copy.
+  MemorySegment addresses() {
+    return memory;
   }
 }

@@ -182,7 +182,7 @@ class CudaDriverTest {
   @Test
   void memory_isCopiedAndCleared_inTheOrderOfTheStream() {
     try (CudaDevice device = CudaDriver.load().open(0)) {
-      CUstream stream = device.createStream();
+      CudaDevice.Stream stream = device.createStream();
       long address = device.allocate(64);
       CudaDevice.HostMemory host = device.allocateHost(64);
       long hostAddress = host.segment().address();
@@ -226,7 +226,7 @@ class CudaDriverTest {
   @Test
   void memory_ofAnotherProcess_isTheSameMemory() {
     try (CudaDevice device = CudaDriver.load().open(0)) {
-      CUstream stream = device.createStream();
+      CudaDevice.Stream stream = device.createStream();
       CudaDevice.HostMemory host = device.allocateHost(8);
       long address = device.allocate(100);
       model.actAsProcess(1);
@@ -331,7 +331,7 @@ class CudaDriverTest {
   private static final class RankMemory {
     private final CudaDevice device;
     private final Window layout;
-    private final CUstream stream;
+    private final CudaDevice.Stream stream;
     private final long window;
     private final CudaDevice.HostMemory control;
     private final CudaDevice.HostMemory data;

@@ -13,7 +13,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import jcuda.driver.CUstream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
@@ -347,7 +346,7 @@ class CudaIpcMemoryTest {
     /// Meets the others in the first call, and perhaps reads their memory.
     Control.Outcome outcomeOfMeeting(CudaIpcMemory memory, boolean isReading) {
       CudaDevice device = memory.device();
-      CUstream stream = device.createStream();
+      CudaDevice.Stream stream = device.createStream();
       CudaDevice.HostMemory control = device.allocateHost(Control.BYTES);
       long scratch = memory.remoteData(memory.workerId());
       Parameters parameters =
@@ -367,7 +366,7 @@ class CudaIpcMemoryTest {
     /// Sums up what each worker has put into its window: its id plus one, five times.
     int sumOfScratch(CudaIpcMemory memory) {
       CudaDevice device = memory.device();
-      CUstream stream = device.createStream();
+      CudaDevice.Stream stream = device.createStream();
       CudaDevice.HostMemory control = device.allocateHost(Control.BYTES);
       CudaDevice.HostMemory data = device.allocateHost(40);
       for (int i = 0; i < 5; i++) {

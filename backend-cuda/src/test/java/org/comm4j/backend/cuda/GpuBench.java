@@ -4,7 +4,6 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import java.util.Locale;
 import java.util.Random;
-import jcuda.driver.CUstream;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 
@@ -111,7 +110,7 @@ public final class GpuBench {
   private double copyBytesPerNs() {
     long from = device.allocate(largeBytes);
     long to = device.allocate(largeBytes);
-    CUstream stream = device.createStream();
+    CudaDevice.Stream stream = device.createStream();
     double best = 0;
     for (int row = 0; row < ROWS; row++) {
       long start = System.nanoTime();
@@ -185,7 +184,7 @@ public final class GpuBench {
   private static final class Rank {
     private final CudaDevice device;
     private final Window layout;
-    private final CUstream stream;
+    private final CudaDevice.Stream stream;
     private final long window;
     private final long input;
     private final long output;

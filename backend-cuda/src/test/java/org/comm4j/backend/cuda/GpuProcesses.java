@@ -15,7 +15,6 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
-import jcuda.driver.CUstream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
@@ -43,7 +42,7 @@ public final class GpuProcesses {
   private final Window layout;
   private final CudaIpcMemory memory;
   private final CudaDevice device;
-  private final CUstream stream;
+  private final CudaDevice.Stream stream;
   private final CudaDevice.HostMemory control;
   private final CudaDevice.HostMemory host;
   private final Parameters parameters;

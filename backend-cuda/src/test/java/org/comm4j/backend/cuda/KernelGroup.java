@@ -8,7 +8,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntConsumer;
-import jcuda.driver.CUstream;
 
 /// Ranks that share a device. Each has a window, a stream, control words, and parameters that know
 /// the others; what they reduce is memory of the host that the device reaches.
@@ -30,7 +29,7 @@ final class KernelGroup implements AutoCloseable {
   private final List<CudaDevice.HostMemory> chunks = new ArrayList<>();
   private long room; // in the last chunk
   private final List<Long> windows = new ArrayList<>();
-  private final List<CUstream> streams = new ArrayList<>();
+  private final List<CudaDevice.Stream> streams = new ArrayList<>();
   private final List<Control> controls = new ArrayList<>();
   private final List<Parameters> parameters = new ArrayList<>();
 
