@@ -19,6 +19,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
@@ -318,8 +319,9 @@ public abstract class TransportContract {
           long end = System.nanoTime() + BOUND_NANOS;
           for (int i = 0; i < messages; i++) {
             Message message = message(0, i, transport.maxPayloadBytes(1));
+            int sent = i;
             while (!offer(transport, 1, message)) {
-              checkTime(end);
+              checkTime(end, () -> "sent %d of %d".formatted(sent, messages));
               transport.park(BOUND_NANOS);
             }
           }
@@ -330,7 +332,7 @@ public abstract class TransportContract {
           long end = System.nanoTime() + BOUND_NANOS;
           var received = new AtomicInteger();
           while (received.get() < messages) {
-            checkTime(end);
+            checkTime(end, () -> "received %d of %d".formatted(received.get(), messages));
             if (group.get(1).poll((peer, header, payload) -> received.getAndIncrement(), 3) == 0) {
               group.get(1).park(BOUND_NANOS);
             }
@@ -350,7 +352,9 @@ public abstract class TransportContract {
         () -> {
           long end = System.nanoTime() + BOUND_NANOS;
           while (seen.get() < rounds) {
-            checkTime(end);
+            checkTime(
+                end,
+                () -> "asked %d times, seen %d of %d".formatted(asked.get(), seen.get(), rounds));
             if (seen.get() < asked.get()) {
               seen.getAndIncrement();
             } else {
@@ -427,7 +431,11 @@ public abstract class TransportContract {
         };
     boolean unfinished = true;
     while (unfinished) {
-      checkTime(end);
+      checkTime(
+          end,
+          () ->
+              "of %d for each peer, rank %d sent %s and received %s"
+                  .formatted(messages, rank, Arrays.toString(sent), Arrays.toString(received)));
       boolean moved = transport.poll(check, 1 + random.nextInt(8)) > 0;
       int peer = (rank + 1 + random.nextInt(size - 1)) % size;
       for (int burst = random.nextInt(6); burst > 0 && sent[peer] < messages; burst--) {
@@ -467,7 +475,11 @@ public abstract class TransportContract {
         send(transport, peer, message(0, round, 8));
       }
       while (inbox.messages.size() <= round) {
-        checkTime(end);
+        checkTime(
+            end,
+            () ->
+                "rank %d received %d of %d"
+                    .formatted(transport.rank(), inbox.messages.size(), rounds));
         if (transport.poll(inbox, 1) == 0) {
           transport.park(BOUND_NANOS);
         }
@@ -518,13 +530,18 @@ public abstract class TransportContract {
   private static void waitFor(BooleanSupplier step) {
     long end = System.nanoTime() + BOUND_NANOS;
     while (!step.getAsBoolean()) {
-      checkTime(end);
+      checkTime(end, () -> "the last step has not ended");
       Thread.yield();
     }
   }
 
-  private static void checkTime(long end) {
-    assertThat(System.nanoTime() - end).as("nanoseconds after the end of the wait").isNegative();
+  /// @param progress how far it is, for the message
+  private static void checkTime(long end, Supplier<String> progress) {
+    if (System.nanoTime() - end > 0) {
+      throw new AssertionError(
+          "waited %d s (expected: it ends): %s"
+              .formatted(BOUND_NANOS / 1_000_000_000, progress.get()));
+    }
   }
 
   static void inParallel(List<Callable<?>> ranks) throws Exception {
