@@ -3,7 +3,9 @@ package org.comm4j.backend.cuda;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import org.comm4j.api.BackendException;
@@ -20,12 +22,16 @@ final class BlockPool<B> {
 
   private final LongFunction<B> allocate;
   private final Consumer<B> free;
+  private final BooleanSupplier canFree;
   private final Map<Long, Deque<B>> unused = new HashMap<>();
 
   /// @param allocate makes a block of so many bytes; throws what the driver says
-  BlockPool(LongFunction<B> allocate, Consumer<B> free) {
+  /// @param canFree whether to free what nobody uses when the driver has no more: not where that
+  ///   would wait for kernels that wait for others
+  BlockPool(LongFunction<B> allocate, Consumer<B> free, BooleanSupplier canFree) {
     this.allocate = allocate;
     this.free = free;
+    this.canFree = canFree;
   }
 
   /// {@return how large a block is for so many bytes} At most twice as large, of large ones at most
@@ -48,7 +54,7 @@ final class BlockPool<B> {
     try {
       return allocate.apply(size);
     } catch (BackendException e) {
-      if (e.code() != OUT_OF_MEMORY || !freeUnused()) {
+      if (e.code() != OUT_OF_MEMORY || !canFree.getAsBoolean() || !freeUnused()) {
         throw e;
       }
       return allocate.apply(size);
@@ -80,10 +86,21 @@ final class BlockPool<B> {
   /// Frees what nobody uses.
   ///
   /// @return whether there was any
+  /// @throws BackendException if the driver refuses some of it; the rest is freed
   synchronized boolean freeUnused() {
-    boolean any = unused.values().stream().anyMatch(blocks -> !blocks.isEmpty());
-    unused.values().forEach(blocks -> blocks.forEach(free));
+    List<B> blocks = unused.values().stream().flatMap(Deque::stream).toList();
     unused.clear();
-    return any;
+    BackendException failure = null;
+    for (B block : blocks) {
+      try {
+        free.accept(block);
+      } catch (BackendException e) {
+        failure = e;
+      }
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    return !blocks.isEmpty();
   }
 }

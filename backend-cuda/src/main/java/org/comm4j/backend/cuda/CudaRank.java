@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
@@ -84,7 +83,7 @@ final class CudaRank {
     this.process = process;
     this.threads = threads;
     this.gpu = Gpu.open(driver, ordinal, process);
-    gpu.addRank();
+    gpu.addRank(this);
     try {
       this.reachable =
           session
@@ -92,24 +91,23 @@ final class CudaRank {
               .stream()
               .map(CudaRank::uuids)
               .toList();
-      if (sharesDevice()) {
+      if (options.path() != CudaOptions.Path.NAIVE) {
         gpu.compileAll();
       }
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
-      gpu.removeRank();
+      gpu.removeRank(this);
       gpu.close();
       throw e;
     }
     session.onNews(this::wakeWatcher);
   }
 
-  /// {@return whether another rank of this process has the same device}
-  private boolean sharesDevice() {
-    int me = session.rank();
-    return IntStream.range(0, session.size())
-        .filter(rank -> rank != me && session.member(rank).pid() == session.member(me).pid())
-        .anyMatch(rank -> reachable.get(rank).getFirst().equals(reachable.get(me).getFirst()));
+  /// {@return how many ranks of the session have this rank's device}
+  int ranksOnDevice() {
+    UUID mine = reachable.get(session.rank()).getFirst();
+    return Math.toIntExact(
+        reachable.stream().filter(devices -> devices.getFirst().equals(mine)).count());
   }
 
   private static byte[] bytes(List<UUID> all) {
@@ -306,6 +304,11 @@ final class CudaRank {
         .orElse(null);
   }
 
+  /// {@return whether none of its calls is in flight}
+  boolean isIdle() {
+    return calls().stream().allMatch(call -> call.isDone() && call.hasEnded());
+  }
+
   private List<InFlight> calls() {
     synchronized (calls) {
       calls.removeIf(InFlight::hasEnded);
@@ -360,7 +363,7 @@ final class CudaRank {
     } catch (BackendException _) {
       // the device has failed, which calls have said
     } finally {
-      gpu.removeRank();
+      gpu.removeRank(this);
       gpu.close();
     }
   }

@@ -5,35 +5,42 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import org.comm4j.api.BackendException;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
 final class Gpu implements AutoCloseable {
-  private static final Map<Key, Gpu> OPEN = new HashMap<>(); // its lock guards all users
-
-  private static final Map<String, Set<KernelName>> KERNELS = KernelName.all();
+  private static final ReentrantLock LOCK = new ReentrantLock(); // guards users, ranks, isFreeing
+  private static final Condition FREED = LOCK.newCondition();
+  private static final Map<Key, Gpu> OPEN = new HashMap<>(); // guarded by LOCK
 
   private record Key(UUID process, int ordinal) {}
 
   private final Key key;
   private final CudaDevice device;
-  private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
+  private final Map<String, CudaDevice.Module> modules = new HashMap<>(); // guarded by itself
+  private final Map<KernelName, CudaDevice.Kernel> kernels = new ConcurrentHashMap<>();
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
+  private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
   private int users;
-  private int ranks; // among the users
+  private boolean isFreeing; // the driver waits for all kernels, and their launches for it
 
   private Gpu(Key key, CudaDevice device) {
     this.key = key;
     this.device = device;
-    this.memory = new BlockPool<>(device::allocate, device::free);
+    this.memory = new BlockPool<>(device::allocate, device::free, this::isIdle);
     this.hostMemory =
-        new BlockPool<>(bytes -> device.allocateHost(Math.toIntExact(bytes)), device::freeHost);
+        new BlockPool<>(
+            bytes -> device.allocateHost(Math.toIntExact(bytes)), device::freeHost, this::isIdle);
   }
 
   /// Opens a device, or gives the one that is open.
@@ -43,15 +50,27 @@ final class Gpu implements AutoCloseable {
   /// @return each caller closes it once
   static Gpu open(CudaDriver driver, int ordinal, UUID process) {
     var key = new Key(process, ordinal);
-    synchronized (OPEN) {
+    LOCK.lock();
+    try {
       Gpu gpu = OPEN.get(key);
+      while (gpu != null && gpu.isFreeing) {
+        FREED.awaitUninterruptibly();
+        gpu = OPEN.get(key);
+      }
       if (gpu == null) {
         gpu = new Gpu(key, driver.open(ordinal));
         OPEN.put(key, gpu);
       }
       gpu.users++;
       return gpu;
+    } finally {
+      LOCK.unlock();
     }
+  }
+
+  /// {@return whether no kernel runs, as far as ranks know}
+  private boolean isIdle() {
+    return ranks.stream().allMatch(CudaRank::isIdle);
   }
 
   CudaDevice device() {
@@ -68,21 +87,24 @@ final class Gpu implements AutoCloseable {
     return hostMemory;
   }
 
-  /// {@return a kernel} Its module is compiled when one of its kernels is first asked for.
+  /// {@return a kernel; all are there after [#compileAll]}
   CudaDevice.Kernel kernel(KernelName name) {
-    CudaDevice.Module known = modules.get(name.module());
-    return (known != null ? known : compile(name.module())).kernel(name);
+    return Objects.requireNonNull(kernels.get(name), name::toString);
   }
 
-  /// Compiles what is not yet. Where ranks share the device, whose kernels wait for each other,
-  /// that must be done before there are any, see [CudaDevice#load].
+  /// Compiles all kernels, unless that is done. It must be before there are any that wait for
+  /// others, see [CudaDevice#load].
   void compileAll() {
-    KERNELS.keySet().forEach(this::compile);
-  }
-
-  private synchronized CudaDevice.Module compile(String name) {
-    return modules.computeIfAbsent(
-        name, file -> device.load(ptx(file), KERNELS.getOrDefault(file, Set.of())));
+    synchronized (modules) {
+      KernelName.all()
+          .forEach((name, names) -> {
+            if (!modules.containsKey(name)) {
+              CudaDevice.Module module = device.load(ptx(name), names);
+              modules.put(name, module);
+              names.forEach(kernel -> kernels.put(kernel, module.kernel(kernel)));
+            }
+          });
+    }
   }
 
   private static byte[] ptx(String module) {
@@ -98,40 +120,81 @@ final class Gpu implements AutoCloseable {
   }
 
   /// One of its users is a rank, whose kernels may run.
-  void addRank() {
-    synchronized (OPEN) {
-      ranks++;
+  void addRank(CudaRank rank) {
+    LOCK.lock();
+    try {
+      while (isFreeing) {
+        FREED.awaitUninterruptibly();
+      }
+      ranks.add(rank);
+    } finally {
+      LOCK.unlock();
     }
   }
 
-  /// A rank is gone. With the last one goes what nobody uses, though windows that others may still
-  /// have open keep the device.
-  void removeRank() {
-    synchronized (OPEN) {
-      if (--ranks > 0) {
+  /// A rank is gone, but still a user. With the last one goes what nobody uses, though windows that
+  /// others may still have open keep the device.
+  void removeRank(CudaRank rank) {
+    LOCK.lock();
+    try {
+      ranks.remove(rank);
+      isFreeing = ranks.isEmpty();
+      if (!isFreeing) {
         return;
       }
+    } finally {
+      LOCK.unlock();
     }
     try {
-      memory.freeUnused();
-      hostMemory.freeUnused();
+      freeUnused();
     } catch (BackendException _) {
       // the device has failed, which calls have said
+    } finally {
+      endFreeing();
     }
   }
 
-  /// The last user's close gives everything back.
+  private void freeUnused() {
+    try {
+      memory.freeUnused();
+    } finally {
+      hostMemory.freeUnused();
+    }
+  }
+
+  private void endFreeing() {
+    LOCK.lock();
+    try {
+      if (users == 0) {
+        OPEN.remove(key);
+      }
+      isFreeing = false;
+      FREED.signalAll();
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
+  /// The last user's close gives everything back; also on a device that has failed, where the
+  /// driver refuses most of it. Whoever opens the device meanwhile waits.
   @Override
   public void close() {
-    synchronized (OPEN) {
+    LOCK.lock();
+    try {
       if (--users > 0) {
         return;
       }
-      OPEN.remove(key);
+      isFreeing = true;
+    } finally {
+      LOCK.unlock();
     }
-    modules.values().forEach(device::unload);
-    memory.freeUnused();
-    hostMemory.freeUnused();
-    device.close();
+    try (CudaDevice _ = device) { // closed whatever happens
+      for (CudaDevice.Module module : modules.values()) {
+        CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
+      }
+      freeUnused();
+    } finally {
+      endFreeing();
+    }
   }
 }

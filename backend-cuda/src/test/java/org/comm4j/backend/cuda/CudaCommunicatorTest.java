@@ -1,6 +1,7 @@
 package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -13,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -154,6 +156,74 @@ class CudaCommunicatorTest extends ModelGroups {
             assertSum(comm, buffer);
           }
         });
+  }
+
+  /// Freeing memory waits for kernels, and this one waits for a rank that comes later.
+  @Test
+  void allocate_deviceIsFullWhileACallWaits_saysSoAtOnce() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+            assertSum(comm, data);
+            comm.allocate(DataType.INT8, 99_999).close(); // what could be freed
+            if (comm.rank() == 0) {
+              Request waiting =
+                  comm.start(new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM));
+              model.fail("cuMemAlloc", OUT_OF_MEMORY);
+              assertThatThrownBy(() -> comm.allocate(DataType.INT8, 12_345))
+                  .isInstanceOf(TransportFailedException.class);
+              comm.send(CommData.of(1), 1, 1);
+              waiting.await();
+            } else {
+              comm.receive(CommData.of(new int[1]), 0, 1);
+              comm.allReduce(data.data(), ReduceOp.SUM);
+            }
+          }
+        });
+  }
+
+  /// Loading a kernel waits for those that run, and each of these waits for a rank that would load.
+  @Test
+  void start_firstCallsOfTwoTypesInOppositeOrder_end() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+              CommBuffer ints = comm.allocate(DataType.INT32, 4);
+              CommBuffer longs = other.allocate(DataType.INT64, 4)) {
+            assertSum(comm, data);
+            assertSum(other, data);
+            var ofInts = new Collective.AllReduce(ints.data(), ints.data(), ReduceOp.SUM);
+            var ofLongs = new Collective.AllReduce(longs.data(), longs.data(), ReduceOp.SUM);
+            Request first = comm.rank() == 0 ? comm.start(ofInts) : other.start(ofLongs);
+            Request second = comm.rank() == 0 ? other.start(ofLongs) : comm.start(ofInts);
+            first.await();
+            second.await();
+          }
+        });
+  }
+
+  @Test
+  void close_driverRefusesSome_givesTheRestBack() {
+    try (LocalGroup group = open(1, CONFIG, true)) {
+      for (Future<Communicator> rank :
+          start(
+              group,
+              comm -> {
+                try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, data);
+                }
+              })) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
+      model.fail("cuModuleUnload", LAUNCH_FAILED);
+    }
+    held++; // that module
+    assertThat(model.heldSoon(held)).isEqualTo(held);
   }
 
   @Test
