@@ -10,7 +10,7 @@ import org.comm4j.api.CommConfig;
 /// | variable | default | |
 /// |---|---|---|
 /// | `COMM_CUDA_DEVICE` | the rank's number on its host, modulo the devices | the number of the device that the rank owns |
-/// | `COMM_CUDA_BLOCKS` | half as many as the device has multiprocessors, shared out among the group's ranks on it | how many blocks a kernel has at most, 1 to 512 |
+/// | `COMM_CUDA_BLOCKS` | half as many as the device has multiprocessors, shared out among the launch's ranks on it | how many blocks a kernel has at most, 1 to 512 |
 /// | `COMM_CUDA_CHUNK` | 16777216 | bytes of data that a rank shows its peers, or takes through the host, at once, where they can't read it in place: a multiple of 4096 from 65536 to 1 GiB |
 /// | `COMM_CUDA_PATH` | auto | how data goes, see [Path] |
 ///

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.spi.Session;
@@ -39,7 +38,7 @@ final class DeviceGroup implements AutoCloseable {
       CudaRank rank, List<Offer> offers, CudaDevice.Stream stream, @Nullable Peers peers) {
     this.rank = rank;
     this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
-    this.maxBlocks = maxBlocks(offers);
+    this.maxBlocks = offers.stream().mapToInt(Offer::blocks).min().orElseThrow();
     this.arch = offers.stream().mapToInt(Offer::arch).min().orElseThrow();
     this.peers = peers;
     this.stream = stream;
@@ -60,8 +59,9 @@ final class DeviceGroup implements AutoCloseable {
             .toList();
     checkAlike(offers);
     Peers peers = null;
-    if (rank.options().path() != CudaOptions.Path.NAIVE && offers.size() <= Window.MAX_RANKS) {
+    if (rank.options().path() != CudaOptions.Path.NAIVE) {
       try {
+        checkFit(offers);
         peers = peers(rank, members, key);
       } catch (BackendUnavailableException e) {
         if (rank.options().path() == CudaOptions.Path.P2P) {
@@ -77,6 +77,21 @@ final class DeviceGroup implements AutoCloseable {
       }
     }
     return new DeviceGroup(rank, offers, stream, peers);
+  }
+
+  private static void checkFit(List<Offer> offers) {
+    if (offers.size() > Window.MAX_RANKS) {
+      throw new BackendUnavailableException(
+          CudaProvider.NAME,
+          "%d ranks (expected: at most %d)".formatted(offers.size(), Window.MAX_RANKS),
+          "split the communicator, or let data go through the host (COMM_CUDA_PATH=auto)");
+    }
+    if (offers.stream().anyMatch(offer -> offer.blocks == 0)) {
+      throw new BackendUnavailableException(
+          CudaProvider.NAME,
+          "a device has fewer multiprocessors than ranks, whose kernels wait for each other",
+          "start fewer ranks for it, or let data go through the host (COMM_CUDA_PATH=auto)");
+    }
   }
 
   private static Peers peers(CudaRank rank, Session members, String key) {
@@ -105,29 +120,33 @@ final class DeviceGroup implements AutoCloseable {
 
   /// What a rank tells the others of itself.
   ///
-  /// @param gpu its device's, the same in all processes
   /// @param arch its device's compute capability
-  /// @param blocks how many it can have at once
-  private record Offer(UUID process, UUID gpu, int arch, int blocks, long chunkBytes, int path) {
-    private static final int BYTES = 16 + 16 + 4 + 4 + 8 + 4;
+  /// @param blocks how many a kernel of its can have, so that those of all ranks of its device are
+  ///   there at the same time; 0 if they can't be
+  private record Offer(UUID process, int arch, int blocks, long chunkBytes, int path) {
+    private static final int BYTES = 16 + 4 + 4 + 8 + 4;
 
     static Offer of(CudaRank rank) {
-      int wanted = rank.options().maxBlocks();
-      int most = Math.min(rank.device().multiprocessors(), Window.MAX_BLOCKS);
-      // a block needs a multiprocessor: half are for other communicators and the program
       return new Offer(
           rank.process(),
-          rank.device().uuid(),
           rank.device().capability(),
-          wanted == 0 ? most / 2 : Math.min(wanted, most),
+          blocks(rank),
           rank.options().chunkBytes(),
           rank.options().path().ordinal());
+    }
+
+    /// A block needs a multiprocessor. Half of them are for other communicators and the program.
+    private static int blocks(CudaRank rank) {
+      int most = Math.min(rank.device().multiprocessors(), Window.MAX_BLOCKS);
+      int wanted = rank.options().maxBlocks();
+      int all = wanted == 0 ? most / 2 : Math.min(wanted, most);
+      int sharing = rank.ranksOnDevice();
+      return sharing > most ? 0 : Math.max(1, all / sharing);
     }
 
     static Offer of(byte[] bytes) {
       ByteBuffer in = ByteBuffer.wrap(bytes);
       return new Offer(
-          new UUID(in.getLong(), in.getLong()),
           new UUID(in.getLong(), in.getLong()),
           in.getInt(),
           in.getInt(),
@@ -139,8 +158,6 @@ final class DeviceGroup implements AutoCloseable {
       return ByteBuffer.allocate(BYTES)
           .putLong(process.getMostSignificantBits())
           .putLong(process.getLeastSignificantBits())
-          .putLong(gpu.getMostSignificantBits())
-          .putLong(gpu.getLeastSignificantBits())
           .putInt(arch)
           .putInt(blocks)
           .putLong(chunkBytes)
@@ -165,19 +182,6 @@ final class DeviceGroup implements AutoCloseable {
                     rank));
       }
     }
-  }
-
-  /// So many that the kernels of all ranks are on their devices at the same time, since they wait
-  /// for each other; the same on all ranks, since block b of one meets block b of the others.
-  private static int maxBlocks(List<Offer> offers) {
-    return IntStream.range(0, offers.size())
-        .map(rank -> {
-          UUID gpu = offers.get(rank).gpu;
-          long sharing = offers.stream().filter(other -> other.gpu.equals(gpu)).count();
-          return (int) Math.max(1, offers.get(rank).blocks / sharing);
-        })
-        .min()
-        .orElse(1);
   }
 
   /// {@return whether kernels reach the memory of all ranks; the same on all of them}
