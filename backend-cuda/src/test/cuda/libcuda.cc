@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <deque>
 #include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include <fcntl.h>
@@ -233,8 +234,17 @@ Stream* stream_of(void* handle) {
   return found == nullptr ? nullptr : found->get();
 }
 
-// Waits for all work of this process on this device, as freeing memory does.
+// Of each process on each device: launches hold it shared, and who waits for all kernels alone.
+std::shared_mutex& launches() {
+  static std::mutex lock;
+  static std::map<std::pair<int, int>, std::shared_mutex> all;
+  std::lock_guard guard(lock);
+  return all[{acting_process(), current->ordinal}];
+}
+
+// Waits for all work of this process on this device, as freeing memory does; launches wait meanwhile.
 void await_device() {
+  std::unique_lock alone(launches());
   std::vector<std::shared_ptr<Stream>> all;
   {
     std::lock_guard guard(state().lock);
@@ -678,6 +688,7 @@ int cuLaunchKernel(
   if (blocks == 0 || threads == 0 || threads > 1024) return INVALID_VALUE;
   std::vector<u64> copy(function->parameter_bytes / 8);
   std::memcpy(copy.data(), parameters[0], function->parameter_bytes);
+  std::shared_lock guard(launches());
   found->add([=] { launch_kernel(function->name, blocks, threads, copy.data()); });
   return SUCCESS;
 }
