@@ -1,13 +1,18 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.spi.RankLauncher;
@@ -16,12 +21,18 @@ import org.jspecify.annotations.Nullable;
 /// Ranks that a program of the backend's starts, such as `mpirun`: one process of ours for all of
 /// them.
 ///
-/// That program ends the others when a rank fails. If it has not after the grace time, it gets
-/// SIGTERM; a second later its ranks get SIGKILL, and another second later it does. So too when
-/// `comm-cli` is ended by a signal.
+/// That program ends the others when a rank fails. If it has not after the grace time, they get
+/// SIGTERM, and a second later SIGKILL; once they have ended it does, and else gets the same 10 s
+/// later. So too when `comm-cli` is ended by a signal.
 final class LauncherLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
-  private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(5);
+
+  /// How long the launcher may take to end after its ranks: more than the 3 s that Open MPI's has
+  /// taken on a busy host, and than the 5 s in which a second signal makes it leave all behind.
+  private static final long TIDY_NS = TimeUnit.SECONDS.toNanos(10);
+
+  private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final Path PROCESSES = Path.of("/proc");
 
   private final Launch launch;
   private final RankLauncher launcher;
@@ -145,36 +156,77 @@ final class LauncherLaunch {
     terminate(session);
   }
 
-  /// Ends what still runs: the launcher in order, which ends its ranks, then whoever is left.
-  private void terminate(HostedSession session) {
+  /// Ends what still runs: the ranks, after which the launcher removes what they have left and ends
+  /// by itself.
+  ///
+  /// The launcher gets no signal as long as it may be at that. A terminal's Ctrl-C has reached it
+  /// already, and upon a second signal soon after Open MPI's ends at once, and leaves the ranks and
+  /// their shared memory behind.
+  private synchronized void terminate(HostedSession session) {
     Process running = process;
     if (running == null) {
       return;
     }
-    List<ProcessHandle> ranks =
-        Stream.concat(running.descendants(), session.members().stream()).toList();
-    if (running.isAlive()) {
-      running.destroy();
-    } else {
-      ranks.forEach(ProcessHandle::destroy); // it has left them behind
+    Set<ProcessHandle> ranks = new HashSet<>();
+    if (haveEnded(running, session, ranks, ProcessHandle::destroy, TERM_NS)) {
+      return;
     }
-    if (!haveEnded(running, ranks)) {
-      ranks.forEach(ProcessHandle::destroyForcibly);
-      if (!haveEnded(running, ranks)) {
-        running.destroyForcibly();
-      }
+    if (running.isAlive()) {
+      err.println(
+          "comm-cli: waiting for %s to remove what its ranks have left, %d s at most; Ctrl-C again ends it at once"
+              .formatted(name(), TimeUnit.NANOSECONDS.toSeconds(TIDY_NS)));
+    }
+    if (haveEnded(running, session, ranks, ProcessHandle::destroyForcibly, TIDY_NS)) {
+      return;
+    }
+    running.destroy();
+    if (!haveEnded(running, session, ranks, ProcessHandle::destroyForcibly, TERM_NS)) {
+      running.descendants().forEach(ProcessHandle::destroyForcibly);
+      running.destroyForcibly();
     }
   }
 
-  /// Waits a second for all to end.
-  private static boolean haveEnded(Process launcher, List<ProcessHandle> ranks) {
-    long endNs = System.nanoTime() + TERM_NS;
-    while (launcher.isAlive() || ranks.stream().anyMatch(ProcessHandle::isAlive)) {
+  /// Signals ranks and what they have started, also those that come meanwhile, and waits for all to
+  /// end.
+  ///
+  /// @param ranks those that were found, to which is added
+  /// @return whether they and the launcher have ended in time
+  private boolean haveEnded(
+      Process running,
+      HostedSession session,
+      Set<ProcessHandle> ranks,
+      Consumer<ProcessHandle> signal,
+      long patienceNs) {
+    ranks.forEach(signal);
+    long endNs = System.nanoTime() + patienceNs;
+    while (true) {
+      boolean isAlive = running.isAlive(); // before its ranks are looked for: it starts no more
+      Stream.concat(running.descendants(), session.members().stream())
+          .filter(each -> !ranks.contains(each) && isOfRank(each))
+          .toList()
+          .forEach(each -> {
+            ranks.add(each);
+            signal.accept(each);
+          });
+      if (!isAlive && ranks.stream().noneMatch(ProcessHandle::isAlive)) {
+        return true;
+      }
       if (System.nanoTime() - endNs >= 0) {
         return false;
       }
       LockSupport.parkNanos(POLL_NS); // only children can be waited for
     }
-    return true;
+  }
+
+  /// Whether a process is a rank or was started by one, and not by the launcher for itself: that
+  /// one is not to be ended before it. Where the system does not tell, it is.
+  private boolean isOfRank(ProcessHandle process) {
+    Path environment = PROCESSES.resolve(process.pid() + "/environ");
+    try {
+      return ("\0" + Files.readString(environment, StandardCharsets.ISO_8859_1))
+          .contains("\0" + launcher.rankVariable() + "=");
+    } catch (IOException _) {
+      return !Files.exists(PROCESSES); // else it has ended, or is another user's
+    }
   }
 }

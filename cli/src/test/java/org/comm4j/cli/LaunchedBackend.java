@@ -17,17 +17,21 @@ import org.comm4j.api.spi.Session;
 /// `launched`: `shm`, but a script starts its ranks. Only on `COMM_PLUGIN_PATH`.
 public final class LaunchedBackend implements BackendProvider {
   /// Starts ranks as Hydra does, by its environment; when one fails, or on SIGTERM, it ends the
-  /// others. It says something on both streams.
+  /// others. It says something on both streams. As Open MPI does, it keeps something of the ranks
+  /// (`SCRIPT_KEEPS`) that it removes in the end, but not when it hears of a second signal before.
   private static final String SCRIPT =
       """
       size=$1; shift
       echo "the launcher starts $size ranks"
+      [[ $SCRIPT_KEEPS ]] && touch "$SCRIPT_KEEPS"
+      finish() { [[ ! $SCRIPT_KEEPS ]] || rm "$SCRIPT_KEEPS"; exit $1; }
+      signals=0
+      trap 'if ((signals++)); then exit 1; fi; kill "${pids[@]}"' INT TERM
       pids=()
       for ((rank = 0; rank < size; rank++)); do
         PMI_RANK=$rank PMI_SIZE=$size MPI_LOCALRANKID=$rank MPI_LOCALNRANKS=$size "$@" &
         pids+=($!)
       done
-      trap 'kill "${pids[@]}"; exit 143' TERM
       while ((${#pids[@]})); do
         for index in "${!pids[@]}"; do
           kill -0 "${pids[index]}" 2>/dev/null && continue
@@ -37,11 +41,12 @@ public final class LaunchedBackend implements BackendProvider {
             echo "the launcher ends its ranks" >&2
             [[ $SCRIPT_IGNORES_FAILURES ]] || kill "${pids[@]}" 2>/dev/null
             wait
-            exit $code
+            finish $code
           fi
         done
         sleep 0.05
       done
+      finish 0
       """;
 
   /// For [ServiceLoader].

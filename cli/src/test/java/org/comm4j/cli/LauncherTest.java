@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.File;
 import java.io.IOException;
@@ -12,6 +13,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -174,6 +177,72 @@ class LauncherTest {
       }
       assertThat(launcher.isAlive()).isFalse();
       assertNothingIsLeft();
+    }
+  }
+
+  /// A terminal's Ctrl-C reaches the launcher too, which would take a second signal as an order to
+  /// leave everything as it is.
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "TERM"})
+  void run_groupIsSignalled_launcherHearsItOnceAndTidiesUp(String signal) throws Exception {
+    Path kept = folder.resolve("kept");
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("SCRIPT_KEEPS", kept.toString());
+    try (var launch = Launches.start(Launches.OWN_GROUP, more, dying())) {
+      List<ProcessHandle> ranks = ranks(launch);
+      assertThat(kept).exists();
+      launch.signalGroup(signal);
+      assertThat(launch.await().code()).isNotZero();
+      assertThat(ranks).noneMatch(ProcessHandle::isAlive);
+      assertThat(kept).doesNotExist();
+      assertNothingIsLeft();
+    }
+  }
+
+  @Test
+  void run_endedAlone_launcherTidiesUp() throws Exception {
+    Path kept = folder.resolve("kept");
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("SCRIPT_KEEPS", kept.toString());
+    try (var launch = Launches.start(more, dying())) {
+      List<ProcessHandle> ranks = ranks(launch);
+      launch.terminate();
+      assertThat(launch.await().code()).isNotZero();
+      assertThat(ranks).noneMatch(ProcessHandle::isAlive);
+      assertThat(kept).doesNotExist();
+    }
+  }
+
+  /// The memory that ranks share is a file for each of them, which Open MPI's launcher removes.
+  @ParameterizedTest
+  @ValueSource(strings = {"INT", "TERM"})
+  void run_openMpiGroupIsSignalled_leavesNothingInSharedMemory(String signal) throws Exception {
+    assumeTrue(
+        Binding.isProgram("mpirun.openmpi", System.getenv("PATH")), "there is no mpirun.openmpi");
+    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "mpi", "--"));
+    command.addAll(Launches.java(SleepingRank.class));
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("COMM_MPI_LAUNCHER", "mpirun.openmpi");
+    try (var launch = Launches.start(Launches.OWN_GROUP, more, command.toArray(String[]::new))) {
+      Set<Path> memory = new TreeSet<>();
+      for (ProcessHandle rank : ranks(launch)) {
+        memory.addAll(sharedMemory(rank));
+      }
+      assertThat(memory).isNotEmpty().allSatisfy(file -> assertThat(file).exists());
+      launch.signalGroup(signal);
+      assertThat(launch.await().code()).isNotZero();
+      assertThat(memory).noneSatisfy(file -> assertThat(file).exists());
+      assertNothingIsLeft();
+    }
+  }
+
+  /// The files of Open MPI's that a process has mapped.
+  private static List<Path> sharedMemory(ProcessHandle process) throws IOException {
+    try (Stream<String> maps = Files.lines(Path.of("/proc/" + process.pid() + "/maps"))) {
+      return maps.filter(line -> line.contains("_segment."))
+          .map(line -> Path.of(line.substring(line.indexOf('/'))))
+          .distinct()
+          .toList();
     }
   }
 

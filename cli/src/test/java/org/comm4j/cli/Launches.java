@@ -31,6 +31,10 @@ final class Launches implements AutoCloseable {
   /// whose ranks don't end asks for a shorter grace time.
   private static final List<String> LONG_GRACE = List.of("--grace", "60");
 
+  /// What stands before a command line of ours that gets a process group of its own, as a shell
+  /// gives it one, in which Ctrl-C is not ignored (as it is in a build in the background).
+  static final List<String> OWN_GROUP = List.of("setsid", "env", "--default-signal=INT");
+
   private final long startNs = System.nanoTime();
   private final Process process;
   private final List<String> out = new ArrayList<>();
@@ -162,6 +166,16 @@ final class Launches implements AutoCloseable {
   /// Ends it by a signal, of which it hears.
   void terminate() {
     process.destroy();
+  }
+
+  /// Signals all of its process group, as a terminal does; it was started with [#OWN_GROUP].
+  ///
+  /// @param signal for example `INT`
+  void signalGroup(String signal) throws IOException, InterruptedException {
+    var kill = new ProcessBuilder("kill", "-" + signal, "--", "-" + process.pid()).inheritIO();
+    if (kill.start().waitFor() != 0) {
+      throw new AssertionError("process group " + process.pid() + " could not be signalled");
+    }
   }
 
   /// Ends it as the kernel would; its ranks live on until [#close].
