@@ -13,6 +13,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
@@ -31,6 +33,7 @@ final class Nodes implements AutoCloseable {
   private static final int MOST_NAME = 256; // characters of a session's name
   private static final String RANKS = "ranks";
   private static final String ENDED = "ended";
+  private static final long NOTICE_MS = 1000; // hosts that are started together meet sooner
   private static final Duration AS_LONG_AS_RANKS_RUN = Duration.ofDays(36_500);
 
   private final @Nullable Session launchers;
@@ -63,7 +66,30 @@ final class Nodes implements AutoCloseable {
   ///
   /// @param ranks how many this one starts; the others may start more or fewer
   /// @param config of all ranks
-  static Nodes meet(Cluster cluster, int ranks, CommConfig config) {
+  /// @param notice gets a sentence if the others let this one wait
+  static Nodes meet(Cluster cluster, int ranks, CommConfig config, Consumer<String> notice) {
+    CompletableFuture<?> wait =
+        new CompletableFuture<>().completeOnTimeout("", NOTICE_MS, TimeUnit.MILLISECONDS);
+    var _ = wait.thenRun(() -> notice.accept(waiting(cluster, config)));
+    try {
+      return meet(cluster, ranks, config);
+    } finally {
+      wait.cancel(false);
+    }
+  }
+
+  private static String waiting(Cluster cluster, CommConfig config) {
+    int others = cluster.nodes() - 1;
+    return "%s waits at --master %s, port %d, for the other %s, %d s at most (--join-timeout); start the same command there"
+        .formatted(
+            cluster.node().isPresent() ? "node " + cluster.node().getAsInt() : "this host",
+            cluster.host(),
+            cluster.port(),
+            others == 1 ? "host" : "%d of %d hosts".formatted(others, cluster.nodes()),
+            config.joinTimeout().toSeconds());
+  }
+
+  private static Nodes meet(Cluster cluster, int ranks, CommConfig config) {
     Session launchers = join(cluster, config);
     HostedSession hosted = null;
     try {

@@ -65,7 +65,12 @@ final class ProcessLaunch {
     if (launch.cluster().isEmpty()) {
       return Nodes.alone(launch.ranks(), launch.config());
     }
-    Nodes nodes = Nodes.meet(launch.cluster().get(), launch.ranks(), launch.config());
+    Nodes nodes =
+        Nodes.meet(
+            launch.cluster().get(),
+            launch.ranks(),
+            launch.config(),
+            notice -> err.println("comm-cli: " + notice));
     firstRank = nodes.firstRank();
     err.println(
         "comm-cli: node %d of %d, with ranks %d to %d of %d"

@@ -129,10 +129,20 @@ final class Launches implements AutoCloseable {
   }
 
   /// Waits for a line on standard output.
-  synchronized String line(Predicate<String> wanted) throws InterruptedException {
+  String line(Predicate<String> wanted) throws InterruptedException {
+    return line(out, wanted);
+  }
+
+  /// Waits for a line on standard error.
+  String errorLine(Predicate<String> wanted) throws InterruptedException {
+    return line(err, wanted);
+  }
+
+  private synchronized String line(List<String> of, Predicate<String> wanted)
+      throws InterruptedException {
     long endNs = System.nanoTime() + BOUND.toNanos();
     while (true) {
-      for (String line : out) {
+      for (String line : of) {
         if (wanted.test(line)) {
           return line;
         }

@@ -116,6 +116,22 @@ final class NodesTest {
             "[2] rank 2 on shm node 1 sum 3.0");
   }
 
+  @Test
+  void run_otherHostIsLate_saysOnceForWhomItWaitsAndWhere() throws Exception {
+    String place = freePlace();
+    String program = program(SUM);
+    Launches one = startNode(0, "ours", place, program);
+    String said =
+        "comm-cli: node 0 waits at --master %s, for the other host, 60 s at most (--join-timeout)"
+            .formatted(place.replace(":", ", port "));
+    one.errorLine(line -> line.startsWith(said));
+    Commands.Done second = startNode(1, "ours", place, program).await();
+    Commands.Done first = one.await();
+    assertThat(second.code()).as(second.err()).isEqualTo(ExitCode.FINE);
+    assertThat(first.code()).as(first.err()).isEqualTo(ExitCode.FINE);
+    assertThat(first.err()).containsOnlyOnce(" waits at ");
+  }
+
   /// Somebody has taken the same port and the same secret for two launches, and told them apart.
   @Test
   void run_otherSession_isRefusedAndHarmsNobody() throws Exception {
@@ -245,7 +261,7 @@ final class NodesTest {
       Map<Integer, Future<?>> launchers = new HashMap<>();
       for (int hosts : new int[] {2, 3}) {
         Cluster cluster = Cluster.of(hosts, OptionalInt.empty(), place, Optional.empty());
-        launchers.put(hosts, pool.submit(() -> Nodes.meet(cluster, 1, config)));
+        launchers.put(hosts, pool.submit(() -> Nodes.meet(cluster, 1, config, _ -> {})));
       }
       launchers.forEach((hosts, launcher) ->
           assertThatThrownBy(launcher::get)
