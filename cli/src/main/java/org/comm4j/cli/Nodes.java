@@ -15,6 +15,8 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
@@ -137,7 +139,7 @@ final class Nodes implements AutoCloseable {
             .masterPort(cluster.port())
             .session(meeting(cluster));
     if (cluster.node().isPresent()) {
-      return join(cluster, place, cluster.node().getAsInt());
+      return joinAs(cluster.node().getAsInt(), cluster, place);
     }
     JoinException taken = null;
     for (int node = isHere(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
@@ -157,6 +159,32 @@ final class Nodes implements AutoCloseable {
         taken);
   }
 
+  /// Joins with a number that the user has given this host, who may have given it another one too.
+  private static Session joinAs(int node, Cluster cluster, CommConfig.Builder place) {
+    if (node == 0 && !isHere(address(cluster.host()))) {
+      throw new IllegalArgumentException(
+          "--node-rank: 0, but --master %s is no address of this host (expected: 0 on the host that has it, another of 0..%d here)"
+              .formatted(cluster.host(), cluster.nodes() - 1));
+    }
+    try {
+      return join(cluster, place, node);
+    } catch (JoinException e) {
+      if (e.reason() != Reason.DUPLICATE_RANK) {
+        throw e;
+      }
+      throw new JoinException(
+          e.reason(),
+          "--node-rank: %d, but another host (%s) came with it to --master %s, port %d (expected: one of 0..%d that no other host has); give each host its own, or leave --node-rank out on all, and start each once"
+              .formatted(
+                  node,
+                  part(e, "has joined already: (.*);"),
+                  cluster.host(),
+                  cluster.port(),
+                  cluster.nodes() - 1),
+          e);
+    }
+  }
+
   private static Session join(Cluster cluster, CommConfig.Builder place, int node) {
     try {
       return new DefaultSessionFactory().join(place.rank(node).build(), List.of());
@@ -171,12 +199,32 @@ final class Nodes implements AutoCloseable {
                 .formatted(cluster.nodes(), cluster.host(), cluster.port()),
             e);
       }
+      if (e.reason() == Reason.ADDRESS && node != 0) {
+        throw new JoinException(
+            e.reason(),
+            "%s no host came with 0 to --master %s, port %d, %s; start the same command on the host that has this address, give each host its own --node-rank of 0..%d, or none of them one, or correct --master"
+                .formatted(
+                    cluster.node().isPresent() ? "--node-rank: %d, but".formatted(node) : "",
+                    cluster.host(),
+                    cluster.port(),
+                    part(e, "(within [^;]*);"),
+                    cluster.nodes() - 1)
+                .strip(),
+            e);
+      }
       throw new JoinException(
           e.reason(),
           "the hosts have not met at --master (a rank is the number of a host here): "
               + e.getMessage(),
           e);
     }
+  }
+
+  /// What the session says, without its words for ranks; all of it where it says something else.
+  private static String part(JoinException e, String wanted) {
+    String message = Sentences.of(e);
+    Matcher found = Pattern.compile(wanted).matcher(message);
+    return found.find() ? found.group(1) : message;
   }
 
   private static boolean isHere(InetAddress address) {

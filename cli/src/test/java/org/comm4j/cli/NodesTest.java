@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Launches on several hosts: their launchers run here, or in network namespaces of their own.
 @Timeout(120)
@@ -150,12 +151,56 @@ final class NodesTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void run_nodeRankGivenTwice_namesItAndHarmsNobody(int duplicate) throws Exception {
+    String place = freePlace();
+    String program = program(SUM);
+    List<Launches> ours = new ArrayList<>();
+    for (int node = 0; node <= duplicate; node++) {
+      ours.add(startNode(3, node, "ours", place, program));
+      ours.getLast().errorLine(line -> line.contains(" waits at --master "));
+    }
+    Commands.Done other = startNode(3, duplicate, "ours", place, program).await();
+    assertThat(other.code()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(other.err())
+        .containsPattern("--node-rank: %d, but .*pid \\d+ on .* came with it".formatted(duplicate))
+        .contains("0..2 that no other host has", "leave --node-rank out on all")
+        .doesNotContain("COMM_RANK", "rank %d has".formatted(duplicate));
+    for (int node = duplicate + 1; node < 3; node++) {
+      ours.add(startNode(3, node, "ours", place, program));
+    }
+    for (Launches each : ours) {
+      Commands.Done done = each.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out()).contains("sum 3.0");
+    }
+  }
+
+  /// As where hosts are numbered from 1, or all get the same line.
+  @Test
+  void run_nobodyIsNodeZero_saysThatItIsMissing() throws Exception {
+    String place = freePlace();
+    var done = start(place, 1, "--node-rank", "1", "--join-timeout", "1s", "--", "true").await();
+    assertThat(done.code()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err())
+        .contains(
+            "--node-rank: 1, but no host came with 0 to --master " + place.replace(":", ", port "))
+        .contains("Connection refused", "its own --node-rank of 0..1")
+        .doesNotContain("COMM_MASTER_ADDR", "rank 0");
+  }
+
   private Launches startNode(int node, String session, String master, String program)
+      throws Exception {
+    return startNode(2, node, session, master, program);
+  }
+
+  private Launches startNode(int nodes, int node, String session, String master, String program)
       throws Exception {
     return start(
         List.of(),
         Map.of("COMM_SESSION", session),
-        2,
+        nodes,
         master,
         1,
         "--node-rank",
@@ -237,6 +282,7 @@ final class NodesTest {
       value = {
         "--nnodes 2 -n 1 true | --master: not given",
         "--nnodes 2 --node-rank 2 --master h:1 -n 1 -- true | --node-rank: 2 (expected: 0..1",
+        "--nnodes 2 --node-rank 0 --master 192.0.2.1 -n 1 -- true | --node-rank: 0, but --master 192.0.2.1 is no address of this host",
         "--nnodes 0 --master h:1 -n 1 -- true | --nnodes: 0 (expected: 1 or more",
         "--nnodes 2 --master h:x -n 1 -- true | --master: 'h:x' (expected: HOST or HOST:PORT",
         "--nnodes 2 --master h:70000 -n 1 -- true | port from 1 to 65535",
