@@ -1,9 +1,15 @@
 package org.comm4j.cli;
 
+import java.io.PrintWriter;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.BackendProvider;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -15,9 +21,12 @@ import picocli.CommandLine.Spec;
     name = "available-backends",
     aliases = "available_backends",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.OfBackends.class,
     description =
         "List every backend that was found, whether it works here, and if not what to do.")
 final class AvailableBackends implements Callable<Integer> {
+  private static final String PLUGIN_PATH = "COMM_PLUGIN_PATH";
+
   @Spec @Nullable CommandSpec spec;
 
   @Option(
@@ -33,6 +42,10 @@ final class AvailableBackends implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    CommandSpec own = Objects.requireNonNull(spec);
+    Map<String, String> given = RankOptions.given(own);
+    CommConfig config = Environment.config(given);
+    List<BackendInfo> backends = Backends.availableBackends(config);
     Listing listing =
         new Listing(
             "name",
@@ -46,7 +59,7 @@ final class AvailableBackends implements Callable<Integer> {
             "remedy",
             "details",
             "advice");
-    for (BackendInfo backend : Backends.availableBackends(Environment.config())) {
+    for (BackendInfo backend : backends) {
       listing.row(
           backend.name(),
           lower(backend.status()),
@@ -66,10 +79,34 @@ final class AvailableBackends implements Callable<Integer> {
       listing.without("capabilities");
       listing.without("advice");
     }
-    if (spec != null) {
-      listing.print(format, spec.commandLine().getOut());
-    }
+    listing.print(format, own.commandLine().getOut());
+    config
+        .pluginPath()
+        .ifPresent(path -> {
+          if (names(backends).equals(names(Backends.availableBackends(withoutPlugins())))) {
+            warn(own, given.containsKey(PLUGIN_PATH) ? RankOptions.PLUGIN_PATH : PLUGIN_PATH, path);
+          }
+        });
     return ExitCode.FINE;
+  }
+
+  private static CommConfig withoutPlugins() {
+    Map<String, String> variables = Environment.withoutLaunch();
+    variables.remove(PLUGIN_PATH);
+    return CommConfig.fromEnvironment(variables);
+  }
+
+  private static List<String> names(List<BackendInfo> backends) {
+    return backends.stream().map(BackendInfo::name).sorted().toList();
+  }
+
+  /// A plugin that does not say what it is has no row.
+  private static void warn(CommandSpec own, String setting, String path) {
+    PrintWriter err = own.commandLine().getErr();
+    err.println(
+        "comm-cli: %s: '%s' has no backend (expected: jars or folders of which one names it in META-INF/services/%s)"
+            .formatted(setting, path, BackendProvider.class.getName()));
+    err.flush();
   }
 
   private static String lower(Enum<?> value) {

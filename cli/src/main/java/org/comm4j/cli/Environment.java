@@ -52,7 +52,14 @@ final class Environment {
 
   /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
   static CommConfig config() {
-    return CommConfig.fromEnvironment(withoutLaunch());
+    return config(Map.of());
+  }
+
+  /// The same with settings of the command line, by their variables.
+  static CommConfig config(Map<String, String> given) {
+    Map<String, String> variables = withoutLaunch();
+    variables.putAll(given);
+    return CommConfig.fromEnvironment(variables);
   }
 
   /// What the user calls the launch that `comm-cli` is to start. In a rank it is the name of the

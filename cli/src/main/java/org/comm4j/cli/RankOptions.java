@@ -17,6 +17,7 @@ import picocli.CommandLine.ParameterException;
 final class RankOptions implements CommandLine.IModelTransformer {
   private static final String RANKS = "-n";
   private static final String BIND_TO = "--bind-to";
+  static final String PLUGIN_PATH = "--plugin-path";
 
   private static final List<CommConfig.Setting> SETTINGS =
       CommConfig.settings().stream()
@@ -32,16 +33,7 @@ final class RankOptions implements CommandLine.IModelTransformer {
 
   @Override
   public CommandSpec transform(CommandSpec command) {
-    for (CommConfig.Setting setting : SETTINGS) {
-      command.addOption(
-          OptionSpec.builder(flag(setting))
-              .type(String.class)
-              .paramLabel(setting.unit().toUpperCase(Locale.ROOT))
-              .description(
-                  "%s %s unless given, else %s."
-                      .formatted(setting.doc(), setting.variable(), setting.defaultValue()))
-              .build());
-    }
+    SETTINGS.forEach(setting -> command.addOption(option(setting)));
     return command.addOption(
         OptionSpec.builder(BIND_TO)
             .type(Binding.To.class)
@@ -50,6 +42,31 @@ final class RankOptions implements CommandLine.IModelTransformer {
                 "core: bind each rank to a core of its own; none: let the kernel move them."
                     + " ${DEFAULT-VALUE} unless given.")
             .build());
+  }
+
+  /// Of those options the one that says where further backends are, for a command that looks for
+  /// backends and starts no ranks.
+  static final class OfBackends implements CommandLine.IModelTransformer {
+    OfBackends() {}
+
+    @Override
+    public CommandSpec transform(CommandSpec command) {
+      SETTINGS.stream()
+          .filter(setting -> flag(setting).equals(PLUGIN_PATH))
+          .filter(setting -> command.findOption(flag(setting)) == null) // once for each alias
+          .forEach(setting -> command.addOption(option(setting)));
+      return command;
+    }
+  }
+
+  private static OptionSpec option(CommConfig.Setting setting) {
+    return OptionSpec.builder(flag(setting))
+        .type(String.class)
+        .paramLabel(setting.unit().toUpperCase(Locale.ROOT))
+        .description(
+            "%s %s unless given, else %s."
+                .formatted(setting.doc(), setting.variable(), setting.defaultValue()))
+        .build();
   }
 
   /// What the command line says about cores.
@@ -67,7 +84,8 @@ final class RankOptions implements CommandLine.IModelTransformer {
   static Map<String, String> given(CommandSpec command) {
     Map<String, String> given = new TreeMap<>();
     for (CommConfig.Setting setting : SETTINGS) {
-      String text = command.findOption(flag(setting)).getValue();
+      OptionSpec option = command.findOption(flag(setting));
+      String text = option == null ? null : option.getValue();
       if (text != null) {
         check(command, setting, text);
         given.put(setting.variable(), text);

@@ -92,7 +92,9 @@ public final class LaunchedBackend implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
-    return Availability.ready();
+    return "nobody".equals(config.options().get("COMM_LAUNCHED_BY"))
+        ? Availability.unavailable("nobody is to launch it", "unset COMM_LAUNCHED_BY")
+        : Availability.ready();
   }
 
   @Override

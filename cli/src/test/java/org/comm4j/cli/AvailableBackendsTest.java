@@ -1,0 +1,74 @@
+package org.comm4j.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+/// `comm-cli available-backends` with a backend beside the class path, as `run` takes it.
+@Timeout(120)
+@EnabledOnOs(OS.LINUX)
+class AvailableBackendsTest {
+  @TempDir Path plugin;
+
+  @BeforeEach
+  void addBackend() throws Exception {
+    Path services = Files.createDirectories(plugin.resolve("META-INF/services"));
+    Files.writeString(
+        services.resolve("org.comm4j.api.spi.BackendProvider"), LaunchedBackend.class.getName());
+  }
+
+  @Test
+  void list_pluginPath_hasItsBackend() throws Exception {
+    assertThat(Launches.run("available-backends").out()).doesNotContain("launched");
+    var done = Launches.run("available-backends", "--plugin-path", plugin.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out()).containsPattern("launched +ready");
+    assertThat(done.err()).doesNotContain("comm-cli:");
+  }
+
+  @Test
+  void list_pluginIsUnavailable_saysWhyAsRunDoes() throws Exception {
+    Map<String, String> environment = Map.of("COMM_LAUNCHED_BY", "nobody");
+    String path = plugin.toString();
+    try (var list = Launches.start(environment, "available-backends", "--plugin-path", path);
+        var run =
+            Launches.start(
+                environment,
+                "run -n 1 --backend launched --plugin-path %s -- true"
+                    .formatted(path)
+                    .split(" "))) {
+      Commands.Done listed = list.await();
+      assertThat(listed.code()).as(listed.err()).isEqualTo(ExitCode.FINE);
+      assertThat(listed.out())
+          .containsPattern(
+              "launched +unavailable .*nobody is to launch it +unset COMM_LAUNCHED_BY");
+      Commands.Done refused = run.await();
+      assertThat(refused.code()).isEqualTo(ExitCode.UNAVAILABLE);
+      assertThat(refused.err()).contains("nobody is to launch it; unset COMM_LAUNCHED_BY");
+    }
+  }
+
+  @Test
+  void list_nothingIsOnPluginPath_saysWhatWasExpectedThere(@TempDir Path empty) {
+    var done = Commands.run(new AvailableBackends(), "--plugin-path", empty.toString());
+    assertThat(done.code()).isEqualTo(ExitCode.FINE);
+    assertThat(done.err())
+        .contains("--plugin-path: '%s' has no backend".formatted(empty), "META-INF/services/");
+  }
+
+  @Test
+  void list_pluginPathIsAbsent_showsItAsBroken() {
+    String absent = plugin.resolve("absent.jar").toString();
+    var done = Commands.run(new AvailableBackends(), "--plugin-path", absent);
+    assertThat(done.out()).containsPattern(absent + " +broken");
+    assertThat(done.err()).isEmpty();
+  }
+}
