@@ -73,8 +73,8 @@ public final class Backends {
   }
 
   /// Removes from this host what ranks of this user have left that were killed, such as files in
-  /// shared memory; nothing of a process that lives. For programs that start ranks, when some have
-  /// failed and all have ended. What can't be removed is logged as a warning.
+  /// shared memory; nothing of a process that lives. For programs that start ranks, before they do,
+  /// and when some have failed and all have ended. What can't be removed is logged as a warning.
   ///
   /// @param config of the process that has started them
   public static void removeRemains(CommConfig config) {

@@ -15,6 +15,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.Backends;
 import org.comm4j.api.spi.RankLauncher;
 import org.jspecify.annotations.Nullable;
 
@@ -60,6 +61,7 @@ final class LauncherLaunch {
           "--on-failure: continue (expected: stop, since %s starts the ranks, which ends all of them when one fails)"
               .formatted(name()));
     }
+    Backends.removeRemains(launch.config()); // of a launch that was killed with its launcher
     try (var session = HostedSession.start(launch.ranks(), launch.config())) {
       int code = run(session);
       if (code == 0) {
@@ -156,17 +158,25 @@ final class LauncherLaunch {
     terminate(session);
   }
 
+  /// Ends what still runs, and removes what is left where the launcher has failed, which may not
+  /// have come to it.
+  private synchronized void terminate(HostedSession session) {
+    Process running = process;
+    if (running != null) {
+      end(running, session);
+      if (running.isAlive() || running.exitValue() != 0) {
+        Backends.removeRemains(launch.config());
+      }
+    }
+  }
+
   /// Ends what still runs: the ranks, after which the launcher removes what they have left and ends
   /// by itself.
   ///
   /// The launcher gets no signal as long as it may be at that. A terminal's Ctrl-C has reached it
   /// already, and upon a second signal soon after Open MPI's ends at once, and leaves the ranks and
   /// their shared memory behind.
-  private synchronized void terminate(HostedSession session) {
-    Process running = process;
-    if (running == null) {
-      return;
-    }
+  private void end(Process running, HostedSession session) {
     Set<ProcessHandle> ranks = new HashSet<>();
     if (haveEnded(running, session, ranks, ProcessHandle::destroy, TERM_NS)) {
       return;
@@ -183,6 +193,7 @@ final class LauncherLaunch {
     if (!haveEnded(running, session, ranks, ProcessHandle::destroyForcibly, TERM_NS)) {
       running.descendants().forEach(ProcessHandle::destroyForcibly);
       running.destroyForcibly();
+      haveEnded(running, session, ranks, ProcessHandle::destroyForcibly, TERM_NS);
     }
   }
 

@@ -217,23 +217,48 @@ class LauncherTest {
   @ParameterizedTest
   @ValueSource(strings = {"INT", "TERM"})
   void run_openMpiGroupIsSignalled_leavesNothingInSharedMemory(String signal) throws Exception {
-    assumeTrue(
-        Binding.isProgram("mpirun.openmpi", System.getenv("PATH")), "there is no mpirun.openmpi");
-    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "mpi", "--"));
-    command.addAll(Launches.java(SleepingRank.class));
-    Map<String, String> more = new HashMap<>(environment);
-    more.put("COMM_MPI_LAUNCHER", "mpirun.openmpi");
-    try (var launch = Launches.start(Launches.OWN_GROUP, more, command.toArray(String[]::new))) {
-      Set<Path> memory = new TreeSet<>();
-      for (ProcessHandle rank : ranks(launch)) {
-        memory.addAll(sharedMemory(rank));
-      }
+    try (var launch = startOnOpenMpi()) {
+      Set<Path> memory = sharedMemory(ranks(launch));
       assertThat(memory).isNotEmpty().allSatisfy(file -> assertThat(file).exists());
       launch.signalGroup(signal);
       assertThat(launch.await().code()).isNotZero();
       assertThat(memory).noneSatisfy(file -> assertThat(file).exists());
       assertNothingIsLeft();
     }
+  }
+
+  /// Nobody but us removes the memory then.
+  @Test
+  void run_openMpiLauncherIsKilled_leavesNothingInSharedMemory() throws Exception {
+    assumeTrue(
+        Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).endsWith("pid:[4026531836]"),
+        "in a container nobody sees who uses the memory");
+    try (var launch = startOnOpenMpi()) {
+      List<ProcessHandle> ranks = ranks(launch);
+      Set<Path> memory = sharedMemory(ranks);
+      ranks.getFirst().parent().orElseThrow().destroyForcibly();
+      assertThat(launch.await().code()).isNotZero();
+      assertThat(ranks).noneMatch(ProcessHandle::isAlive);
+      assertThat(memory).isNotEmpty().noneSatisfy(file -> assertThat(file).exists());
+    }
+  }
+
+  private Launches startOnOpenMpi() throws IOException {
+    assumeTrue(
+        Binding.isProgram("mpirun.openmpi", System.getenv("PATH")), "there is no mpirun.openmpi");
+    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "mpi", "--"));
+    command.addAll(Launches.java(SleepingRank.class));
+    Map<String, String> more = new HashMap<>(environment);
+    more.put("COMM_MPI_LAUNCHER", "mpirun.openmpi");
+    return Launches.start(Launches.OWN_GROUP, more, command.toArray(String[]::new));
+  }
+
+  private static Set<Path> sharedMemory(List<ProcessHandle> processes) throws IOException {
+    Set<Path> memory = new TreeSet<>();
+    for (ProcessHandle each : processes) {
+      memory.addAll(sharedMemory(each));
+    }
+    return memory;
   }
 
   /// The files of Open MPI's that a process has mapped.

@@ -1,5 +1,6 @@
 package org.comm4j.backend.mpi;
 
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -86,6 +87,11 @@ public final class MpiProvider implements BackendProvider {
   public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
     MpiLibrary library = library(config);
     return Optional.of(new MpiLauncher(library, config, MpiLauncher.systemPath()).starting(ranks));
+  }
+
+  @Override
+  public void removeRemains(CommConfig config) {
+    new Remains(Path.of("/dev/shm"), Path.of("/proc")).remove();
   }
 
   /// The library that this process would use.
