@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -18,6 +19,9 @@ import org.comm4j.api.BackendException;
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
 final class Gpu implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
+  private static final long LONG_NS = 500_000_000; // with all in the cache it takes 100 ms
+
   private static final ReentrantLock LOCK = new ReentrantLock(); // guards users, ranks, isFreeing
   private static final Condition FREED = LOCK.newCondition();
   private static final Map<Key, Gpu> OPEN = new HashMap<>(); // guarded by LOCK
@@ -96,14 +100,22 @@ final class Gpu implements AutoCloseable {
   /// others, see [CudaDevice#load].
   void compileAll() {
     synchronized (modules) {
-      KernelName.all()
-          .forEach((name, names) -> {
-            if (!modules.containsKey(name)) {
-              CudaDevice.Module module = device.load(ptx(name), names);
-              modules.put(name, module);
-              names.forEach(kernel -> kernels.put(kernel, module.kernel(kernel)));
-            }
-          });
+      long start = System.nanoTime();
+      boolean hasSaid = !modules.isEmpty();
+      for (Map.Entry<String, Set<KernelName>> each : KernelName.all().entrySet()) {
+        if (!modules.containsKey(each.getKey())) {
+          CudaDevice.Module module = device.load(ptx(each.getKey()), each.getValue());
+          modules.put(each.getKey(), module);
+          each.getValue().forEach(kernel -> kernels.put(kernel, module.kernel(kernel)));
+        }
+        if (!hasSaid && System.nanoTime() - start > LONG_NS) {
+          hasSaid = true;
+          LOG.log(
+              System.Logger.Level.INFO,
+              "the driver compiles the kernels for device {0}, once: it keeps them in its cache (~/.nv/ComputeCache, or CUDA_CACHE_PATH)",
+              device);
+        }
+      }
     }
   }
 
