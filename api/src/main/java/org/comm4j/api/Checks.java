@@ -321,7 +321,7 @@ final class Checks {
     return value;
   }
 
-  private static CommData written(String what, CommData data) {
+  static CommData written(String what, CommData data) {
     if (data instanceof HostData host && host.segment().isReadOnly()) {
       throw new IllegalArgumentException(
           "%s: %s is read-only (expected: memory that can be written)".formatted(what, data));

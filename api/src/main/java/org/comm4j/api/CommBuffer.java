@@ -42,11 +42,13 @@ public interface CommBuffer extends AutoCloseable {
   ///
   /// @param from which element of the buffer is the first one
   /// @param target of the buffer's type
-  /// @throws IllegalArgumentException if the type is another one, or the buffer is too short
+  /// @throws IllegalArgumentException if the type is another one, the buffer is too short, or the
+  ///   target is read-only
   /// @throws IllegalStateException once the buffer is closed
   default void read(long from, HostData target) {
     HostData whole = hostData();
     Checks.sameType("target", target, whole);
+    Checks.written("target", target);
     MemorySegment source = whole.slice(from, target.count()).segment();
     MemorySegment.copy(source, 0, target.segment(), 0, target.bytes());
   }

@@ -6,6 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -391,6 +392,13 @@ final class DataChecks {
             () -> buffer.read(0, CommData.of(1f)))) {
       Expect.thrown("D16", IllegalArgumentException.class, "a part that is none", wrong);
     }
+    HostData readOnly = CommData.of(IntBuffer.wrap(part).asReadOnlyBuffer());
+    Expect.says(
+        "D16",
+        Expect.thrown(
+            "D16", IllegalArgumentException.class, "read()", () -> buffer.read(0, readOnly)),
+        "target: " + readOnly,
+        "read-only");
     buffer.close();
     Expect.thrown(
         "D12", IllegalStateException.class, "write()", () -> buffer.write(0, CommData.of(1)));

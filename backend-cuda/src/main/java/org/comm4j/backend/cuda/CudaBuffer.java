@@ -56,7 +56,12 @@ final class CudaBuffer implements CommBuffer {
 
   @Override
   public synchronized void read(long from, HostData target) {
-    rank.read(part("target", from, target).address(), target);
+    DeviceData source = part("target", from, target);
+    if (target.segment().isReadOnly()) {
+      throw new IllegalArgumentException(
+          "target: %s is read-only (expected: memory that can be written)".formatted(target));
+    }
+    rank.read(source.address(), target);
   }
 
   private DeviceData part(String what, long from, HostData other) {

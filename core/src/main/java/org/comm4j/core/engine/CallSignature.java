@@ -1,5 +1,7 @@
 package org.comm4j.core.engine;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.comm4j.api.Collective;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
@@ -66,11 +68,7 @@ public record CallSignature(long what, long count, long detail) {
             | (long) (type == null ? NO_TYPE : type.id()) << 16
             | (long) purpose.ordinal() << 24
             | (long) shape.root() << 32;
-    long parts =
-        shape.kind() == CollectiveKind.ALL_GATHER_V
-                || shape.kind() == CollectiveKind.REDUCE_SCATTER_V
-            ? countsHash(shape)
-            : 0;
+    long parts = hasParts(shape.kind()) ? countsHash(shape) : 0;
     long details = 31 * parts + (op == null ? 0 : op.name().hashCode());
     return new CallSignature(
         what,
@@ -86,17 +84,33 @@ public record CallSignature(long what, long count, long detail) {
     };
   }
 
+  /// Whether all ranks name the counts of all, which are compared by their hash.
+  private static boolean hasParts(CollectiveKind kind) {
+    return kind == CollectiveKind.ALL_GATHER_V || kind == CollectiveKind.REDUCE_SCATTER_V;
+  }
+
   /// Why a peer's signature is not this one; called only when it is not.
   public String difference(int rank, int peer, long sequence, long peerWhat, long peerCount) {
     String mine = describe(what, count);
     String theirs = describe(peerWhat, peerCount);
-    String explanation =
-        mine.equals(theirs)
-            ? " with other counts per rank, another user-defined operator or another algorithm"
-                + " (expected: the same arguments and the same COMM_TUNING on all ranks)"
-            : "";
     return "rank %d's collective #%d is %s%s but rank %d started %s"
-        .formatted(peer, sequence, theirs, explanation, rank, mine);
+        .formatted(peer, sequence, theirs, mine.equals(theirs) ? explanation() : "", rank, mine);
+  }
+
+  /// What may differ in calls that are described alike.
+  private String explanation() {
+    List<String> causes = new ArrayList<>();
+    if ((what >>> 24 & 0xff) == Purpose.USER.ordinal()) {
+      if (hasParts(CollectiveKind.values()[(int) (what & 0xff)])) {
+        causes.add("other counts per rank");
+      }
+      if ((what >>> 8 & 0xff) == USER_OP) {
+        causes.add("a user-defined operator of another name");
+      }
+    }
+    causes.add("another algorithm");
+    return " with %s (expected: the same arguments and the same COMM_TUNING on all ranks)"
+        .formatted(String.join(" or ", causes));
   }
 
   /// {@return all of it in one long} Other calls have another one, but for one in 2⁶⁴.
@@ -134,7 +148,7 @@ public record CallSignature(long what, long count, long detail) {
     }
     if (typeId != NO_TYPE) {
       text.append(DataType.ofId(typeId));
-      if (!isVaried(kind)) {
+      if (!isVaried(kind) && !hasParts(kind)) {
         text.append(" × ").append(count);
       }
     }

@@ -4,6 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.HashSet;
 import java.util.Set;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommData;
+import org.comm4j.api.HostData;
+import org.comm4j.api.Partition;
+import org.comm4j.api.ReduceOp;
 import org.junit.jupiter.api.Test;
 
 class CallSignatureTest {
@@ -22,5 +27,44 @@ class CallSignatureTest {
     }
 
     assertThat(digests).hasSize(signatures);
+  }
+
+  /// What is described alike differs in something that is not shown, which is not what the call has
+  /// not.
+  @Test
+  void difference_describedAlike_namesWhatTheCallHas() {
+    CallSignature ofParts = ofParts(1, 1);
+    CallSignature ofOthers = ofParts(1, 2);
+
+    assertThat(ofParts.difference(0, 1, 2, ofOthers.what(), ofOthers.count()))
+        .isEqualTo(
+            "rank 1's collective #2 is allGatherV(INT32) with other counts per rank or another algorithm"
+                + " (expected: the same arguments and the same COMM_TUNING on all ranks)"
+                + " but rank 0 started allGatherV(INT32)");
+  }
+
+  private static CallSignature ofParts(int first, int second) {
+    Partition parts = Partition.of(first, second);
+    var call =
+        new Collective.AllGatherV(
+            CommData.of(new int[first]), CommData.of(new int[first + second]), parts);
+    return CallSignature.of(call, 0, 2, CallSignature.Purpose.USER);
+  }
+
+  @Test
+  void difference_operatorsOfOtherNames_saysSo() {
+    CallSignature mine = ofOperator("a");
+    CallSignature theirs = ofOperator("b");
+
+    assertThat(mine.difference(0, 1, 2, theirs.what(), theirs.count()))
+        .contains("with a user-defined operator of another name or another algorithm")
+        .doesNotContain("counts per rank");
+  }
+
+  private static CallSignature ofOperator(String name) {
+    HostData data = CommData.of(new int[3]);
+    ReduceOp op = ReduceOp.of(name, (_, _, _, _) -> {});
+    return CallSignature.of(
+        new Collective.AllReduce(data, data, op), 0, 2, CallSignature.Purpose.USER);
   }
 }
