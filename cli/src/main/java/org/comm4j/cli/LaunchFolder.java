@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Path;
 import org.comm4j.core.session.OwnFolder;
 
@@ -31,7 +32,14 @@ final class LaunchFolder {
   ///
   /// @param root where
   static OwnFolder create(Path root) throws IOException {
-    return OwnFolder.create(root, PREFIX);
+    try {
+      return OwnFolder.create(root, PREFIX);
+    } catch (FileSystemException e) {
+      throw new IOException(
+          "no folder for the launch's files in %s: %s; let it be written to, or name another place with JDK_JAVA_OPTIONS=-Djava.io.tmpdir=FOLDER"
+              .formatted(root, e),
+          e);
+    }
   }
 
   /// Removes what killed processes have left.

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -106,6 +107,14 @@ class LaunchFolderTest {
   private Launches start(String line) throws IOException {
     var environment = Map.of("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir=" + temporary);
     return Launches.start(environment, line.split(" ", -1));
+  }
+
+  @Test
+  void create_placeCantBeWrittenTo_saysWhereAndWhatToDo(@TempDir Path folder) {
+    Path none = folder.resolve("none");
+    assertThatThrownBy(() -> LaunchFolder.create(none))
+        .isInstanceOf(IOException.class)
+        .hasMessageContainingAll(none.toString(), "NoSuchFileException", "-Djava.io.tmpdir=");
   }
 
   private void assertNothingIsLeft() throws IOException {
