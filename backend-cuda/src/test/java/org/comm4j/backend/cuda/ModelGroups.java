@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -15,9 +16,12 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -27,6 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 abstract class ModelGroups {
   static final int OUT_OF_MEMORY = 2;
   static final int INVALID_VALUE = 1;
+  static final int LAUNCH_FAILED = 719;
   static final CommConfig CONFIG = CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
 
   private static final int THREADS = 16; // of a block: each is one of the host
@@ -124,5 +129,17 @@ abstract class ModelGroups {
       }
     }
     return running;
+  }
+
+  static void assertSum(Communicator comm, CommBuffer buffer) {
+    float[] values = new float[(int) buffer.data().count()];
+    Arrays.fill(values, comm.rank() + 1);
+    buffer.write(0, CommData.of(values));
+    comm.allReduce(buffer.data(), ReduceOp.SUM);
+    buffer.read(0, CommData.of(values));
+    int size = comm.size();
+    for (float value : values) {
+      assertThat(value).isEqualTo(size * (size + 1) / 2f);
+    }
   }
 }

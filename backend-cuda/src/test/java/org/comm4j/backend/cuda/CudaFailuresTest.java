@@ -1,0 +1,578 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiConsumer;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+import org.comm4j.api.StreamSync;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Calls that fail, ranks that differ, die or don't come, and communicators that are closed
+/// meanwhile. On the model of the driver.
+class CudaFailuresTest extends ModelGroups {
+  /// The sender counts it as received, so all have to know.
+  @Test
+  void receive_cantBeStored_breaksTheCommunicatorAndEndsTheFuture() {
+    var sent = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 5)) {
+            if (comm.rank() == 0) {
+              comm.send(buffer.data(), 1, 3);
+              sent.countDown();
+              assertThatThrownBy(comm::barrier).isInstanceOf(AbortedException.class);
+            } else {
+              assertThat(sent.await(1, TimeUnit.MINUTES)).isTrue();
+              model.fail("cuMemcpyAsync", INVALID_VALUE);
+              Request receive = comm.start(new PointToPoint.Receive(buffer.data(), 0, 3));
+              assertThatThrownBy(() -> receive.toCompletableFuture().get(1, TimeUnit.MINUTES))
+                  .hasCauseInstanceOf(AbortedException.class)
+                  .hasMessageContaining("can't be stored");
+              assertThatThrownBy(receive::await).isInstanceOf(AbortedException.class);
+              model.fail("cuMemcpyAsync", 0);
+            }
+          }
+        });
+  }
+
+  static Stream<Arguments> otherCalls() {
+    Map<String, BiConsumer<Communicator, CommData>> others =
+        Map.of(
+            "allReduce(MAX, FLOAT32 × 4)", (comm, data) -> comm.allReduce(data, ReduceOp.MAX),
+            "allReduce(SUM, FLOAT32 × 3)",
+                (comm, data) -> comm.allReduce(data.slice(0, 3), ReduceOp.SUM),
+            "broadcast(FLOAT32 × 4, root 0)", (comm, data) -> comm.broadcast(data, 0),
+            "scan(SUM, FLOAT32 × 4)", (comm, data) -> comm.scan(data, data, ReduceOp.SUM));
+    return others.entrySet().stream()
+        .flatMap(other ->
+            IntStream.of(1, 6)
+                .mapToObj(before -> Arguments.of(other.getKey(), other.getValue(), before)));
+  }
+
+  /// Not only in the first calls, whose data is moved as if it were much: little goes by lines.
+  @ParameterizedTest(name = "{0} after {2}")
+  @MethodSource("otherCalls")
+  void rank_callsSomethingElse_allHearWho(
+      String text, BiConsumer<Communicator, CommData> other, int callsBefore) {
+    List<Throwable> failures =
+        failures(
+            3,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                for (int call = 0; call < callsBefore; call++) {
+                  assertSum(comm, buffer);
+                }
+                if (comm.rank() == 1) {
+                  other.accept(comm, buffer.data());
+                } else {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              }
+            });
+
+    assertThat(failures)
+        .hasSize(3)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll(
+                    "rank 1 started collective #%d, %s".formatted(callsBefore + 1, text),
+                    "allReduce(SUM, FLOAT32 × 4)"));
+  }
+
+  /// Where no kernels meet either: also if one would be done when the other is not.
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 16_384})
+  void naive_rankCallsSomethingElse_allHearWho(int count) {
+    List<Throwable> failures =
+        failures(
+            3,
+            options(Map.of("COMM_CUDA_CHUNK", "65536", "COMM_CUDA_PATH", "naive")),
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 32_768)) {
+                CommData data = comm.rank() == 1 ? buffer.data() : buffer.data().slice(0, count);
+                comm.broadcast(data, 0);
+              }
+            });
+
+    assertThat(failures)
+        .hasSize(3)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll(
+                    "rank 1 started collective #1, broadcast(FLOAT32 × 32768, root 0)",
+                    "broadcast(FLOAT32 × %d, root 0)".formatted(count)));
+  }
+
+  @Test
+  void naive_rankDoesNotCome_isNamedAtTheDeadline() {
+    var over = new CountDownLatch(1);
+    CommConfig config =
+        options(Map.of("COMM_CUDA_PATH", "naive")).toBuilder()
+            .timeout(Duration.ofSeconds(1))
+            .build();
+    List<Throwable> failures =
+        failures(
+            2,
+            config,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 1) {
+                  assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
+                }
+                comm.allReduce(buffer.data(), ReduceOp.SUM);
+              } finally {
+                over.countDown();
+              }
+            });
+
+    assertThat(failures.getFirst())
+        .isInstanceOf(CollectiveTimeoutException.class)
+        .hasMessageContainingAll("allReduce(SUM, FLOAT32 × 4)", "[1]", "COMM_TIMEOUT");
+  }
+
+  /// By other algorithms, or by the same on other numbers of blocks.
+  @ParameterizedTest
+  @ValueSource(strings = {"two-stage", "one-stage blocks=1"})
+  void tuning_differsBetweenRanks_allHearOfIt(String line) throws IOException {
+    Path ofOne = Files.writeString(root.resolve("one"), "cuda: allReduce one-stage blocks=2");
+    Path ofOther = Files.writeString(root.resolve("other"), "cuda: allReduce " + line);
+    CudaProvider provider = provider(true);
+    try (LocalGroup group =
+        ThreadGroups.open(
+            2,
+            session ->
+                provider.open(
+                    session,
+                    CONFIG.toBuilder().tuning(session.rank() == 0 ? ofOne : ofOther).build()))) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 16_384)) {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              });
+      assertThat(failures)
+          .allSatisfy(failure -> assertThat(failure).isInstanceOf(MismatchedCallException.class));
+    }
+  }
+
+  @Test
+  void rank_doesNotCome_isNamedAtTheDeadline() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
+    List<Throwable> failures =
+        failures(
+            3,
+            config,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 1) {
+                  comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
+                } else {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
+    assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
+  }
+
+  @Test
+  void rank_dies_othersHearOfItInsideAKernelAndGoOn() {
+    AtomicInteger inside = new AtomicInteger();
+    try (LocalGroup group = open(3, CONFIG, true)) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, buffer);
+                  if (comm.rank() == 2) {
+                    while (inside.get() < 2) {
+                      Thread.onSpinWait();
+                    }
+                    throw new IllegalStateException("killed");
+                  }
+                  Request reducing =
+                      comm.start(
+                          new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+                  inside.incrementAndGet();
+                  Throwable failure = catchThrowable(reducing::await);
+                  try (Communicator rest = comm.shrink().communicator();
+                      CommBuffer again = rest.allocate(DataType.FLOAT32, 4)) {
+                    assertThat(rest.size()).isEqualTo(2);
+                    assertSum(rest, again);
+                  }
+                  throw (RuntimeException) failure;
+                }
+              });
+
+      assertThat(failures.subList(0, 2))
+          .allSatisfy(failure ->
+              assertThat(failure)
+                  .isInstanceOfSatisfying(
+                      PeerFailedException.class, it -> assertThat(it.ranks()).containsExactly(2)));
+    }
+  }
+
+  @Test
+  void wait_interrupted_breaksTheCommunicator() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 0) {
+                  Thread.currentThread().interrupt();
+                  Throwable failure =
+                      catchThrowable(() -> comm.allReduce(buffer.data(), ReduceOp.SUM));
+                  assertThat(Thread.interrupted()).isTrue();
+                  throw (RuntimeException) failure;
+                }
+                comm.receive(CommData.of(new int[1]), 0, 1);
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(InterruptedCallException.class)
+        .hasMessageContaining("allReduce(SUM, FLOAT32 × 4)");
+    assertThat(failures.get(1)).isInstanceOf(AbortedException.class);
+  }
+
+  @Test
+  void kernel_cantBeLaunched_failsOnAllRanks() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                comm.barrier();
+                if (comm.rank() == 0) {
+                  model.fail("cuLaunchKernel", LAUNCH_FAILED);
+                } else {
+                  comm.receive(CommData.of(new int[1]), 0, 1);
+                }
+                comm.allReduce(buffer.data(), ReduceOp.SUM);
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("cuLaunchKernel returned 719");
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("cuLaunchKernel");
+  }
+
+  @Test
+  void close_duringACollective_endsItForTheOthers() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4);
+              assertSum(comm, buffer);
+              if (comm.rank() == 0) {
+                comm.start(new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+                comm.close();
+                buffer.close();
+                throw new IllegalStateException("closed");
+              }
+              comm.receive(CommData.of(new int[1]), 0, 1);
+            });
+
+    assertThat(failures.get(0)).hasMessage("closed");
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("rank 0 closed 'world' during");
+  }
+
+  /// The event comes when the first call was given up and nobody has looked at the second one,
+  /// whose kernel then ends at once.
+  @Test
+  void calls_behindAnEventThatComesTooLate_allFail() {
+    CommConfig impatient = CONFIG.toBuilder().timeout(Duration.ofMillis(500)).build();
+    var isGivenUp = new CountDownLatch(1);
+    try (LocalGroup impatientGroup = open(2, impatient, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = impatientGroup.communicators().get(slow.rank());
+            CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+            try (CommBuffer other = slow.allocate(DataType.FLOAT32, 4)) {
+              assertSum(slow, other);
+              assertSum(comm, data);
+              var late = new Collective.AllReduce(other.data(), other.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                giveUpBehind(slow, late, comm, data, isGivenUp);
+              } else {
+                assertThat(isGivenUp.await(1, TimeUnit.MINUTES)).isTrue();
+                slow.run(late);
+              }
+            }
+          });
+    }
+  }
+
+  private static void giveUpBehind(
+      Communicator slow,
+      Collective late,
+      Communicator comm,
+      CommBuffer data,
+      CountDownLatch isGivenUp) {
+    StreamSync sync = comm.streamSync().orElseThrow();
+    try (StreamSync.Event event = sync.createEvent();
+        StreamSync.Event behind = sync.createEvent();
+        CudaDevice device = CudaDriver.load().open(0)) {
+      Request running = slow.start(late);
+      slow.streamSync().orElseThrow().recordOnCommunicator(event);
+      sync.communicatorWait(event);
+      var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+      Request first = comm.start(call);
+      Request second = comm.start(call);
+      sync.recordOnCommunicator(behind);
+      assertThatThrownBy(first::await)
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("has not come to the end of collective #2");
+
+      isGivenUp.countDown();
+      running.await();
+      CudaDevice.Stream stream = device.createStream();
+      sync.streamWait(stream.handle(), behind);
+      device.await(stream);
+      device.destroy(stream);
+      assertThatThrownBy(second::await)
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("has not come to the end of collective #2");
+    }
+  }
+
+  /// Its call waits in the stream for one of another communicator.
+  @Test
+  void close_deviceIsBusy_returnsAndGivesBackLater() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = other.allocate(DataType.FLOAT32, 4)) {
+            CommBuffer last = comm.allocate(DataType.FLOAT32, 4); // closed with its communicator
+            assertSum(comm, last);
+            assertSum(other, data);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var never = new Collective.AllReduce(last.data(), last.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              StreamSync sync = other.streamSync().orElseThrow();
+              try (StreamSync.Event reduced = sync.createEvent()) {
+                Request busy = other.start(call);
+                sync.recordOnCommunicator(reduced);
+                comm.streamSync().orElseThrow().communicatorWait(reduced);
+                comm.start(never);
+                comm.close();
+                last.close(); // again
+                closed.countDown();
+                busy.await();
+              }
+            } else {
+              Request failing = comm.start(never);
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              other.run(call);
+              assertThatThrownBy(failing::await).isInstanceOf(AbortedException.class);
+            }
+          }
+        });
+  }
+
+  /// Rank 0 has come to the call, has left and has freed what it lent, before rank 1's kernel
+  /// begins.
+  @Test
+  void close_memoryIsFreedBeforeThePeersKernelBegins_isNotRead() {
+    var queued = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = other.allocate(DataType.FLOAT32, 4);
+              CommBuffer result = other.allocate(DataType.FLOAT32, 100_000);
+              CudaDevice device = CudaDriver.load().open(comm.rank())) {
+            assertSum(comm, data);
+            assertSum(other, data);
+            long address = device.allocate(400_000);
+            CommData mine =
+                CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, address, 100_000, comm.rank());
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var never = new Collective.AllReduce(mine, result.data(), ReduceOp.SUM);
+            if (comm.rank() == 1) {
+              StreamSync sync = other.streamSync().orElseThrow();
+              try (StreamSync.Event reduced = sync.createEvent()) {
+                Request busy = other.start(call);
+                sync.recordOnCommunicator(reduced);
+                comm.streamSync().orElseThrow().communicatorWait(reduced);
+                Request failing = comm.start(never);
+                queued.countDown();
+                busy.await();
+                assertThatThrownBy(failing::await).isInstanceOf(AbortedException.class);
+              }
+              device.free(address);
+            } else {
+              comm.start(never);
+              assertThat(queued.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.close();
+              device.free(address);
+              other.run(call);
+            }
+          }
+        });
+  }
+
+  /// Rank 0's kernel of the first communicator waits for rank 1, which calls it last.
+  @Test
+  void close_kernelOfAnotherCommunicatorWaits_doesNotWaitForIt() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          Communicator second = comm.duplicate();
+          try (Communicator first = comm.duplicate();
+              CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+              CommBuffer other = comm.allocate(DataType.FLOAT32, 4)) {
+            assertSum(first, data);
+            assertSum(second, data);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              Request waiting = first.start(call);
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              second.close(); // nobody else has its memory open
+              assertSum(comm, other);
+              waiting.await();
+            } else {
+              second.close();
+              closed.countDown();
+              assertSum(comm, other);
+              first.run(call);
+            }
+          }
+        });
+  }
+
+  @Test
+  void chunks_differBetweenRanks_namesBoth() {
+    AtomicInteger next = new AtomicInteger();
+    Supplier<CommConfig> config =
+        () -> options(Map.of("COMM_CUDA_CHUNK", next.getAndIncrement() == 0 ? "65536" : "131072"));
+    CudaProvider provider = provider(true);
+    try (LocalGroup group = ThreadGroups.open(2, session -> provider.open(session, config.get()))) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              });
+      assertThat(failures)
+          .anySatisfy(failure ->
+              assertThat(failure)
+                  .isInstanceOf(JoinException.class)
+                  .hasMessageContainingAll("COMM_CUDA_CHUNK", "65536", "131072", "rank 1"));
+    }
+  }
+
+  /// Loading a kernel waits for those that run, and each of these waits for a rank that would load.
+  @Test
+  void start_firstCallsOfTwoTypesInOppositeOrder_end() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = comm.allocate(DataType.FLOAT32, 4);
+              CommBuffer ints = comm.allocate(DataType.INT32, 4);
+              CommBuffer longs = other.allocate(DataType.INT64, 4)) {
+            assertSum(comm, data);
+            assertSum(other, data);
+            var ofInts = new Collective.AllReduce(ints.data(), ints.data(), ReduceOp.SUM);
+            var ofLongs = new Collective.AllReduce(longs.data(), longs.data(), ReduceOp.SUM);
+            Request first = comm.rank() == 0 ? comm.start(ofInts) : other.start(ofLongs);
+            Request second = comm.rank() == 0 ? other.start(ofLongs) : comm.start(ofInts);
+            first.await();
+            second.await();
+          }
+        });
+  }
+
+  @Test
+  void close_driverRefusesSome_givesTheRestBack() {
+    try (LocalGroup group = open(1, CONFIG, true)) {
+      for (Future<Communicator> rank :
+          start(
+              group,
+              comm -> {
+                try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, data);
+                }
+              })) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
+      model.fail("cuModuleUnload", LAUNCH_FAILED);
+    }
+    held++; // that module
+    assertThat(model.heldSoon(held)).isEqualTo(held);
+  }
+}
