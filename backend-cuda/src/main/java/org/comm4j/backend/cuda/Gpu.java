@@ -30,11 +30,11 @@ final class Gpu implements AutoCloseable {
 
   private final Key key;
   private final CudaDevice device;
-  private final Map<String, CudaDevice.Module> modules = new HashMap<>(); // guarded by itself
-  private final Map<KernelName, CudaDevice.Kernel> kernels = new ConcurrentHashMap<>();
+  private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
+  private boolean hasAll; // guarded by this: kernels
   private int users;
   private boolean isFreeing; // the driver waits for all kernels, and their launches for it
 
@@ -93,30 +93,28 @@ final class Gpu implements AutoCloseable {
 
   /// {@return a kernel; all are there after [#compileAll]}
   CudaDevice.Kernel kernel(KernelName name) {
-    return Objects.requireNonNull(kernels.get(name), name::toString);
+    return Objects.requireNonNull(modules.get(name.module()), name::toString).kernel(name);
   }
 
   /// Compiles all kernels, unless that is done. It must be before there are any that wait for
   /// others, see [CudaDevice#load].
-  void compileAll() {
-    synchronized (modules) {
-      long start = System.nanoTime();
-      boolean hasSaid = !modules.isEmpty();
-      for (Map.Entry<String, Set<KernelName>> each : KernelName.all().entrySet()) {
-        if (!modules.containsKey(each.getKey())) {
-          CudaDevice.Module module = device.load(ptx(each.getKey()), each.getValue());
-          modules.put(each.getKey(), module);
-          each.getValue().forEach(kernel -> kernels.put(kernel, module.kernel(kernel)));
-        }
-        if (!hasSaid && System.nanoTime() - start > LONG_NS) {
-          hasSaid = true;
-          LOG.log(
-              System.Logger.Level.INFO,
-              "the driver compiles the kernels for device {0}, once: it keeps them in its cache (~/.nv/ComputeCache, or CUDA_CACHE_PATH)",
-              device);
-        }
+  synchronized void compileAll() {
+    if (hasAll) {
+      return;
+    }
+    long start = System.nanoTime();
+    boolean hasSaid = false;
+    for (Map.Entry<String, Set<KernelName>> each : KernelName.all().entrySet()) {
+      modules.computeIfAbsent(each.getKey(), name -> device.load(ptx(name), each.getValue()));
+      if (!hasSaid && System.nanoTime() - start > LONG_NS) {
+        hasSaid = true;
+        LOG.log(
+            System.Logger.Level.INFO,
+            "the driver compiles the kernels for device {0}, once: it keeps them in its cache (~/.nv/ComputeCache, or CUDA_CACHE_PATH)",
+            device);
       }
     }
+    hasAll = true;
   }
 
   private static byte[] ptx(String module) {
