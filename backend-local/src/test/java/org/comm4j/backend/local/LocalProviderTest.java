@@ -5,16 +5,22 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Availability;
@@ -118,5 +124,37 @@ class LocalProviderTest {
                 }))
         .hasStackTraceContaining("on purpose");
     assertThat(told).hasValue(2);
+  }
+
+  @Test
+  void launch_othersEndedOverAMismatch_namesTheMismatch() {
+    Map<Integer, Thread> threads = new ConcurrentHashMap<>();
+    var latest = new AtomicReference<Throwable>();
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                3,
+                CONFIG,
+                communicator -> {
+                  int rank = communicator.rank();
+                  threads.put(rank, Thread.currentThread());
+                  communicator.barrier();
+                  if (rank == 2) { // when the others are gone
+                    for (int other = 0; other < 2; other++) {
+                      assertThat(
+                              Objects.requireNonNull(threads.get(other))
+                                  .join(Duration.ofSeconds(20)))
+                          .isTrue();
+                    }
+                  }
+                  CommData data = CommData.of(new int[1 + rank]);
+                  try {
+                    communicator.allReduce(data, data, ReduceOp.SUM);
+                  } catch (CommException e) {
+                    latest.set(e);
+                    throw e;
+                  }
+                }))
+        .hasStackTraceContaining("MismatchedCallException");
+    assertThat(latest.get()).isInstanceOf(MismatchedCallException.class);
   }
 }

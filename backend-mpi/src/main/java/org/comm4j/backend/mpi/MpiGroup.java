@@ -15,7 +15,6 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
-import org.comm4j.api.EvictedException;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
@@ -23,6 +22,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.AbortNotice;
+import org.comm4j.core.engine.BreakReason;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
@@ -637,32 +637,15 @@ final class MpiGroup {
   }
 
   private void take(Session.News now) {
-    List<Integer> failed = new ArrayList<>();
-    List<Integer> failedWorld = new ArrayList<>();
-    Session.@Nullable Failure first = null;
     for (Session.Failure gone : now.failures()) {
       int peer = rankOf(gone.rank());
-      if (peer >= 0 && gone.left()) {
-        if (!leavers.contains(peer)) {
-          leavers.add(peer, job.collectivesOf(gone.rank(), scope));
-        }
-      } else if (peer >= 0) {
-        first = first == null ? gone : first;
-        failed.add(peer);
-        failedWorld.add(gone.rank());
+      if (peer >= 0 && gone.left() && !leavers.contains(peer)) {
+        leavers.add(peer, job.collectivesOf(gone.rank(), scope));
       }
     }
-    if (now.evicted() != null) {
-      breakWith(new EvictedException(now.evicted()), false);
-    } else if (first != null) {
-      breakWith(
-          new PeerFailedException(failed, failedWorld, first.evidence(), first.cause()), false);
-    }
-    for (Session.Abort abort : now.aborts()) {
-      int by = rankOf(abort.rank());
-      if (abort.scope() == scope && by >= 0 && by != rank) {
-        breakWith(AbortNotice.decode(abort.reason()).exception(by, members), false);
-      }
+    CommException reason = BreakReason.of(now, scope, rank, members, this::rankOf);
+    if (reason != null) {
+      breakWith(reason, false);
     }
   }
 

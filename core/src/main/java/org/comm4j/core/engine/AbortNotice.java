@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
@@ -15,7 +16,8 @@ import org.comm4j.api.PeerFailedException;
 /// What a rank that breaks a communicator tells the others, in the bytes of a session's abort.
 ///
 /// @param kind decides which exception the others get
-/// @param missing the ranks that were waited for: of a timeout, or because they have left
+/// @param missing the ranks that were waited for: of a timeout, or because they have left; of an
+///   abort the one that is to be named, none where that is who tells
 /// @param message in words
 public record AbortNotice(Kind kind, List<Integer> missing, String message) {
   /// Which exception the others get.
@@ -29,6 +31,11 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
 
     Kind(int code) {
       this.code = code;
+    }
+
+    /// Whether it does not come of a rank's end, which others would otherwise be told of first.
+    boolean isNeverOfFailure() {
+      return this == MISMATCH || this == TIMEOUT;
     }
 
     private static Kind ofCode(int code) {
@@ -49,6 +56,8 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
       case MismatchedCallException _ -> new AbortNotice(Kind.MISMATCH, List.of(), message);
       case CollectiveTimeoutException timeout ->
           new AbortNotice(Kind.TIMEOUT, timeout.missing(), message);
+      case AbortedException aborted ->
+          new AbortNotice(Kind.ABORT, List.of(aborted.rank()), message);
       case PeerFailedException left -> new AbortNotice(Kind.LEFT, left.ranks(), left.evidence());
       default -> new AbortNotice(Kind.ABORT, List.of(), message);
     };
@@ -61,11 +70,17 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     return switch (kind) {
       case MISMATCH -> new MismatchedCallException(message);
       case TIMEOUT -> new CollectiveTimeoutException(missing, message);
-      case ABORT -> new AbortedException(byRank, message, null);
+      case ABORT ->
+          new AbortedException(missing.isEmpty() ? byRank : missing.getFirst(), message, null);
       case LEFT ->
           new PeerFailedException(
               missing, missing.stream().map(peer -> members[peer]).toList(), message, null);
     };
+  }
+
+  /// The same in the numbers of another communicator.
+  AbortNotice renumbered(IntUnaryOperator rank) {
+    return new AbortNotice(kind, missing.stream().map(rank::applyAsInt).toList(), message);
   }
 
   /// As bytes of a session's abort.

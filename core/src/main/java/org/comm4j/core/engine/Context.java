@@ -649,33 +649,15 @@ final class Context {
     if (failure != null || closed) {
       return;
     }
-    List<Integer> failed = new ArrayList<>();
-    List<Integer> failedWorld = new ArrayList<>();
-    Session.@Nullable Failure first = null;
     for (Session.Failure gone : news.failures()) {
       int peer = rankOf(gone.rank());
-      if (peer < 0) {
-        continue;
-      }
-      if (gone.left()) {
+      if (peer >= 0 && gone.left()) {
         left.set(peer);
-        continue;
       }
-      first = first == null ? gone : first;
-      failed.add(peer);
-      failedWorld.add(gone.rank());
     }
-    if (news.evicted() != null) {
-      breakWith(new org.comm4j.api.EvictedException(news.evicted()), false);
-    } else if (first != null) {
-      breakWith(
-          new PeerFailedException(failed, failedWorld, first.evidence(), first.cause()), false);
-    }
-    for (Session.Abort abort : news.aborts()) {
-      if (abort.scope() == scope && failure == null) {
-        int by = Math.max(0, rankOf(abort.rank()));
-        breakWith(AbortNotice.decode(abort.reason()).exception(by, members), false);
-      }
+    CommException reason = BreakReason.of(news, scope, rank, members, this::rankOf);
+    if (reason != null) {
+      breakWith(reason, false);
     }
   }
 

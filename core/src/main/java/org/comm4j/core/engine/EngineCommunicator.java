@@ -811,6 +811,15 @@ public final class EngineCommunicator implements BackendCommunicator {
     return context.scope();
   }
 
+  int[] members() {
+    return context.members();
+  }
+
+  /// The rank of this communicator that a rank of the session is.
+  int rankOf(int worldRank) {
+    return context.rankOf(worldRank);
+  }
+
   /// The rank of the session that a rank of this communicator is.
   public int worldRank(int rank) {
     return context.worldRank(rank);

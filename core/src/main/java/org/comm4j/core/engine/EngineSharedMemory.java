@@ -7,12 +7,15 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
@@ -62,11 +65,29 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   /// call of it does.
   private <T> T inNode(String label, Function<EngineCommunicator, T> call) {
     parent.checkNow(label);
+    EngineCommunicator group;
     try {
-      return call.apply(node());
+      group = node();
     } catch (CommException failure) {
       throw broken(failure);
     }
+    try {
+      return call.apply(group);
+    } catch (CommException failure) {
+      throw broken(inParentsRanks(group, failure));
+    }
+  }
+
+  /// What names ranks of the host's group, of the communicator.
+  private CommException inParentsRanks(EngineCommunicator group, CommException failure) {
+    return switch (failure) {
+      case AbortedException _, CollectiveTimeoutException _, PeerFailedException _ -> {
+        AbortNotice notice =
+            AbortNotice.of(failure).renumbered(rank -> parent.rankOf(group.worldRank(rank)));
+        yield notice.exception(parent.rank(), parent.members());
+      }
+      default -> failure;
+    };
   }
 
   /// Breaks the communicator.
