@@ -18,9 +18,9 @@ import org.jspecify.annotations.Nullable;
 /// nothing twice and a caller's mistake never leaves the process. On the blocking path nothing of
 /// this allocates for a record that is run again.
 ///
-/// `close()` may come from any thread. While another one waits in a call, it aborts the
-/// communicator, for a collective that one rank leaves half-way can't succeed; that call ends with
-/// a [ClosedException].
+/// `close()` may come from any thread. While another one waits in a call, that call ends with a
+/// [ClosedException], and the communicator breaks for those who have a part in it: a collective
+/// that one rank leaves half-way can't succeed.
 final class CheckedCommunicator implements Communicator {
   /// How long close() lets what was started go on. With [#LEAVE_NANOS], 0.8 s of a backend's own
   /// close and 0.5 s of the session's it makes the 2 s that are promised.
@@ -582,7 +582,7 @@ final class CheckedCommunicator implements Communicator {
         "closed by thread '%s' while thread '%s' was in a call"
             .formatted(Thread.currentThread().getName(), inside.getName());
     try {
-      backend.abort(new AbortedException(rank, reason, null));
+      backend.leaveCall(new AbortedException(rank, reason, null));
     } catch (CommException _) {
       // It is closed all the same.
     }

@@ -2,6 +2,7 @@ package org.comm4j.tck;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -104,8 +105,46 @@ final class LifeCycleChecks {
   @Rule({"L4", "L1"})
   @Needs(capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
   static void close_otherThreadWaits_wakesIt(LiveRank r) throws Exception {
-    // of this rank alone, since closing in the middle of a call ends it for the others too
     Communicator comm = r.comm().split(r.rank(), 0).orElseThrow();
+    closesDuring(comm, () -> comm.receive(CommData.of(new int[1]), 0, 1));
+    LiveRank.works("G9", r.comm());
+  }
+
+  @Rule({"F12", "L4"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_otherThreadReceives_concernsNobody(LiveRank r) throws Exception {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      closesDuring(comm, () -> comm.receive(CommData.of(new int[1]), 1, 1));
+      r.comm().barrier();
+    } else {
+      r.comm().barrier();
+      Expect.equal(
+          "F12", "the failure after a close during a receive", comm.failure(), Optional.empty());
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"F12", "L4"})
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void close_otherThreadInCollective_breaksItForTheOthers(LiveRank r) throws Exception {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      closesDuring(comm, comm::barrier);
+      r.comm().barrier();
+    } else {
+      r.comm().barrier();
+      isNamed("F12", comm, comm::barrier);
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  /// Closes a communicator while another thread waits in a call.
+  private static void closesDuring(Communicator comm, Expect.Action call) throws Exception {
     CompletableFuture<Void> waiting =
         ThreadChecks.async(
             Thread.ofPlatform(),
@@ -114,7 +153,7 @@ final class LifeCycleChecks {
                     "L4",
                     ClosedException.class,
                     "a call while another thread closes",
-                    () -> ThreadChecks.insist(() -> comm.receive(CommData.of(new int[1]), 0, 1))));
+                    () -> ThreadChecks.insist(call)));
     Expect.eventually(
         "L4",
         "the other thread is in its call",
@@ -128,7 +167,65 @@ final class LifeCycleChecks {
         });
     closes(comm);
     ThreadChecks.join("L4", waiting);
-    LiveRank.works("G9", r.comm());
+  }
+
+  @Rule({"F13", "L1"})
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void close_collectiveOfTheOthers_namesIt(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() != 0) {
+      isNamed("F13", comm, () -> comm.allReduce(1L, ReduceOp.SUM));
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  @Rule({"F13", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_receiveOfAnother_namesIt(LiveRank r) {
+    for (PointToPoint needing :
+        List.of(
+            new PointToPoint.Receive(CommData.of(new int[1]), 0, 1),
+            new PointToPoint.Probe(0, 1))) {
+      Communicator comm = r.comm().duplicate();
+      if (r.rank() == 1) {
+        isNamed("F13", comm, () -> comm.run(needing));
+      }
+      closes(comm);
+      LiveRank.works("L5", r.comm());
+    }
+  }
+
+  /// What comes before the close is received after it.
+  @Rule({"F13", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_afterASend_concernsNobody(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    int[] got = {0};
+    if (r.rank() == 0) {
+      comm.send(CommData.of(new int[] {42}), 1, 1);
+      closes(comm);
+    }
+    r.comm().barrier();
+    if (r.rank() == 1) {
+      comm.receive(CommData.of(got), 0, 1);
+      Expect.equal("F13", "what was sent before the close", got[0], 42);
+      isNamed("F13", comm, () -> comm.receive(CommData.of(got), 0, 1));
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  private static void isNamed(String rule, Communicator comm, Expect.Action call) {
+    AbortedException reason =
+        Expect.thrown(
+            rule, AbortedException.class, "a call that needs a rank that has closed", call);
+    Expect.equal(rule, "who closed", reason.rank(), 0);
+    Expect.says(rule, reason, "rank 0", "closed");
   }
 
   /// Ranks close at different times; who is still there hears of it instead of waiting.

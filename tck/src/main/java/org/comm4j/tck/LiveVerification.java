@@ -28,8 +28,8 @@ public final class LiveVerification {
   /// The rules that a backend may declare it can't keep: the closed list of `docs/contract.md`.
   public static final Set<String> DECLARABLE =
       Set.of(
-          "D13", "D17", "F4", "F5", "F6", "F8", "F9", "F11", "F12", "L3", "L4", "M1", "M2", "M3",
-          "M4", "M5", "M6", "M7", "P7", "P13", "P15", "T14", "X4");
+          "D13", "D17", "F4", "F5", "F6", "F8", "F9", "F11", "F12", "F13", "L3", "L4", "M1", "M2",
+          "M3", "M4", "M5", "M6", "M7", "P7", "P13", "P15", "T14", "X4");
 
   private final Communicator world;
   private final CommConfig config;

@@ -2,6 +2,7 @@ package org.comm4j.api.spi;
 
 import java.util.List;
 import java.util.Optional;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommException;
@@ -17,11 +18,11 @@ import org.jspecify.annotations.Nullable;
 /// One rank's end of a communicator, as a backend implements it.
 ///
 /// The API calls it from one thread at a time, with operations that are legal for the rank and
-/// group, and not after [#close()]. Only [#failure()], [#abort] and [#abortProcess] may come from
-/// any thread while another one is in a call; an abort makes that call end. Exceptions are those of
-/// the public methods of the same names in [org.comm4j.api.Communicator]. After a failure the
-/// backend breaks the communicator on every rank and keeps its reason ([#failure()]): first writer
-/// wins.
+/// group, and not after [#close()]. Only [#failure()], [#abort], [#leaveCall] and [#abortProcess]
+/// may come from any thread while another one is in a call; an abort makes that call end.
+/// Exceptions are those of the public methods of the same names in [org.comm4j.api.Communicator].
+/// After a failure the backend breaks the communicator on every rank and keeps its reason
+/// ([#failure()]): first writer wins.
 public interface BackendCommunicator {
   /// {@return this rank}
   int rank();
@@ -113,6 +114,16 @@ public interface BackendCommunicator {
   /// @param failure what this rank throws from now on; the others get an
   ///   [org.comm4j.api.AbortedException] that names this rank and carries the message
   void abort(CommException failure);
+
+  /// Ends the call that another thread is in, as an abort does: this rank is about to close the
+  /// communicator. Nothing but [#failure()], [#abortProcess] and [#close()] comes after it. Ranks
+  /// that have no part in the call (a receive or probe that nothing has matched) are not concerned;
+  /// a backend that does not know breaks the communicator on all.
+  ///
+  /// @param reason what the others get if they are concerned
+  default void leaveCall(AbortedException reason) {
+    abort(reason);
+  }
 
   /// Ends the processes of all ranks, this one included. Does not return.
   ///

@@ -658,6 +658,19 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   @Override
+  public void leaveCall(AbortedException reason) {
+    boolean concernsPeers;
+    synchronized (this) {
+      concernsPeers = !calls.stream().allMatch(DeviceCall::hasEnded);
+    }
+    if (concernsPeers) {
+      abort(reason);
+    } else {
+      host.leaveCall(reason);
+    }
+  }
+
+  @Override
   public void abortProcess(int code) {
     host.abortProcess(code);
   }

@@ -58,6 +58,7 @@ final class Abilities {
     deviations.put("D17", "the library keeps addresses: memory must stay until the call has ended");
     deviations.put("F5", LAUNCHER);
     deviations.put("F8", LAUNCHER);
+    deviations.put("F13", "the library does not tell who has freed a communicator");
     deviations.put(
         "P13", "the library decides how much memory messages take that nobody receives yet");
     if (job.waitsInLibrary()) {

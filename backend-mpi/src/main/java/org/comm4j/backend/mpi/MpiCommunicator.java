@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -475,6 +476,13 @@ final class MpiCommunicator implements BackendCommunicator {
       group.breakWith(failure, true);
     } finally {
       group.unlock();
+    }
+  }
+
+  @Override
+  public void leaveCall(AbortedException reason) {
+    if (job.waitsInLibrary() || !group.endOwnCalls()) {
+      abort(reason);
     }
   }
 

@@ -698,6 +698,24 @@ final class MpiGroup {
     }
   }
 
+  /// Ends the calls in flight because this rank is about to close the communicator.
+  ///
+  /// @return false, and nothing is done, if peers have a part in one
+  boolean endOwnCalls() {
+    lock.lock();
+    try {
+      List<MpiCall> own = calls();
+      if (own.stream().anyMatch(MpiCall::concernsPeers)) {
+        return false;
+      }
+      var reason = new ClosedException("communicator '" + name + "' was closed");
+      own.forEach(call -> call.fail(reason));
+      return true;
+    } finally {
+      lock.unlock();
+    }
+  }
+
   /// Ends the communicator on this rank.
   ///
   /// @return whether the library's communicators can be freed: nothing is in flight in them

@@ -164,6 +164,9 @@ abstract class Call implements Pending {
     return true;
   }
 
+  /// Asks those that it waits for whether they have come; again each time.
+  void inquire() {}
+
   /// Whether the call reads or writes a part of this memory.
   abstract boolean touches(MemorySegment memory);
 

@@ -556,7 +556,8 @@ final class CollectiveCall extends Call {
   }
 
   /// Asks those that this call waits for, and those that they say they wait for, whether they have
-  /// come; again each time.
+  /// come.
+  @Override
   void inquire() {
     for (int peer : chain(false)) {
       context.inquire(peer, sequence, signature);

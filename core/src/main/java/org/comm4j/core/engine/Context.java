@@ -9,6 +9,7 @@ import java.util.Map;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
@@ -25,6 +26,7 @@ final class Context {
   private static final int PAST = 64; // a power of two
   private static final int MOST_ANSWERS = 64;
   private static final int MOST_DOUBTS = 8;
+  private static final long OF_MESSAGE = 0; // instead of a collective's number
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
   private static final System.Logger LOG = System.getLogger(Context.class.getName());
@@ -43,7 +45,8 @@ final class Context {
   private final List<Call> calls = new ArrayList<>();
   private final Map<Early.Key, Early> early = new HashMap<>();
   private final Messages messages;
-  private final BitSet left = new BitSet();
+  private final BitSet left = new BitSet(); // the session, or this communicator
+  private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
@@ -404,6 +407,11 @@ final class Context {
         }
         yield false;
       }
+      case Frame.CLOSED -> {
+        left.set(peer);
+        closers.set(peer);
+        yield false;
+      }
       case Frame.REQUEST_COLLECTIVE -> collective(peer, header, payload, true);
       case Frame.GRANT_COLLECTIVE -> {
         CollectiveCall call = find(sequence);
@@ -497,11 +505,20 @@ final class Context {
             mine.detail());
   }
 
-  /// A peer waits in a collective for this rank.
+  /// Asks the other end of a message whether it is still there. Not where that may be anyone: such
+  /// a receive ends only when all others have left.
+  void inquire(int peer) {
+    if (peer == Communicator.ANY_SOURCE || peer == rank) {
+      return;
+    }
+    link(peer).control(engine.header(), Frame.word(Frame.INQUIRY, 0, 0, id), OF_MESSAGE, 0, 0, 0);
+  }
+
+  /// A peer waits for this rank, in a collective or for a message.
   private record Inquiry(int peer, long sequence, long what, long count, long detail) {}
 
   private void inquired(Inquiry inquiry) {
-    if (inquiry.sequence() >= nextSequence) {
+    if (inquiry.sequence() >= nextSequence || inquiry.sequence() == OF_MESSAGE) {
       inquiries.remove(inquiry); // it asks again now and then
       inquiries.add(inquiry);
       return;
@@ -675,6 +692,17 @@ final class Context {
       // what has come for a call of another thread, only that one can take
       BitSet lost = call.isHere() ? call.lost(left) : new BitSet();
       if (!lost.isEmpty()) {
+        int closer = lost.stream().filter(closers::get).findFirst().orElse(-1);
+        if (closer >= 0 && !engine.isGone(members[closer])) {
+          breakWith(
+              new AbortedException(
+                  closer,
+                  "rank %d has closed '%s' while %s needs it"
+                      .formatted(closer, name, call.describe()),
+                  null),
+              true);
+          return;
+        }
         List<Integer> gone = lost.stream().boxed().toList();
         breakWith(
             new PeerFailedException(
@@ -710,6 +738,22 @@ final class Context {
       }
       leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
+      tellInquirers();
+    }
+  }
+
+  /// They wait for this rank, and have asked. Others ask when they do.
+  private void tellInquirers() {
+    if (failure != null) {
+      return; // which they know
+    }
+    try {
+      for (Inquiry inquiry : inquiries) {
+        link(inquiry.peer())
+            .control(engine.header(), Frame.word(Frame.CLOSED, 0, 0, id), 0, 0, 0, 0);
+      }
+    } catch (TransportFailedException _) {
+      // then they hear that this rank is gone
     }
   }
 }

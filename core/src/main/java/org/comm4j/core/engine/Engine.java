@@ -603,6 +603,10 @@ final class Engine {
       orphans.add(new Orphan(peer, frame.clone(), copy(payload)));
       return;
     }
+    if (context == null && Frame.kind(word) == Frame.INQUIRY) {
+      control(peer, Frame.word(Frame.CLOSED, 0, 0, Frame.context(word)), 0);
+      return;
+    }
     boolean kept = context != null && context.deliver(peer, frame, payload);
     if (!kept && Frame.isCredited(word)) {
       owe(peer, payload.byteSize());
@@ -667,8 +671,8 @@ final class Engine {
                       context.name(),
                       missing)),
           true);
-    } else if (call instanceof CollectiveCall collective && collective.isSlow()) {
-      collective.inquire();
+    } else if (call.isSlow()) {
+      call.inquire();
     }
   }
 

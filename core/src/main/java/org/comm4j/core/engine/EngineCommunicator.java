@@ -21,6 +21,7 @@ import java.util.Set;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Capability;
 import org.comm4j.api.ClosedException;
@@ -783,6 +784,16 @@ public final class EngineCommunicator implements BackendCommunicator {
     engine.enter();
     try {
       context.breakWith(failure, true);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  @Override
+  public void leaveCall(AbortedException reason) {
+    engine.enter();
+    try {
+      context.close(); // which tells those who have a part in it
     } finally {
       engine.unlock();
     }

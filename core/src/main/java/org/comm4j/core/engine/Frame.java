@@ -23,7 +23,9 @@ import org.comm4j.core.transport.Transport;
 /// what it calls. Who has started that collective too compares, and answers with PRESENT frames, one for
 /// each rank that it waits for itself (in `what`, else -1; numbered in `count`), others when they come.
 /// So ranks that disagree find out even where neither sends the other anything, and at the deadline it is
-/// known who has not come.
+/// known who has not come. A receive asks its sender in the same way, with no number. Who has closed the
+/// communicator, or closes it afterwards, answers CLOSED, behind all that it has sent: who still needs it
+/// then, needs it in vain.
 ///
 /// With RETURN a rank gives back what it was lent of the receiver's window ([Loans]); as CREDIT it belongs
 /// to no context.
@@ -38,6 +40,7 @@ final class Frame {
   static final int INQUIRY = 8;
   static final int PRESENT = 9;
   static final int RETURN = 10;
+  static final int CLOSED = 11;
 
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;

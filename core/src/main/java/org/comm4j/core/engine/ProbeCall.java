@@ -57,6 +57,11 @@ final class ProbeCall extends Call {
   }
 
   @Override
+  void inquire() {
+    context.inquire(probe.source());
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return false;
   }

@@ -145,6 +145,13 @@ final class ReceiveCall extends Call {
   }
 
   @Override
+  void inquire() {
+    if (message == null) {
+      context.inquire(receive.source());
+    }
+  }
+
+  @Override
   boolean concernsPeers() {
     return message != null && message.source() != context.rank();
   }

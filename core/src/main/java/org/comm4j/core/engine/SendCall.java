@@ -63,6 +63,11 @@ final class SendCall extends Call {
   }
 
   @Override
+  void inquire() {
+    context.inquire(send.destination());
+  }
+
+  @Override
   boolean concernsPeers() {
     return outgoing != null;
   }
