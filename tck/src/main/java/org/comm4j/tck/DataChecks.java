@@ -268,7 +268,7 @@ final class DataChecks {
           });
     }
     Expect.equal("D17", "whose memory it was", reason.rank(), 1);
-    Expect.says("D17", reason, "rank 1", "closed");
+    Expect.says("D17", reason, "rank 1", "was closed while");
     Mismatches.staysBroken(comm, reason);
     comm.close();
     LiveRank.works("G9", r.comm());

@@ -362,6 +362,27 @@ final class FailureChecks {
     rest.close();
   }
 
+  @Rule({"F4", "F7"})
+  @Needs(
+      ranks = 2,
+      death = true,
+      setting = Needs.Setting.SHORT_TIMEOUT,
+      capabilities = Capability.SHRINK)
+  static void shrink_rankDoesNotCome_endsAtTheDeadline(LiveRank r) {
+    Communicator comm = r.comm();
+    if (r.rank() != 1) {
+      CollectiveTimeoutException reason =
+          Expect.thrown(
+              "F4",
+              CollectiveTimeoutException.class,
+              "shrink() to which a rank does not come",
+              comm::shrink);
+      Expect.equal("F4", "who is missing", reason.missing(), List.of(1));
+      Expect.says("F4", reason, "shrink()", comm.name(), "rank(s) [1]");
+    }
+    r.meet("after the deadline");
+  }
+
   @Rule("F7")
   @Needs(capabilities = Capability.SHRINK)
   static void shrink_nobodyDied_hasAllRanks(LiveRank r) {

@@ -27,6 +27,7 @@ final class Context {
   private static final int MOST_ANSWERS = 64;
   private static final int MOST_DOUBTS = 8;
   private static final long OF_MESSAGE = 0; // instead of a collective's number
+  private static final String ALREADY_CLOSED = "Already closed"; // the JDK's word for an arena
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
   private static final System.Logger LOG = System.getLogger(Context.class.getName());
@@ -586,6 +587,12 @@ final class Context {
     CommException reason =
         switch (thrown) {
           case CommException known -> known;
+          case IllegalStateException closed when ALREADY_CLOSED.equals(closed.getMessage()) ->
+              new AbortedException(
+                  rank,
+                  "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
+                      .formatted(rank, label),
+                  closed);
           default ->
               new AbortedException(
                   rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);

@@ -733,8 +733,16 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal) {
     byte[] mine = proposal.bytes(engine.epoch());
-    List<byte @Nullable []> answers =
-        engine.session().agree(key, members, mine, engine.config().timeout());
+    List<byte @Nullable []> answers;
+    try {
+      answers = engine.session().agree(key, members, mine, engine.config().timeout());
+    } catch (CollectiveTimeoutException e) {
+      List<Integer> missing = e.missing().stream().map(context::rankOf).toList();
+      throw new CollectiveTimeoutException(
+          missing,
+          "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
+              .formatted(rank(), engine.config().timeout().toMillis() / 1e3, name(), missing));
+    }
     Map<Integer, long[]> rows = new HashMap<>();
     for (int i = 0; i < answers.size(); i++) {
       byte[] answer = answers.get(i);
