@@ -16,7 +16,6 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
-import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.ReduceOp;
@@ -449,37 +448,6 @@ final class SharedMemoryChecks {
       }
     }
     LiveRank.works("F6", r.comm());
-  }
-
-  /// Ranks are named as in the communicator, also where only those of a host have a part.
-  @Rule("F9")
-  @Needs(
-      ranks = 2,
-      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
-  static void fence_interrupted_namesTheRank(LiveRank r) {
-    List<Integer> ranks =
-        r.comm().topology().hosts().reversed().stream()
-            .map(Topology.Host::ranks)
-            .filter(of -> of.size() > 1)
-            .findFirst()
-            .orElse(List.of());
-    if (ranks.contains(r.rank())) {
-      Communicator comm = r.comm().split(0, 0).orElseThrow();
-      SharedRegion<HostData> region = comm.sharedMemory().createRegion(DataType.INT32, 10);
-      if (r.rank() == ranks.getLast()) {
-        Thread.currentThread().interrupt();
-        Expect.thrown("F9", InterruptedCallException.class, "fence()", region::fence);
-        Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
-      } else {
-        var reason = Expect.thrown("F9", AbortedException.class, "fence()", region::fence);
-        Expect.equal("F9", "who was interrupted", reason.rank(), ranks.getLast());
-        Mismatches.staysBroken(comm, reason);
-      }
-      comm.close();
-    } else {
-      r.comm().split(0, 0).orElseThrow().close();
-    }
-    LiveRank.works("F9", r.comm());
   }
 
   @Rule("L2")
