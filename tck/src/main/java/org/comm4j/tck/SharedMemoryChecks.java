@@ -340,7 +340,9 @@ final class SharedMemoryChecks {
 
   private static void stays(LiveRank r, SharedRegion<HostData> region, String when) {
     try (CommBuffer other = r.comm().allocate(DataType.UINT8, 500_000)) {
-      other.hostData().segment().fill((byte) 9);
+      byte[] nines = new byte[500_000];
+      Arrays.fill(nines, (byte) 9);
+      other.write(0, CommData.of(DataType.UINT8, MemorySegment.ofArray(nines)));
       r.comm().barrier();
       if (region.phase() == Phase.FENCED) {
         byte last = region.data().segment().get(ValueLayout.JAVA_BYTE, 499_999);

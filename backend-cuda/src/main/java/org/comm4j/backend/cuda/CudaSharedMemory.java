@@ -43,23 +43,8 @@ final class CudaSharedMemory implements SharedMemoryProvider {
 
   @Override
   public NodeCommunicator splitLocal() {
-    return new NodeCommunicator() {
-      @Override
-      public int rank() {
-        return host.rank();
-      }
-
-      @Override
-      public int size() {
-        return host.size();
-      }
-
-      @Override
-      public void barrier() {
-        communicator.checkUsable("barrier");
-        gather(Purpose.FENCE, 0);
-      }
-    };
+    communicator.checkUsable("splitLocal");
+    return host.sharedMemory().splitLocal();
   }
 
   @Override
@@ -83,7 +68,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
         }
       }
       long hasRoom = noRoom == null ? 1 : 0;
-      long[][] all = gather(Purpose.DEVICE_REGION, type.id(), count, hasRoom);
+      long[][] all = gather("createDeviceRegion", Purpose.DEVICE_REGION, type.id(), count, hasRoom);
       check(all, type, count);
       if (all[0][2] == 0) {
         throw new TransportFailedException(
@@ -170,6 +155,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
     long[][] all =
         gather(
+            "register",
             Purpose.REGISTER,
             data.type().id(),
             data.bytes() == 0 ? 0 : data.count(),
@@ -241,9 +227,9 @@ final class CudaSharedMemory implements SharedMemoryProvider {
 
   // --- together; what fails here, fails on all ranks ---
 
-  private long[][] gather(Purpose purpose, long... mine) {
+  private long[][] gather(String label, Purpose purpose, long... mine) {
     try {
-      return host.gatherInternal(purpose, mine);
+      return host.gatherInNode(label, purpose, mine);
     } catch (ClosedException e) {
       throw e;
     } catch (CommException e) {

@@ -36,10 +36,17 @@ abstract class CudaContract extends CommunicatorContract {
 
   @BeforeEach
   void reset() {
+    reset(isOneProcess);
+  }
+
+  /// Begins with a new model, where there is no GPU.
+  ///
+  /// @param isOneProcess if not, tests are skipped on a GPU
+  static void reset(boolean isOneProcess) {
     if (isOneProcess && TestDevice.isReal()) {
       return;
     }
-    ModelDriver model = ModelDriver.get().reset(); // skips the test on a GPU
+    ModelDriver model = ModelDriver.get().reset();
     if (!isOneProcess) {
       model.openOwn();
     }
@@ -57,13 +64,25 @@ abstract class CudaContract extends CommunicatorContract {
     return isWhole ? super.wanted() : COLLECTIVES;
   }
 
+  /// On a GPU all for which there are kernels of one stage or two; the model takes long.
   @Override
   protected List<Integer> otherSizes() {
-    return isWhole ? super.otherSizes() : List.of(3);
+    if (!isWhole) {
+      return List.of(3);
+    }
+    return TestDevice.isReal() ? List.of(1, 2, 3, 5, 6, 7, 8) : super.otherSizes();
   }
 
   @Override
   protected LocalGroup open(int size, CommConfig config) throws IOException {
+    return open(root, isOneProcess, size, config);
+  }
+
+  /// Threads with devices.
+  ///
+  /// @param root an empty folder
+  static LocalGroup open(Path root, boolean isOneProcess, int size, CommConfig config)
+      throws IOException {
     if (TestDevice.isReal()) {
       return ThreadGroups.open(new CudaProvider(), size, config);
     }

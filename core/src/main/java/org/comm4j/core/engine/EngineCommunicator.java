@@ -434,6 +434,11 @@ public final class EngineCommunicator implements BackendCommunicator {
     return rows;
   }
 
+  /// The same among the ranks of this host, in one order with all that [#sharedMemory()] does.
+  public long[][] gatherInNode(String label, CallSignature.Purpose purpose, long... mine) {
+    return sharedMemoryOfEngine().inNode(label, node -> node.gatherInternal(purpose, mine));
+  }
+
   void barrierInternal(CallSignature.Purpose purpose) {
     if (size() > 1) {
       run(new Collective.Barrier(), purpose);
@@ -777,6 +782,10 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public SharedMemoryProvider sharedMemory() {
+    return sharedMemoryOfEngine();
+  }
+
+  private EngineSharedMemory sharedMemoryOfEngine() {
     EngineSharedMemory provider = sharedMemory;
     if (provider == null) {
       provider = new EngineSharedMemory(this, engine);

@@ -63,7 +63,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
   /// Runs a call among the ranks of this host. What fails there breaks the communicator as every
   /// call of it does.
-  private <T> T inNode(String label, Function<EngineCommunicator, T> call) {
+  <T> T inNode(String label, Function<EngineCommunicator, T> call) {
     parent.checkNow(label);
     EngineCommunicator group;
     try {

@@ -1,0 +1,24 @@
+package org.comm4j.backend.cuda;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.tck.SharedMemoryContract;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The rules of shared memory, with regions of the host's and of devices' memory.
+class CudaSharedMemoryContractTest extends SharedMemoryContract {
+  @TempDir Path root;
+
+  @BeforeEach
+  void reset() {
+    CudaContract.reset(true);
+  }
+
+  @Override
+  protected LocalGroup open(int size, CommConfig config) throws IOException {
+    return CudaContract.open(root, true, size, config);
+  }
+}
