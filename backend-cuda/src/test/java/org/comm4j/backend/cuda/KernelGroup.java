@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.function.Function;
 import java.util.function.IntConsumer;
 
 /// Ranks that share a device. Each has a window, a stream, control words, and parameters that know
@@ -22,8 +23,8 @@ final class KernelGroup implements AutoCloseable {
   private static final int ALIGNMENT = 256;
 
   private final ExecutorService threads = Executors.newCachedThreadPool();
-  private final TestDevice test = TestDevice.get();
-  private final CudaDevice device = test.device();
+  private final CudaDevice device;
+  private final Function<KernelName, CudaDevice.Kernel> kernels;
   private final Window window;
   private final CudaDevice.HostMemory controlMemory;
   private final List<CudaDevice.HostMemory> chunks = new ArrayList<>();
@@ -34,6 +35,17 @@ final class KernelGroup implements AutoCloseable {
   private final List<Parameters> parameters = new ArrayList<>();
 
   KernelGroup(int ranks, long timeoutNs) {
+    this(TestDevice.get().device(), TestDevice.get()::function, ranks, timeoutNs);
+  }
+
+  /// @param kernels of the device, which have been loaded
+  KernelGroup(
+      CudaDevice device,
+      Function<KernelName, CudaDevice.Kernel> kernels,
+      int ranks,
+      long timeoutNs) {
+    this.device = device;
+    this.kernels = kernels;
     this.window = new Window(ranks, LINE_BYTES, SCRATCH_BYTES);
     this.controlMemory = device.allocateHost(Control.BYTES * ranks);
     for (int rank = 0; rank < ranks; rank++) {
@@ -87,9 +99,18 @@ final class KernelGroup implements AutoCloseable {
 
   /// Runs a kernel to its end.
   void launch(int rank, KernelName kernel, int blocks, int threadsOfBlock) {
-    device.launch(
-        test.function(kernel), blocks, threadsOfBlock, streams.get(rank), parameters.get(rank));
+    start(rank, kernel, blocks, threadsOfBlock);
     device.await(streams.get(rank));
+  }
+
+  /// Puts a kernel into a rank's stream.
+  void start(int rank, KernelName kernel, int blocks, int threadsOfBlock) {
+    device.launch(
+        kernels.apply(kernel), blocks, threadsOfBlock, streams.get(rank), parameters.get(rank));
+  }
+
+  CudaDevice.Stream stream(int rank) {
+    return streams.get(rank);
   }
 
   /// Does something on each of the first ranks at once, and waits for all.

@@ -1,0 +1,89 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+import org.comm4j.api.StreamSync;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Kernels of the program beside those of a communicator, on the model of the driver or on a GPU.
+class CudaOverlapTest {
+  @TempDir Path root;
+
+  @BeforeEach
+  void reset() {
+    CudaContract.reset(true);
+  }
+
+  /// The program's kernel waits for another one, which is launched at the end: so it runs as long
+  /// as the test likes.
+  @Test
+  void allReduce_besideAKernel_endsWhileThatRuns() throws Exception {
+    try (LocalGroup group = CudaContract.open(root, true, 2, ModelGroups.CONFIG)) {
+      for (var rank :
+          ModelGroups.start(
+              group,
+              comm -> {
+                try (CommBuffer beside = comm.allocate(DataType.FLOAT32, 10_000);
+                    CommBuffer behind = comm.allocate(DataType.FLOAT32, 10_000)) {
+                  ModelGroups.assertSum(comm, behind); // the devices have met
+                  if (comm.rank() == 0) {
+                    besideAndBehindAKernel(comm, beside, behind);
+                  } else {
+                    ModelGroups.assertSum(comm, beside);
+                    comm.run(new Collective.AllReduce(behind.data(), behind.data(), ReduceOp.SUM));
+                  }
+                  var twice = new float[10_000];
+                  behind.read(0, CommData.of(twice));
+                  assertThat(twice).containsOnly(2 * (1 + 2));
+                }
+              })) {
+        rank.get();
+      }
+    }
+  }
+
+  private static void besideAndBehindAKernel(
+      Communicator comm, CommBuffer beside, CommBuffer behind) {
+    StreamSync sync = comm.streamSync().orElseThrow();
+    Gpu gpu = Gpu.open(CudaDriver.load(), 0, CudaRank.PROCESS);
+    try (var program = new KernelGroup(gpu.device(), gpu::kernel, 2, TimeUnit.SECONDS.toNanos(20));
+        StreamSync.Event computed = sync.createEvent()) {
+      for (int each = 0; each < 2; each++) {
+        program.parameters(each).call(1, 0);
+      }
+      program.start(0, KernelName.MEET, 1, 1);
+      sync.record(computed, program.stream(0).handle());
+      ModelGroups.assertSum(comm, beside);
+      assertThat(gpu.device().isDone(program.stream(0)))
+          .as("whether the program's kernel has ended")
+          .isFalse();
+
+      sync.communicatorWait(computed);
+      Request waiting =
+          comm.start(new Collective.AllReduce(behind.data(), behind.data(), ReduceOp.SUM));
+      assertThatThrownBy(() -> waiting.await(Duration.ofMillis(200)))
+          .as("what comes behind the kernel")
+          .isInstanceOf(TimeoutException.class);
+      program.launch(1, KernelName.MEET, 1, 1);
+      waiting.await();
+      assertThat(program.control(0).outcome()).isEqualTo(Control.Outcome.DONE);
+    } finally {
+      gpu.close();
+    }
+  }
+}
