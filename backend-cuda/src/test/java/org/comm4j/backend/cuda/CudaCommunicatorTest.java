@@ -566,6 +566,36 @@ class CudaCommunicatorTest extends ModelGroups {
 
   // --- devices ---
 
+  @Test
+  void group_ofMoreRanksThanKernelsKnow_goesThroughTheHost() {
+    onRanks(
+        Window.MAX_RANKS + 1,
+        CONFIG,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 100)) {
+            assertSum(comm, buffer);
+          }
+        });
+  }
+
+  @Test
+  void group_ofMoreRanksThanKernelsKnow_isRefusedWhereTheyMustBe() {
+    List<Throwable> failures =
+        failures(
+            Window.MAX_RANKS + 1,
+            options(Map.of("COMM_CUDA_PATH", "p2p")),
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 100)) {
+                assertSum(comm, buffer);
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .hasMessageContainingAll("17 ranks (expected: at most 16)", "COMM_CUDA_PATH"));
+  }
+
   /// There are two, which ranks have in turn.
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
