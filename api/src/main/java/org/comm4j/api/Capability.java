@@ -12,6 +12,8 @@ public enum Capability {
   USER_DEFINED_OPERATORS,
   /// [Epilogue]s of reductions.
   EPILOGUE,
+  /// [Epilogue#expression()] of data in a device's memory, those that the backend has been told of.
+  EXPRESSIONS,
   /// [Reduction#ORDERED].
   ORDERED_REDUCTION,
   /// Regions shared by all ranks of a host ([Communicator#sharedMemory()]) are one memory, no

@@ -37,6 +37,7 @@ final class OperationChecks {
   private final boolean messages;
   private final boolean userDefinedOperators;
   private final boolean epilogues;
+  private final boolean expressions;
   private final boolean hostMemory;
   private final boolean deviceMemory;
   private final KnownOperation known = new KnownOperation(); // of those that block
@@ -48,6 +49,7 @@ final class OperationChecks {
     this.messages = capabilities.supports(Capability.POINT_TO_POINT);
     this.userDefinedOperators = capabilities.supports(Capability.USER_DEFINED_OPERATORS);
     this.epilogues = capabilities.supports(Capability.EPILOGUE);
+    this.expressions = capabilities.supports(Capability.EXPRESSIONS);
     this.hostMemory = capabilities.supports(Capability.HOST_MEMORY);
     this.deviceMemory = capabilities.supports(Capability.DEVICE_MEMORY);
   }
@@ -79,10 +81,19 @@ final class OperationChecks {
         && !userDefinedOperators) {
       throw unsupported("the user-defined operator '" + reducing.op().name() + "'");
     }
-    if (operation instanceof Collective.WithEpilogue call
-        && call.epilogue() != null
-        && !epilogues) {
-      throw unsupported(call.label() + " with an epilogue (" + call.epilogue() + ")");
+    if (operation instanceof Collective.WithEpilogue call && call.epilogue() != null) {
+      epilogue(call, call.epilogue());
+    }
+  }
+
+  private void epilogue(Collective.WithEpilogue call, Epilogue epilogue) {
+    if (!epilogues) {
+      throw unsupported(call.label() + " with an epilogue (" + epilogue + ")");
+    }
+    if (epilogue.expression() != null && !expressions) {
+      throw new UnsupportedException(
+          "%s with the expression '%s' is not supported by backend '%s' as it was opened; call it without and do that to the output, or use data in a device's memory on a backend that was told of the expression (cuda: COMM_CUDA_EXPRESSIONS)"
+              .formatted(call.label(), epilogue.expression(), backend));
     }
   }
 

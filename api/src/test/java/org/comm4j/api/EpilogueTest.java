@@ -33,6 +33,21 @@ class EpilogueTest {
   }
 
   @Test
+  void then_isTheEnd_whateverIsAddedAfterwards() {
+    Epilogue all = HALF.then(" x > 0 ? x : 0 ").plusBias(eight).plusResidual(four);
+
+    assertThat(all).isEqualTo(new Epilogue(0.5, eight, four, "x > 0 ? x : 0"));
+    assertThat(all)
+        .hasToString("× 0.5 + bias (FLOAT32 × 8) + residual (FLOAT32 × 4), then x > 0 ? x : 0");
+    assertThat(HALF.expression()).isNull();
+  }
+
+  @Test
+  void expression_empty_isRefused() {
+    assertRefused(() -> HALF.then(" "), "expression: ''", "x > 0 ? x : 0");
+  }
+
+  @Test
   void bias_empty_isRefused() {
     assertRefused(() -> HALF.plusBias(data(DataType.FLOAT32, 0)), "FLOAT32 × 0", "at least 1");
   }
@@ -162,6 +177,20 @@ class EpilogueTest {
         .withMessageContaining("'stranger'");
     assertThatCode(() -> none.blocking(new AllReduce(four, four, ReduceOp.SUM)))
         .doesNotThrowAnyException();
+  }
+
+  @Test
+  void backend_withoutExpressions_refusesThoseAlone() {
+    OperationChecks none = checks(Capability.HOST_MEMORY, Capability.EPILOGUE);
+    Operation call = new AllReduce(four, four, ReduceOp.SUM, HALF.then("x * x"));
+
+    assertThatExceptionOfType(UnsupportedException.class)
+        .isThrownBy(() -> none.blocking(call))
+        .withMessageContaining("allReduce with the expression 'x * x'")
+        .withMessageContaining("'stranger'")
+        .withMessageContaining("do that to the output");
+    none.blocking(new AllReduce(four, four, ReduceOp.SUM, HALF));
+    checks(Capability.HOST_MEMORY, Capability.EPILOGUE, Capability.EXPRESSIONS).blocking(call);
   }
 
   @Test

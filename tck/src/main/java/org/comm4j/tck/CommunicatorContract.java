@@ -49,6 +49,12 @@ import org.junit.jupiter.api.TestFactory;
 /// `-Dcomm4j.check=…` runs only checks whose name matches). Where ranks must be processes,
 /// [LiveVerification] checks the same.
 public abstract class CommunicatorContract {
+  /// The expression that rule E6 is tried with, in the language that C, CUDA and Java have in
+  /// common. A backend that must be told of it beforehand and is not may refuse it. It is used of
+  /// FLOAT32, FLOAT64 and BFLOAT16 alike for input and output, from BFLOAT16 to FLOAT32, and from
+  /// FLOAT64 to BFLOAT16.
+  protected static final String EXPRESSION = "x > 0 ? x * 0.5f : i % 3 == 0 ? -x : x / 4";
+
   private static final int SIZE_IN_ORDER = 3;
 
   private final long seed = Long.getLong("comm4j.seed", 4242);

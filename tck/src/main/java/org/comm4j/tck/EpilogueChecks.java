@@ -21,6 +21,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
+import org.comm4j.api.UnsupportedException;
 import org.jspecify.annotations.Nullable;
 
 /// Functions of a reduction's result. What a call must give is the function, in an arithmetic of
@@ -114,6 +115,16 @@ final class EpilogueChecks {
 
     /// What must come out.
     byte[] expected(byte[] result, double scale, byte @Nullable [] bias, byte @Nullable [] added) {
+      return expected(result, scale, bias, added, false);
+    }
+
+    /// @param isExpressed whether [CommunicatorContract#EXPRESSION] is at the end
+    byte[] expected(
+        byte[] result,
+        double scale,
+        byte @Nullable [] bias,
+        byte @Nullable [] added,
+        boolean isExpressed) {
       byte[] expected = new byte[outputCount() * to.bytes()];
       ByteBuffer target = Oracle.buffer(expected);
       ByteBuffer results = Oracle.buffer(result);
@@ -130,9 +141,19 @@ final class EpilogueChecks {
         if (residuals != null) {
           value = rounded(value + Oracle.readFloat(to, residuals, i * to.bytes()));
         }
+        if (isExpressed) {
+          value = expressed(value, first + i);
+        }
         Oracle.write(target, i * to.bytes(), to.bytes(), Oracle.encode(to, value));
       }
       return expected;
+    }
+
+    private double expressed(double x, long i) {
+      if (x > 0) {
+        return rounded(x * 0.5);
+      }
+      return i % 3 == 0 ? -x : rounded(x / 4);
     }
 
     /// Of two floats a double's sum and product, rounded to float, are those of floats.
@@ -551,6 +572,73 @@ final class EpilogueChecks {
             ReduceOp.AVERAGE,
             Epilogue.scale(3).plusResidual(CommData.of(part)));
     Expect.equal("O26", "reduceScatter", part[0], 7f);
+  }
+
+  /// The types of input and output with which an expression is tried.
+  private enum Expressed {
+    FLOATS(DataType.FLOAT32, DataType.FLOAT32),
+    DOUBLES(DataType.FLOAT64, DataType.FLOAT64),
+    BRAINS(DataType.BFLOAT16, DataType.BFLOAT16),
+    WIDENED(DataType.BFLOAT16, DataType.FLOAT32),
+    NARROWED(DataType.FLOAT64, DataType.BFLOAT16);
+
+    private final DataType from;
+    private final DataType to;
+
+    Expressed(DataType from, DataType to) {
+      this.from = from;
+      this.to = to;
+    }
+  }
+
+  /// Every backend does one of both.
+  @Rule({"E6", "G8"})
+  @Needs(capabilities = Capability.EPILOGUE)
+  static void expression_isTheEnd_orRefused(LiveRank r) {
+    for (boolean isAllocated : new boolean[] {false, true}) {
+      for (Expressed types : Expressed.values()) {
+        for (Form form : Form.values()) {
+          for (int count : new int[] {1, 213, 10_003}) {
+            ReduceOp op = count == 1 ? ReduceOp.AVERAGE : ReduceOp.SUM;
+            var of = new Case(r, form, op, types.from, types.to, count, r.seed() + count);
+            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
+              expression(of, memory);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static void expression(Case of, Memory memory) {
+    byte[] biases = numbers(of.to(), 7, of.seed() + 1);
+    byte[] before = numbers(of.to(), of.outputCount(), of.seed() + 2 + of.r().rank());
+    CommData input = memory.with(of.from(), of.input());
+    CommData bias = memory.with(of.to(), biases);
+    CommData output = memory.with(of.to(), before);
+    byte[] result = result(of, memory, input);
+    Epilogue epilogue = new Epilogue(-0.7, bias, output, CommunicatorContract.EXPRESSION);
+    Communicator comm = of.r().comm();
+    try {
+      comm.run(of.call(input, output, epilogue));
+    } catch (UnsupportedException e) {
+      Expect.says("E6", e, CommunicatorContract.EXPRESSION);
+      Expect.that(
+          "E6", Arrays.equals(memory.bytes(output), before), "a refused call wrote its output");
+      LiveRank.works("E6", comm);
+      return;
+    }
+    Expect.that(
+        "E6",
+        of.r().can(Capability.EXPRESSIONS),
+        "%s took the expression of %s and has not EXPRESSIONS (expected: refused)",
+        comm.backend(),
+        epilogue);
+    of.check(
+        "E6",
+        epilogue.toString(),
+        memory.bytes(output),
+        of.expected(result, -0.7, biases, before, true));
   }
 
   @Rule({"E5", "A1", "A2", "A3"})

@@ -6,10 +6,13 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
+import org.comm4j.api.Capabilities;
+import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
@@ -273,6 +276,37 @@ final class BrokenDoors {
                 call.op(),
                 new Epilogue(call.epilogue().scale() + 1, call.epilogue().bias(), null))
             : operation);
+  }
+
+  /// Says that it has them.
+  static UnaryOperator<BackendCommunicator> expressionsAreIgnored() {
+    return WithoutExpressions::new;
+  }
+
+  private static final class WithoutExpressions extends Door {
+    WithoutExpressions(BackendCommunicator inner) {
+      super(inner, WithoutExpressions::new);
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      EnumSet<Capability> all = EnumSet.copyOf(inner.capabilities().supported());
+      all.add(Capability.EXPRESSIONS);
+      return new Capabilities(all, inner.capabilities().deviations());
+    }
+
+    @Override
+    Operation change(Operation operation) {
+      if (!(operation instanceof Collective.AllReduce call) || call.epilogue() == null) {
+        return operation;
+      }
+      Epilogue it = call.epilogue();
+      return new Collective.AllReduce(
+          call.input(),
+          call.output(),
+          call.op(),
+          new Epilogue(it.scale(), it.bias(), it.residual()));
+    }
   }
 
   /// As if the types of outputs had to agree.

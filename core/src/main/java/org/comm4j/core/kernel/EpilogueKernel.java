@@ -38,7 +38,7 @@ public final class EpilogueKernel {
   /// `output[i] = round(widen(result[i]) × scale + bias[(first + i) mod bias.count()] +
   /// residual[i])`.
   ///
-  /// @param epilogue of data in the host's memory
+  /// @param epilogue of data in the host's memory, without an expression
   /// @param type of the result
   /// @param result as many elements as the output; may be exactly its memory
   /// @param offset of the first one, in bytes
@@ -50,6 +50,7 @@ public final class EpilogueKernel {
       long offset,
       HostData output,
       long first) {
+    assert epilogue.expression() == null : epilogue; // a program's own is for devices
     DataType wide =
         type == DataType.FLOAT64 || output.type() == DataType.FLOAT64
             ? DataType.FLOAT64
