@@ -57,7 +57,8 @@ enum Outcome : u64 { DONE = 0, ABORTED = 1, LATE = 2, MISMATCH = 3, LEFT = 4 };
 // another one.
 //
 // The output may have another floating-point type, and bias and residual with it: what casts rounds to
-// that in the end, and the wide type is the wider of both.
+// that in the end, and the wide type is the wider of both. Kernels that are compiled at run time have an
+// expression of the user's, whose value is what is rounded.
 struct Epilogue {
   u32 is_wanted;
   u32 type;       // of the output, a FloatType

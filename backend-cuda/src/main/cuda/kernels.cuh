@@ -139,6 +139,10 @@ class Finish {
   // Pieces have so many elements; piece i is the work of thread i modulo all threads. The first of all
   // begins at this element of the output.
   DEVICE Finish(const Call& call, u64 first, u32 piece) : epilogue(call.epilogue) {
+    if constexpr (HAS_EXPRESSION<Operator>) {
+      index = epilogue.first + first + grid_thread() * piece;
+      index_step = (grid_threads() - 1) * piece;
+    }
     if (is_wanted() && epilogue.bias_count != 0) {
       at = (epilogue.first + first + grid_thread() * piece) % epilogue.bias_count;
       step = (grid_threads() - 1) * piece % epilogue.bias_count;
@@ -159,6 +163,11 @@ class Finish {
       for (u32 i = 0; i < COUNT; i++) values[i] = (Wide)Operator::widen(results[i]) * factor<Wide>();
       if (epilogue.bias_count != 0) add<To>(values, next_biases<typename To::Raw, COUNT>());
       if (epilogue.residual != 0) add<To>(values, residuals);
+      if constexpr (HAS_EXPRESSION<Operator>) {
+#pragma unroll
+        for (u32 i = 0; i < COUNT; i++) values[i] = Operator::Expression::of(values[i], (i64)(index + i));
+        index += COUNT;
+      }
 #pragma unroll
       for (u32 i = 0; i < COUNT; i++) residuals.elements[i] = rounded<To>(values[i]);
     }
@@ -167,6 +176,7 @@ class Finish {
 
   DEVICE void end_of_piece() {
     if (is_wanted()) advance(step);
+    if constexpr (HAS_EXPRESSION<Operator>) index += index_step;
   }
 
  private:
@@ -206,6 +216,7 @@ class Finish {
 
   const Epilogue& epilogue;
   u64 at = 0, step = 0; // in the bias; from one piece of the thread to its next
+  u64 index = 0, index_step = 0; // in the whole result, for an expression
 };
 
 // This rank's output from an element on, where a thread stores its results after the epilogue.
@@ -303,7 +314,7 @@ class CastOutput {
   // Pieces are as `Finish` has them.
   DEVICE CastOutput(const Call& call, u64 first, u32 piece)
       : finish(call, first, piece), type((FloatType)call.epilogue.type) {
-    with_type(type, [&]<class To>(To) {
+    with_output_type([&]<class To>(To) {
       output = call.output + first * sizeof(typename To::Raw);
       residual = call.epilogue.residual;
       if (residual != 0) residual += first * sizeof(typename To::Raw);
@@ -314,7 +325,7 @@ class CastOutput {
   DEVICE u64 alignment() const { return is_even ? 0 : 1; }
 
   DEVICE void put_unit(u64 unit, Unit result) {
-    with_type(type, [&]<class To>(To) {
+    with_output_type([&]<class To>(To) {
 #pragma unroll 1
       for (u32 done = 0; done < N; done += AT_ONCE) {
         u64 pack = (unit * N + done) / AT_ONCE;
@@ -329,12 +340,12 @@ class CastOutput {
   }
 
   DEVICE void put(u64 index, Raw result) {
-    with_type(type, [&]<class To>(To) { put<To>(index, result); });
+    with_output_type([&]<class To>(To) { put<To>(index, result); });
   }
 
   template <u32 COUNT>
   DEVICE void put_word(u64 word, const Raw (&results)[COUNT], u64 count) {
-    with_type(type, [&]<class To>(To) {
+    with_output_type([&]<class To>(To) {
 #pragma unroll
       for (u32 i = 0; i < COUNT; i++) {
         u64 index = word * COUNT + i;
@@ -346,6 +357,16 @@ class CastOutput {
   DEVICE void end_of_piece() { finish.end_of_piece(); }
 
  private:
+  // Does something with the output's type. An expression is compiled for one.
+  template <class Action>
+  DEVICE void with_output_type(Action action) {
+    if constexpr (HAS_EXPRESSION<Operator>) {
+      action(typename Operator::Expression::To());
+    } else {
+      with_type(type, action);
+    }
+  }
+
   template <class To>
   DEVICE void put(u64 index, Raw result) {
     using Cast = typename To::Raw;
@@ -565,6 +586,12 @@ DEVICE void low_latency(const Call& call) {
   }
 }
 
+// The epilogue alone, of results that are in this device's memory or the host's.
+template <template <class> class To, class Operator>
+DEVICE void finish_results(const Call& call) {
+  copy<typename Operator::Raw>(call.input, To<Operator>(call, 0, UNIT<Operator>), call.count);
+}
+
 // Fetches from each rank what this rank gets of it: all-gather, gather, broadcast, scatter,
 // all-to-all, also their V-forms.
 DEVICE void fetch_parts(const Copy& it) {
@@ -604,6 +631,12 @@ DEVICE void meet_all(const Call& call) {
 #define CASTS(TYPE, CLASS) \
   KERNEL(reduce_##TYPE##_cast, Call, reduce<CastOutput, FloatSumOrAverage<CLASS>>(call)) \
   KERNEL(low_latency_##TYPE##_cast, Call, low_latency<CastOutput, FloatSumOrAverage<CLASS>>(call))
+
+// What ends in an expression, by itself too; see Expression.java, which writes what is compiled.
+#define EXPRESSION(TO, CLASS, FUNCTION)                                                      \
+  KERNEL(reduce_expression, Call, reduce<TO, Expressed<CLASS, FUNCTION>>(call))             \
+  KERNEL(low_latency_expression, Call, low_latency<TO, Expressed<CLASS, FUNCTION>>(call))   \
+  KERNEL(finish_expression, Call, finish_results<TO, Expressed<CLASS, FUNCTION>>(call))
 
 #define FLOATS(TYPE, CLASS)                         \
   REDUCTIONS(sum, TYPE, FloatSum<CLASS>)            \

@@ -34,9 +34,20 @@ struct FloatSumOrAverage : FloatAverage<Type> {
   }
 };
 
+// The same, with a function of the user's at the epilogue's end. It has the type of the output, `To`,
+// and of a value and of its element's index in the whole result makes another value: `of`.
+template <class Type, class Function>
+struct Expressed : FloatSumOrAverage<Type> {
+  using Expression = Function;
+};
+
+// Whether it has one.
+template <class Operator>
+constexpr bool HAS_EXPRESSION = requires { typename Operator::Expression; };
+
 // Whether an epilogue may follow, see call.cuh.
 template <class Operator>
-constexpr bool HAS_EPILOGUE = false;
+constexpr bool HAS_EPILOGUE = HAS_EXPRESSION<Operator>;
 template <class Type>
 constexpr bool HAS_EPILOGUE<FloatSum<Type>> = true;
 template <class Type>

@@ -2,14 +2,27 @@
 // compile them with any C++20 compiler: there a thread of a block is a thread of the host.
 #pragma once
 
+#ifdef __CUDACC_RTC__ // at run time, where no header of the host's need be; it knows memcpy
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long;
+using i8 = signed char;
+using i16 = short;
+using i32 = int;
+using i64 = long;
+#else
 #include <cstdint>
 #include <cstring>
-
 using u8 = std::uint8_t;
 using u16 = std::uint16_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
+using i8 = std::int8_t;
+using i16 = std::int16_t;
+using i32 = std::int32_t;
 using i64 = std::int64_t;
+#endif
 
 #ifdef __CUDACC__
 

@@ -159,9 +159,9 @@ struct Integer {
 };
 
 using Int64 = Integer<i64, u64>;
-using Int32 = Integer<std::int32_t, u32>;
-using Int16 = Integer<std::int16_t, u32>; // wider than int, into which smaller ones would promote
-using Int8 = Integer<std::int8_t, u32>;
+using Int32 = Integer<i32, u32>;
+using Int16 = Integer<i16, u32>; // wider than int, into which smaller ones would promote
+using Int8 = Integer<i8, u32>;
 using Uint64 = Integer<u64, u64>;
 using Uint32 = Integer<u32, u32>;
 using Uint16 = Integer<u16, u32>;

@@ -1,4 +1,4 @@
-// All kernels, compiled for the host, and how one is run there.
+// All kernels that are compiled beforehand, for the host.
 #include "../../main/cuda/modules/bfloat16.cu"
 #include "../../main/cuda/modules/bfloat16_cast.cu"
 #include "../../main/cuda/modules/complex.cu"
@@ -24,19 +24,4 @@
 #include "../../main/cuda/modules/uint64.cu"
 #include "../../main/cuda/modules/uint8.cu"
 
-// Runs a kernel to its end.
-static void launch_kernel(
-    const std::string& name, u32 blocks, u32 threads, const void* parameters) {
-  const Kernel& kernel = kernels().at(name);
-  std::vector<std::unique_ptr<Block>> grid;
-  std::vector<std::jthread> running; // joined at the end
-  for (u32 index = 0; index < blocks; index++) {
-    grid.push_back(std::make_unique<Block>(threads));
-    for (u32 thread = 0; thread < threads; thread++) {
-      running.emplace_back([&, block = grid.back().get(), index, thread] {
-        place = {block, thread, threads, index, blocks};
-        kernel(parameters);
-      });
-    }
-  }
-}
+#include "launch.hh"

@@ -26,6 +26,7 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
@@ -35,6 +36,7 @@ import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.Topology;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.CallSignature;
@@ -146,6 +148,9 @@ final class CudaCommunicator implements BackendCommunicator {
     EnumSet<Capability> all = EnumSet.copyOf(ofHost.supported());
     all.add(Capability.DEVICE_MEMORY);
     all.add(Capability.STREAMS);
+    if (!rank.options().expressions().isEmpty()) {
+      all.add(Capability.EXPRESSIONS);
+    }
     return new Capabilities(all, ofHost.deviations());
   }
 
@@ -165,7 +170,7 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public Pending submit(Operation operation) {
-    List<DeviceData> data = Ends.onDevices(operation, rank());
+    List<DeviceData> data = onDevices(operation);
     if (data.isEmpty()) {
       return host.submit(operation);
     }
@@ -179,12 +184,39 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public @Nullable Received run(Operation operation) {
-    if (Ends.onDevices(operation, rank()).isEmpty()) {
+    if (onDevices(operation).isEmpty()) {
       return host.run(operation);
     }
     Pending pending = submit(operation);
     pending.await(Long.MAX_VALUE);
     return pending.received();
+  }
+
+  /// {@return what of the device's memory an operation uses here; empty where all is the host's}
+  private List<DeviceData> onDevices(Operation operation) {
+    List<DeviceData> data = Ends.onDevices(operation, rank());
+    if (operation instanceof Collective.WithEpilogue call && Expression.isExpressed(call)) {
+      checkExpression(call, data.isEmpty());
+    }
+    return data;
+  }
+
+  private void checkExpression(Collective.WithEpilogue call, boolean isOnHost) {
+    Epilogue epilogue = Objects.requireNonNull(call.epilogue());
+    String what =
+        "%s of %s to %s with the expression '%s'"
+            .formatted(call.label(), call.input(), call.output(), epilogue.expression());
+    if (isOnHost) {
+      throw new UnsupportedException(
+          what
+              + " is not supported by backend 'cuda' in the host's memory (expected: data in a device's memory, where the expression is compiled for); use that, or call it without and do that to the output");
+    }
+    List<Expression> declared = rank.options().expressions();
+    if (Expression.of(call, declared).isEmpty()) {
+      throw new UnsupportedException(
+          "%s: that was not declared when the rank opened (expected: one of %s); add it to %s"
+              .formatted(what, declared, Expression.VARIABLE));
+    }
   }
 
   void checkUsable(String label) {

@@ -1,6 +1,9 @@
 package org.comm4j.backend.cuda;
 
+import java.nio.file.InvalidPathException;
+import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 import org.comm4j.api.CommConfig;
@@ -13,14 +16,24 @@ import org.comm4j.api.CommConfig;
 /// | `COMM_CUDA_BLOCKS` | half as many as the device has multiprocessors, shared out among the launch's ranks on it | how many blocks a kernel has at most, 1 to 512 |
 /// | `COMM_CUDA_CHUNK` | 16777216 | bytes of data that a rank shows its peers, or takes through the host, at once, where they can't read it in place: a multiple of 4096 from 65536 to 1 GiB |
 /// | `COMM_CUDA_PATH` | auto | how data goes, see [Path] |
+/// | `COMM_CUDA_EXPRESSIONS` | none | ends of epilogues that are compiled when the rank opens, see [Expression]: `TYPE: EXPRESSION` or `TYPE -> TYPE: EXPRESSION`, with `;` between them |
+/// | `COMM_CUDA_NVRTC` | the newest that is found | the file of the library that compiles them |
 ///
 /// All but the device are the same on all ranks.
 ///
 /// @param device empty unless given
 /// @param maxBlocks 0 unless given
 /// @param chunkBytes what a rank shows, or takes through the host, at once
-record CudaOptions(OptionalInt device, int maxBlocks, long chunkBytes, Path path) {
-  static final Set<String> NAMES = Set.of("DEVICE", "BLOCKS", "CHUNK", "PATH");
+/// @param nvrtc empty unless given
+record CudaOptions(
+    OptionalInt device,
+    int maxBlocks,
+    long chunkBytes,
+    Path path,
+    List<Expression> expressions,
+    Optional<java.nio.file.Path> nvrtc) {
+  static final Set<String> NAMES =
+      Set.of("DEVICE", "BLOCKS", "CHUNK", "PATH", "EXPRESSIONS", "NVRTC");
 
   private static final String PREFIX = "COMM_CUDA_";
   private static final int CHUNK_STEP = 4096;
@@ -49,7 +62,17 @@ record CudaOptions(OptionalInt device, int maxBlocks, long chunkBytes, Path path
             : OptionalInt.of(number("DEVICE", device, 0, 1023, "the number of a device")),
         blocks == null ? 0 : number("BLOCKS", blocks, 1, Window.MAX_BLOCKS, "1..512"),
         chunk(chunk),
-        path(config.options().getOrDefault(PREFIX + "PATH", "auto")));
+        path(config.options().getOrDefault(PREFIX + "PATH", "auto")),
+        Expression.all(config.options().getOrDefault(Expression.VARIABLE, "")),
+        Optional.ofNullable(config.options().get(PREFIX + "NVRTC")).map(CudaOptions::file));
+  }
+
+  private static java.nio.file.Path file(String text) {
+    try {
+      return java.nio.file.Path.of(text).toAbsolutePath();
+    } catch (InvalidPathException _) {
+      throw refused("NVRTC", text, "the path of a file");
+    }
   }
 
   private static long chunk(String text) {

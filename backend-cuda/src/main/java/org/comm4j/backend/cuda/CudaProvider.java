@@ -45,7 +45,12 @@ public final class CudaProvider implements BackendProvider {
 
   private static Set<Capability> capabilitiesOfAll() {
     EnumSet<Capability> all = EnumSet.copyOf(EngineCommunicator.BY_MESSAGES);
-    all.addAll(Set.of(Capability.SHARED_MEMORY, Capability.DEVICE_MEMORY, Capability.STREAMS));
+    all.addAll(
+        Set.of(
+            Capability.SHARED_MEMORY,
+            Capability.DEVICE_MEMORY,
+            Capability.STREAMS,
+            Capability.EXPRESSIONS));
     return Collections.unmodifiableSet(all);
   }
 
@@ -54,6 +59,7 @@ public final class CudaProvider implements BackendProvider {
   private final DriverFiles files;
   private final Supplier<UUID> process;
   private final int threads;
+  private final ExpressionCompiler compiler;
 
   /// Does nothing.
   public CudaProvider() {
@@ -61,12 +67,15 @@ public final class CudaProvider implements BackendProvider {
   }
 
   CudaProvider(DriverFiles files) {
-    this(files, () -> CudaRank.PROCESS, THREADS);
+    this(files, () -> CudaRank.PROCESS, THREADS, new NvrtcCompiler(files));
   }
 
   /// @param process which process a rank that is opened is of
   /// @param threads of a block of a kernel, at least 16
-  CudaProvider(DriverFiles files, Supplier<UUID> process, int threads) {
+  /// @param compiler of expressions
+  CudaProvider(
+      DriverFiles files, Supplier<UUID> process, int threads, ExpressionCompiler compiler) {
+    this.compiler = compiler;
     this.files = files;
     this.process = process;
     this.threads = threads;
@@ -137,7 +146,7 @@ public final class CudaProvider implements BackendProvider {
       throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
     }
     CudaOptions options = CudaOptions.of(config);
-    CudaRank rank = CudaRank.open(session, config, options, process.get(), threads);
+    CudaRank rank = CudaRank.open(session, config, options, process.get(), threads, compiler);
     try {
       HostTransport transport = transports().orElseThrow().open(session, config);
       BackendCommunicator host;
@@ -183,8 +192,9 @@ public final class CudaProvider implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
+    CudaOptions options;
     try {
-      var _ = CudaOptions.of(config);
+      options = CudaOptions.of(config);
     } catch (IllegalArgumentException e) {
       return Availability.unavailable(
           String.valueOf(e.getMessage()), "correct that environment variable");
@@ -193,6 +203,7 @@ public final class CudaProvider implements BackendProvider {
         .or(this::driver)
         .or(this::device)
         .or(CudaProvider::host)
+        .or(() -> options.expressions().isEmpty() ? Optional.empty() : compiler.missing(options))
         .orElse(Availability.ready());
   }
 
@@ -260,11 +271,22 @@ public final class CudaProvider implements BackendProvider {
     return Optional.of(Availability.unavailable(reason, remedy));
   }
 
+  /// Where expressions are declared: which library compiles them.
+  private Optional<Path> compilerFile(CommConfig config) {
+    try {
+      CudaOptions options = CudaOptions.of(config);
+      return options.expressions().isEmpty() ? Optional.empty() : compiler.file(options);
+    } catch (IllegalArgumentException _) {
+      return Optional.empty(); // as availability says
+    }
+  }
+
   @Override
   public Map<String, String> details(CommConfig config) {
     Map<String, String> details = new LinkedHashMap<>();
     files.version().ifPresent(version -> details.put("driver", version));
     files.library().ifPresent(library -> details.put("file", library.toString()));
+    compilerFile(config).ifPresent(library -> details.put("nvrtc", library.toString()));
     List<Path> devices = files.devices();
     if (!devices.isEmpty()) {
       details.put("devices", devices.stream().map(Path::toString).collect(Collectors.joining(" ")));

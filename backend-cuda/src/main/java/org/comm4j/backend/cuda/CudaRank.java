@@ -3,7 +3,9 @@ package org.comm4j.backend.cuda;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
@@ -49,9 +51,19 @@ final class CudaRank {
   ///
   /// @param process the same for ranks of one process, and no others
   /// @param threads of a block of a kernel, at least 16
+  /// @param compiler of the options' expressions
   static CudaRank open(
-      Session session, CommConfig config, CudaOptions options, UUID process, int threads) {
+      Session session,
+      CommConfig config,
+      CudaOptions options,
+      UUID process,
+      int threads,
+      ExpressionCompiler compiler) {
     CudaTable table = CudaTable.of(config);
+    Map<Expression, byte[]> compiled = new LinkedHashMap<>();
+    for (Expression each : options.expressions()) {
+      compiled.put(each, compiler.compile(each, options));
+    }
     CudaDriver driver = CudaDriver.load();
     int ordinal =
         options
@@ -63,7 +75,8 @@ final class CudaRank {
           "COMM_CUDA_DEVICE: '%d' (expected: 0..%d, this process sees %d devices)"
               .formatted(ordinal, driver.devices() - 1, driver.devices()));
     }
-    return new CudaRank(session, config, options, table, driver, ordinal, process, threads);
+    return new CudaRank(
+        session, config, options, table, driver, ordinal, process, threads, compiled);
   }
 
   private CudaRank(
@@ -74,7 +87,8 @@ final class CudaRank {
       CudaDriver driver,
       int ordinal,
       UUID process,
-      int threads) {
+      int threads,
+      Map<Expression, byte[]> compiled) {
     this.session = session;
     this.config = config;
     this.options = options;
@@ -94,6 +108,7 @@ final class CudaRank {
       if (options.path() != CudaOptions.Path.NAIVE) {
         gpu.compileAll();
       }
+      compiled.forEach(gpu::load);
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
       gpu.removeRank(this);

@@ -14,16 +14,22 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// What the files of a Linux host tell of NVIDIA's driver, without loading it: for listings.
+/// What the files of a Linux host tell of NVIDIA's driver and its compiler, without loading them:
+/// for listings.
 final class DriverFiles {
   static final String LIBRARY = "libcuda.so.1";
 
-  private static final Pattern CACHED_PATH = Pattern.compile("(/[^\0]*/libcuda[.]so[.]1)\0");
   private static final Pattern KERNEL_MODULE =
       Pattern.compile("Kernel Module\\D*?(?:x86_64 +)?(\\d+)[.](\\d[\\d.]*)");
   private static final Pattern DEVICE = Pattern.compile("nvidia\\d+");
   private static final List<String> USUAL =
-      List.of("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib64", "usr/lib64", "usr/lib");
+      List.of(
+          "lib/x86_64-linux-gnu",
+          "usr/lib/x86_64-linux-gnu",
+          "lib64",
+          "usr/lib64",
+          "usr/lib",
+          "usr/local/cuda/lib64"); // of the toolkit, which some don't tell the loader of
 
   private final String libraryPath;
   private final Path root;
@@ -37,23 +43,31 @@ final class DriverFiles {
 
   /// {@return the driver's library, where the dynamic loader finds it}
   Optional<Path> library() {
+    return library(LIBRARY);
+  }
+
+  /// {@return a library, where the dynamic loader finds it, or else in the CUDA toolkit's folder}
+  ///
+  /// @param name of its file
+  Optional<Path> library(String name) {
     Set<Path> candidates = new LinkedHashSet<>();
     var folders = new StringTokenizer(libraryPath, ":;");
     while (folders.hasMoreTokens()) {
-      candidates.add(Path.of(folders.nextToken()).resolve(LIBRARY));
+      candidates.add(Path.of(folders.nextToken()).resolve(name));
     }
-    Matcher cached = CACHED_PATH.matcher(text("etc/ld.so.cache"));
+    Matcher cached =
+        Pattern.compile("(/[^\0]*/" + Pattern.quote(name) + ")\0").matcher(text("etc/ld.so.cache"));
     while (cached.find()) {
       candidates.add(root.resolve(cached.group(1).substring(1)));
     }
     for (String usual : USUAL) {
-      candidates.add(root.resolve(usual).resolve(LIBRARY));
+      candidates.add(root.resolve(usual).resolve(name));
     }
     return candidates.stream().filter(DriverFiles::isForThisProcessor).findFirst();
   }
 
   /// Whether a file is a library of 64 bits for x86: hosts have those of 32 bits beside them.
-  private static boolean isForThisProcessor(Path file) {
+  static boolean isForThisProcessor(Path file) {
     try (var in = Files.newInputStream(file)) {
       byte[] header = in.readNBytes(20);
       return header.length == 20

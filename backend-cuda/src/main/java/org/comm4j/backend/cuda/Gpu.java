@@ -91,7 +91,8 @@ final class Gpu implements AutoCloseable {
     return hostMemory;
   }
 
-  /// {@return a kernel; all are there after [#compileAll]}
+  /// {@return a kernel; all are there after [#compileAll], and those of an expression after
+  /// [#load]}
   CudaDevice.Kernel kernel(KernelName name) {
     return Objects.requireNonNull(modules.get(name.module()), name::toString).kernel(name);
   }
@@ -115,6 +116,14 @@ final class Gpu implements AutoCloseable {
       }
     }
     hasAll = true;
+  }
+
+  /// Loads the kernels of an expression, unless that is done; before there are any that wait for
+  /// others, as [#compileAll].
+  ///
+  /// @param ptx of its module
+  synchronized void load(Expression expression, byte[] ptx) {
+    modules.computeIfAbsent(expression.toString(), _ -> device.load(ptx, expression.kernels()));
   }
 
   private static byte[] ptx(String module) {

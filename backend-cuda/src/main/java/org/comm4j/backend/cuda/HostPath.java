@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
@@ -28,6 +29,8 @@ import org.jspecify.annotations.Nullable;
 ///     host     -       | collective 0    | collective 1     | collective 2     | …
 ///
 /// What ends in a cast is reduced where its input has come to, and cast into the output's memory.
+/// An epilogue that ends in an [Expression] is for the device alone: a kernel reads the result from
+/// the host's memory, does all of it, and writes the output.
 ///
 /// A round writes where it has read or where no round reads, in place too, so it does not matter that
 /// the next one has been read before.
@@ -114,10 +117,11 @@ final class HostPath {
         !(call instanceof Collective.ExclusiveScan) || me > 0; // rank 0 has no result
     at(inputs, 0).fetch(0);
     ending.fetch(0);
+    HostData last = null;
     for (long round = 0; round < rounds; round++) {
       rank.device().await(stream); // this input has come, and this slot's last result has gone
-      if (round > 0 && isStored) {
-        at(outputs, round - 1).store(round - 1);
+      if (last != null && isStored) {
+        ending.store(last, at(outputs, round - 1), round - 1);
       }
       if (round + 1 < rounds) {
         at(inputs, round + 1).fetch(round + 1);
@@ -128,9 +132,10 @@ final class HostPath {
       HostData result = result(call, input, output, round);
       host.run(onHost(call, input, result, output, round));
       ending.apply(result, output, round);
+      last = result;
     }
-    if (isStored) {
-      at(outputs, rounds - 1).store(rounds - 1);
+    if (last != null && isStored) {
+      ending.store(last, at(outputs, rounds - 1), rounds - 1);
     }
     rank.device().await(stream);
   }
@@ -327,10 +332,12 @@ final class HostPath {
     }
   }
 
-  /// What is done to a round's result before it is stored: the call's epilogue, if it has one. The
-  /// bias is here as a whole, of the residual what a round needs.
+  /// How a round's result is stored, with the call's epilogue if it has one: on the host, where
+  /// then the bias is as a whole, and of the residual what a round needs, or by a kernel.
   private final class Ending {
-    private final @Nullable Epilogue epilogue;
+    private final @Nullable Epilogue epilogue; // for the host
+    private final Collective call;
+    private final Optional<Expression> expression; // for a kernel, with the rest
     private final long first;
     private final long cut;
     private final List<Slot> biases = new ArrayList<>();
@@ -338,7 +345,9 @@ final class HostPath {
 
     Ending(Collective call, long slots, long cut) {
       var reduction = call instanceof Collective.WithEpilogue it ? it : null;
-      this.epilogue = reduction == null ? null : reduction.epilogue();
+      this.call = call;
+      this.expression = Expression.of(call, rank.options().expressions());
+      this.epilogue = reduction == null || expression.isPresent() ? null : reduction.epilogue();
       this.first = reduction == null ? 0 : EpilogueKernel.first(reduction, me);
       this.cut = cut;
       if (epilogue == null) {
@@ -375,6 +384,34 @@ final class HostPath {
       var here = new Epilogue(epilogue.scale(), bias, residual);
       EpilogueKernel.apply(
           here, result.type(), result.segment(), 0, output.data(round), first + round * cut);
+    }
+
+    /// Puts a round's result, after [#apply], into the output.
+    ///
+    /// @param result where the host has left it
+    void store(HostData result, Slot output, long round) {
+      if (expression.isEmpty()) {
+        output.store(round);
+        return;
+      }
+      DeviceData piece = output.side.piece(0, round, cut);
+      if (piece.count() == 0) {
+        return;
+      }
+      var parameters =
+          new Parameters()
+              .data(result.segment().address(), piece.address(), false)
+              .oneStage(0, piece.count(), 1)
+              .epilogue((Collective.WithEpilogue) call, me, round * cut);
+      int threads = rank.threads();
+      long blocks = Math.ceilDiv(piece.count(), threads);
+      rank.device()
+          .launch(
+              rank.gpu().kernel(expression.get().finish()),
+              Math.clamp(blocks, 1, rank.device().multiprocessors()),
+              threads,
+              stream,
+              parameters);
     }
 
     void close() {

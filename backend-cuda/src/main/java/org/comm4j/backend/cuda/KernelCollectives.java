@@ -8,10 +8,8 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
-import org.comm4j.api.Epilogue;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
-import org.comm4j.core.kernel.EpilogueKernel;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.jspecify.annotations.Nullable;
 
@@ -164,8 +162,9 @@ final class KernelCollectives {
   private void allReduce(Collective.AllReduce call) {
     DeviceData input = (DeviceData) call.input();
     DeviceData output = (DeviceData) call.output();
-    Optional<KernelName> little = KernelName.lowLatency(call.op(), input.type());
-    boolean hasLines = little.isPresent() && canUseLines(group.memory().epoch() + 1);
+    boolean hasLines =
+        KernelName.lowLatency(call.op(), input.type()).isPresent()
+            && canUseLines(group.memory().epoch() + 1);
     CudaTable.Rule rule =
         rank.table()
             .choose(new CudaTable.Call(group.arch(), size, input.bytes(), hasLines, chunkBytes));
@@ -178,9 +177,7 @@ final class KernelCollectives {
         parameters.data(input.address(), output.address(), false);
         parameters.twoStage(input.count(), divisor);
         epilogue(call, 0);
-        run(
-            isCast(call) ? KernelName.lowLatencyAndCast(input.type()) : little.orElseThrow(),
-            input.bytes() / WORD_BYTES);
+        run(lowLatency(call), input.bytes() / WORD_BYTES);
       }
       case ONE_STAGE -> {
         boolean inPlace = input.address() == output.address();
@@ -263,30 +260,35 @@ final class KernelCollectives {
   /// Makes a call's epilogue part of its next kernel, which gives this rank's output from an
   /// element on.
   private void epilogue(Collective.WithEpilogue call, long from) {
-    Epilogue epilogue = call.epilogue();
-    if (epilogue == null) {
-      return;
-    }
-    assert KernelName.hasEpilogue(call.op(), call.input().type()) : call;
-    long bias = epilogue.bias() instanceof DeviceData data ? data.address() : 0;
-    long biasCount = epilogue.bias() instanceof DeviceData data ? data.count() : 0;
-    long residual =
-        epilogue.residual() instanceof DeviceData data
-            ? data.address() + data.type().bytes(from)
-            : 0;
-    long first = EpilogueKernel.first(call, me) + from;
-    parameters.epilogue(call.output().type(), epilogue.scale(), bias, biasCount, first, residual);
+    parameters.epilogue(call, me, from);
   }
 
   private int divisor(ReduceOp op) {
     return op == ReduceOp.AVERAGE ? size : 1;
   }
 
-  private static KernelName kernel(Collective.Reducing call) {
+  private KernelName kernel(Collective.Reducing call) {
     DataType type = call.input().type();
-    return call instanceof Collective.WithEpilogue it && isCast(it)
-        ? KernelName.reduceAndCast(type)
-        : KernelName.reduce(call.op(), type).orElseThrow();
+    return expression(call)
+        .map(Expression::reduce)
+        .orElseGet(() ->
+            call instanceof Collective.WithEpilogue it && isCast(it)
+                ? KernelName.reduceAndCast(type)
+                : KernelName.reduce(call.op(), type).orElseThrow());
+  }
+
+  private KernelName lowLatency(Collective.AllReduce call) {
+    DataType type = call.input().type();
+    return expression(call)
+        .map(Expression::lowLatency)
+        .orElseGet(() ->
+            isCast(call)
+                ? KernelName.lowLatencyAndCast(type)
+                : KernelName.lowLatency(call.op(), type).orElseThrow());
+  }
+
+  private Optional<Expression> expression(Collective call) {
+    return Expression.of(call, rank.options().expressions());
   }
 
   /// Ranks may differ in it: all kernels of an operator and type meet alike.

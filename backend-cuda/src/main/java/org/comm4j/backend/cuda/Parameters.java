@@ -8,7 +8,11 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import org.comm4j.api.Collective;
 import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.Epilogue;
+import org.comm4j.core.kernel.EpilogueKernel;
 
 /// The parameters of a kernel, laid out as `call.cuh` has them (`Call`, and behind it what `Copy`
 /// adds). Addresses are those of the rank that launches. Used for any number of launches, by one
@@ -42,6 +46,11 @@ final class Parameters {
     put(80, window.scratch()).put(88, window.scratchBytes());
     segment.set(JAVA_INT, 96, rank);
     segment.set(JAVA_INT, 100, window.ranks());
+  }
+
+  /// Of kernels that meet nobody.
+  Parameters() {
+    this(0, new Window(1, 0, 0), 0, 0);
   }
 
   private Parameters put(long offset, long value) {
@@ -106,7 +115,7 @@ final class Parameters {
   ///
   ///     round(widen(result[i]) × factor + bias[(first + i) mod biasCount] + residual[i])
   ///
-  /// where `result` is what the reduction gives without it, and each step is rounded in FLOAT64
+  /// in kernels of an [Expression] with that around it before it is rounded, where `result` is what the reduction gives without it, and each step is rounded in FLOAT64
   /// where input or output is that, else in FLOAT32: bit for bit the reduction and then the function, as
   /// [org.comm4j.api.Epilogue] promises. Nothing of it goes to other ranks, each may have another
   /// one or none. Of a call in pieces each gets the function of its part of the output.
@@ -126,6 +135,26 @@ final class Parameters {
     segment.set(JAVA_FLOAT, EPILOGUE + 16, (float) factor);
     put(EPILOGUE + 24, bias).put(EPILOGUE + 32, biasCount).put(EPILOGUE + 40, first);
     return put(EPILOGUE + 48, residual);
+  }
+
+  /// The same of a call that may have an epilogue.
+  ///
+  /// @param rank the caller's
+  /// @param from the kernel's first element of this rank's output
+  Parameters epilogue(Collective.WithEpilogue call, int rank, long from) {
+    Epilogue epilogue = call.epilogue();
+    if (epilogue == null) {
+      return this;
+    }
+    assert KernelName.hasEpilogue(call.op(), call.input().type()) : call;
+    long bias = epilogue.bias() instanceof DeviceData data ? data.address() : 0;
+    long biasCount = epilogue.bias() instanceof DeviceData data ? data.count() : 0;
+    long residual =
+        epilogue.residual() instanceof DeviceData data
+            ? data.address() + data.type().bytes(from)
+            : 0;
+    long first = EpilogueKernel.first(call, rank) + from;
+    return epilogue(call.output().type(), epilogue.scale(), bias, biasCount, first, residual);
   }
 
   /// What this rank fetches from another one.

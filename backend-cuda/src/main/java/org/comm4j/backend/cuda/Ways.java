@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
@@ -32,15 +33,48 @@ final class Ways {
     String host =
         "through the host's memory, in chunks of %d bytes, and there as on shm"
             .formatted(options.chunkBytes());
-    return whyThroughTheHost(kind, type, op, ranks, options.path())
-        .map(why -> host + ": " + why)
-        .orElseGet(() -> {
-          String kernels = kernels(kind, type, op, bytes, ranks, config, options.chunkBytes());
-          String elsewhere =
-              options.path() == CudaOptions.Path.P2P ? "not at all (COMM_CUDA_PATH=p2p)" : host;
-          return "where the ranks' devices reach each other's memory %s; elsewhere %s"
-              .formatted(kernels, elsewhere);
-        });
+    String way =
+        whyThroughTheHost(kind, type, op, ranks, options.path())
+            .map(why -> host + ": " + why)
+            .orElseGet(() -> {
+              String kernels = kernels(kind, type, op, bytes, ranks, config, options.chunkBytes());
+              String elsewhere =
+                  options.path() == CudaOptions.Path.P2P ? "not at all (COMM_CUDA_PATH=p2p)" : host;
+              return "where the ranks' devices reach each other's memory %s; elsewhere %s"
+                  .formatted(kernels, elsewhere);
+            });
+    return way + expressions(kind, type, op, options.expressions());
+  }
+
+  /// What a call may have at its epilogue's end.
+  private static String expressions(
+      CollectiveKind kind, DataType type, @Nullable ReduceOp op, List<Expression> declared) {
+    List<Expression> some = declared.stream().filter(each -> each.from() == type).toList();
+    return some.isEmpty() || op == null || !isWithEpilogue(kind, op)
+        ? ""
+        : "; an epilogue may end in %s, by kernels that are compiled when a rank opens"
+            .formatted(some);
+  }
+
+  private static boolean isWithEpilogue(CollectiveKind kind, ReduceOp op) {
+    return (op == ReduceOp.SUM || op == ReduceOp.AVERAGE)
+        && switch (kind) {
+          case ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V -> true;
+          case REDUCE,
+              SCAN,
+              EXCLUSIVE_SCAN,
+              BROADCAST,
+              ALL_GATHER,
+              ALL_GATHER_V,
+              GATHER,
+              GATHER_V,
+              SCATTER,
+              SCATTER_V,
+              ALL_TO_ALL,
+              ALL_TO_ALL_V,
+              BARRIER ->
+              false;
+        };
   }
 
   private static Optional<String> whyThroughTheHost(

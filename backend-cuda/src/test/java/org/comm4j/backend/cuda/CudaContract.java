@@ -5,6 +5,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.tck.CommunicatorContract;
@@ -18,6 +20,11 @@ abstract class CudaContract extends CommunicatorContract {
   private static final int THREADS = 16; // of a block: each is one of the host
 
   private static final String COLLECTIVES = "(.*anyArguments.*|E\\d.*)";
+
+  private static final String EXPRESSIONS =
+      Stream.of("float32", "float64", "bfloat16", "bfloat16 -> float32", "float64 -> bfloat16")
+          .map(types -> types + ": " + EXPRESSION)
+          .collect(Collectors.joining("; "));
 
   private final Map<String, String> options;
   private final boolean isOneProcess;
@@ -56,7 +63,15 @@ abstract class CudaContract extends CommunicatorContract {
   protected CommConfig config() {
     CommConfig.Builder config = super.config().toBuilder();
     options.forEach(config::option);
-    return config.build();
+    if (TestDevice.isReal()) {
+      RealNvrtc.find()
+          .ifPresent(file ->
+              config
+                  .option(Expression.VARIABLE, EXPRESSIONS)
+                  .option("COMM_CUDA_NVRTC", file.toString()));
+      return config.build();
+    }
+    return config.option(Expression.VARIABLE, EXPRESSIONS).build();
   }
 
   @Override
@@ -89,7 +104,10 @@ abstract class CudaContract extends CommunicatorContract {
     var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
     var provider =
         new CudaProvider(
-            host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
+            host.files(),
+            isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID,
+            THREADS,
+            new ModelCompiler());
     return ThreadGroups.open(provider, size, config);
   }
 }

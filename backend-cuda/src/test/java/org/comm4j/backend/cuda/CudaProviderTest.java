@@ -96,7 +96,8 @@ class CudaProviderTest {
     "CHUNK, 4096",
     "CHUNK, 65537",
     "CHUNK, 2147483648",
-    "PATH, fast"
+    "PATH, fast",
+    "EXPRESSIONS, int32: x"
   })
   void options_wrong_nameValueAndExpectation(String option, String value) {
     String variable = "COMM_CUDA_" + option;
@@ -123,6 +124,39 @@ class CudaProviderTest {
         .hasMessageContainingAll("line 1", "'fast' is no algorithm", "two-stage");
   }
 
+  private static CommConfig withExpression(CommConfig config) {
+    return config.toBuilder().option("COMM_CUDA_EXPRESSIONS", "float32: x + 1").build();
+  }
+
+  @Test
+  void availability_expressionsWithoutNvrtc_sayWhatToInstall() throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+    var provider = new CudaProvider(host.files());
+
+    assertUnavailable(
+        provider.availability(withExpression(CONFIG)),
+        "COMM_CUDA_EXPRESSIONS wants kernels compiled at run time, and no NVRTC is found",
+        "COMM_CUDA_NVRTC");
+    host.library("usr/local/cuda/lib64/libnvrtc.so.12");
+    assertThat(provider.availability(withExpression(CONFIG)))
+        .isInstanceOf(Availability.Ready.class);
+    assertThat(provider.details(withExpression(CONFIG)))
+        .containsEntry("nvrtc", root.resolve("usr/local/cuda/lib64/libnvrtc.so.12").toString());
+    assertThat(provider.details(CONFIG)).doesNotContainKey("nvrtc");
+  }
+
+  @Test
+  void availability_nvrtcIsNone_namesTheFile() throws IOException {
+    var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
+    String file = root.resolve("none.so").toString();
+    CommConfig config = CONFIG.toBuilder().option("COMM_CUDA_NVRTC", file).build();
+    var provider = new CudaProvider(host.files());
+
+    assertUnavailable(
+        provider.availability(withExpression(config)), "'" + file + "' is no library", "name its");
+    assertThat(provider.availability(config)).isInstanceOf(Availability.Ready.class);
+  }
+
   @Test
   void details_areWhatIsThere() throws IOException {
     var host = new FakeHost(root);
@@ -138,7 +172,11 @@ class CudaProviderTest {
   }
 
   private static void assertUnavailable(FakeHost host, String reason, String remedy) {
-    assertThat(new CudaProvider(host.files()).availability(CONFIG))
+    assertUnavailable(new CudaProvider(host.files()).availability(CONFIG), reason, remedy);
+  }
+
+  private static void assertUnavailable(Availability found, String reason, String remedy) {
+    assertThat(found)
         .isInstanceOfSatisfying(
             Availability.Unavailable.class,
             it -> {

@@ -135,6 +135,20 @@ class CudaTableTest {
         .contains("by a kernel in which each rank reads");
   }
 
+  @Test
+  void explain_expressions_areThoseOfTheType() {
+    CommConfig config =
+        CONFIG.toBuilder()
+            .option("COMM_CUDA_EXPRESSIONS", "float32: x + 1; float64: x + 2")
+            .build();
+
+    assertThat(explain("reduceScatter", ReduceOp.SUM, 64, 4, config))
+        .endsWith(
+            "; an epilogue may end in [float32: x + 1], by kernels that are compiled when a rank opens");
+    assertThat(explain("allReduce", ReduceOp.MAX, 64, 4, config)).doesNotContain("epilogue");
+    assertThat(explain("reduce", ReduceOp.SUM, 64, 4, config)).doesNotContain("epilogue");
+  }
+
   private static String explain(
       String operation, @Nullable ReduceOp op, long bytes, int ranks, CommConfig config) {
     return Backends.explain(operation, DataType.FLOAT32, op, bytes, ranks, config).orElseThrow();

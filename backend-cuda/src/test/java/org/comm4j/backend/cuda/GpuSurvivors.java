@@ -43,7 +43,7 @@ final class GpuSurvivors {
     ModelDriver.get().reset();
     var host = new FakeHost(folder).library("usr/lib64/libcuda.so.1").device("nvidia0");
     UUID process = UUID.randomUUID();
-    return new CudaProvider(host.files(), () -> process, THREADS);
+    return new CudaProvider(host.files(), () -> process, THREADS, new ModelCompiler());
   }
 
   /// @param folder this process's own

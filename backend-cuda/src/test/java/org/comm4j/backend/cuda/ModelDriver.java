@@ -39,7 +39,7 @@ final class ModelDriver {
           ? Optional.empty()
           : Optional.ofNullable(System.getProperty(LIBRARY))
               .map(library -> load(Path.of(library)))
-              .or(() -> Programs.find("g++", "clang++").map(ModelDriver::compiled));
+              .or(() -> compiler().map(ModelDriver::compiled));
 
   private final SymbolLookup library;
   private final MethodHandle reset;
@@ -55,6 +55,11 @@ final class ModelDriver {
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
     this.held = function("model_held");
+  }
+
+  /// {@return a C++ compiler for the host}
+  static Optional<String> compiler() {
+    return Programs.find("g++", "clang++");
   }
 
   private MethodHandle function(String name, MemoryLayout... arguments) {
@@ -107,6 +112,13 @@ final class ModelDriver {
 
   /// Compiles the library, for JVMs that load it by the property [#LIBRARY].
   static void compile(String compiler, Path library) {
+    compile(compiler, SOURCE, library, "-Wl,-soname," + DriverFiles.LIBRARY);
+  }
+
+  /// Compiles a library of the host's.
+  ///
+  /// @param option one more for the compiler
+  static void compile(String compiler, Path source, Path library, String option) {
     Programs.run(
         compiler,
         "-std=c++20",
@@ -120,10 +132,10 @@ final class ModelDriver {
         "-shared",
         "-fPIC",
         "-pthread",
-        "-Wl,-soname," + DriverFiles.LIBRARY,
+        option,
         "-o",
         library.toString(),
-        SOURCE.toString());
+        source.toString());
   }
 
   /// Two GPUs that reach each other, of a generation and with a driver that will do.

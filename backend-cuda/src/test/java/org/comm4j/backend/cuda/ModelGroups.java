@@ -70,7 +70,10 @@ abstract class ModelGroups {
     try {
       var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
       return new CudaProvider(
-          host.files(), isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID, THREADS);
+          host.files(),
+          isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID,
+          THREADS,
+          new ModelCompiler());
     } catch (IOException e) {
       throw new AssertionError(e);
     }
