@@ -20,6 +20,7 @@ final class Library {
   private static final long POLL_NS = 1_000_000;
   private static final CountDownLatch ALL_COME = new CountDownLatch(1);
   private static final Retired RETIRED = new Retired();
+  private static final ClosedWindows CLOSED_WINDOWS = new ClosedWindows();
 
   private static boolean initialised;
   private static boolean isOurs; // and to be finalised, also where it can't be used
@@ -129,6 +130,11 @@ final class Library {
   /// Communicators that are closed here but not yet freed.
   static Retired retired() {
     return RETIRED;
+  }
+
+  /// Windows of regions that are closed here but not yet freed.
+  static ClosedWindows closedWindows() {
+    return CLOSED_WINDOWS;
   }
 
   /// A launch opens its first communicator.

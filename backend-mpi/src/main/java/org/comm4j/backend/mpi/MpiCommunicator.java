@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -367,7 +368,12 @@ final class MpiCommunicator implements BackendCommunicator {
   private @Nullable MpiCommunicator split(
       CallSignature.Purpose purpose, String label, int color, int key, Splitter splitter) {
     Library.retired().free();
-    long[][] all = gather(purpose, job.propose(), color, key);
+    long[][] all;
+    try (ClosedWindows.Chosen closed = Library.closedWindows().choose(group.members())) {
+      all = gather(purpose, job.propose(), color, key, closed.count());
+      int most = Arrays.stream(all).mapToInt(words -> (int) words[3]).max().orElseThrow();
+      closed.free(this, most, purpose, label);
+    }
     List<Integer> members =
         IntStream.range(0, size())
             .filter(rank -> all[rank][1] == color)

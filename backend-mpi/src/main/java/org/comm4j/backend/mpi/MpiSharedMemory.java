@@ -6,11 +6,12 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
@@ -30,15 +31,16 @@ import org.jspecify.annotations.Nullable;
 /// Regions that the ranks of a host share: windows of `MPI_Win_allocate_shared`, all memory on the
 /// leader.
 ///
-/// The library frees a window collectively, but a region is closed by each rank for itself. So a
-/// window is freed when the host's ranks make the next region and all have closed it.
+/// A region is closed by each rank for itself; when the library frees its window [ClosedWindows]
+/// tells.
 final class MpiSharedMemory implements SharedMemoryProvider {
   private static final long NODE_SCOPE = 1L << 62; // of a communicator's host groups
-  private static final int CLOSED = 2; // words before those that say what is closed
+  private static final AtomicLong NUMBERS = new AtomicLong(); // of this process's windows
+  private static final int NUMBER = 2; // the word with a window's number
+  private static final int CLOSED = 3; // the word with how many windows this rank has closed
 
   private final MpiCommunicator parent;
   private final List<Integer> ranksHere;
-  private final List<Window> windows = new ArrayList<>(); // in the order in which they were made
   private @Nullable MpiCommunicator node;
 
   MpiSharedMemory(MpiCommunicator parent) {
@@ -80,7 +82,6 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       Runnable patience = () -> all.checkPatience("createRegion", sinceNs);
       long comm =
           all.make("createRegion", ranksHere, () -> Comms.ofRanks(all.collectives(), ranksHere));
-      int[] members = ranksHere.stream().mapToInt(rank -> all.members()[rank]).toArray();
       String name = "node/" + Long.toHexString(all.scope());
       group =
           new MpiCommunicator(
@@ -88,13 +89,18 @@ final class MpiSharedMemory implements SharedMemoryProvider {
                   all.job(),
                   name,
                   all.scope() | NODE_SCOPE,
-                  members,
+                  membersHere(),
                   comm,
                   Comms.duplicate(comm, patience)));
       group.group().follow(all);
       node = group;
     }
     return group;
+  }
+
+  /// The host's ranks in the MPI job.
+  private int[] membersHere() {
+    return ranksHere.stream().mapToInt(rank -> parent.group().members()[rank]).toArray();
   }
 
   /// Waits until the host's ranks are here: the library makes a group in a blocking function, where
@@ -164,25 +170,37 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     if (!job.sharesMemory()) {
       throw new UnsupportedException(Abilities.notShared());
     }
-    long[][] all = gather(CallSignature.Purpose.REGION, words(type, count));
-    check(all, type, count);
+    long[][] all;
+    try (ClosedWindows.Chosen closed = Library.closedWindows().choose(membersHere())) {
+      all = gather(CallSignature.Purpose.REGION, type.id(), count, nextNumber(), closed.count());
+      check(all, type, count);
+      free(closed, all);
+    }
     Window window =
-        parent
-            .group()
-            .make("createRegion", ranksHere, () -> replace(closedByAll(all), type, count));
+        parent.group().make("createRegion", ranksHere, () -> window(type, count, all[0][NUMBER]));
     return new HostRegion(window.data, isLeader(), window);
   }
 
-  /// Frees what all have closed and makes the next one; the library waits for the host's ranks.
-  /// What fails here alone would leave the others waiting in it.
-  private Window replace(BitSet closedByAll, DataType type, long count) {
+  /// Proposes a number for a window; the leader's is taken.
+  private long nextNumber() {
+    int rank = parent.group().members()[parent.rank()];
+    return NUMBERS.incrementAndGet() * parent.group().job().session().size() + rank;
+  }
+
+  private void free(ClosedWindows.Chosen closed, long[][] all) {
+    int most = Arrays.stream(all).mapToInt(words -> (int) words[CLOSED]).max().orElseThrow();
     try {
-      for (int i = closedByAll.length() - 1; i >= 0; i = closedByAll.previousSetBit(i - 1)) {
-        windows.remove(i).free();
-      }
-      Window window = new Window(node().group().collectives(), isLeader(), type, count);
-      windows.add(window);
-      return window;
+      closed.free(node(), most, CallSignature.Purpose.REGION, "createRegion");
+    } catch (CommException failure) {
+      throw broken(failure);
+    }
+  }
+
+  /// Makes a window; the library waits for the host's ranks. What fails here alone would leave the
+  /// others waiting in it.
+  private Window window(DataType type, long count, long number) {
+    try {
+      return new Window(node().group(), isLeader(), type, count, number);
     } catch (BackendException e) {
       throw broken(
           new TransportFailedException(
@@ -209,32 +227,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  /// What the next region is to be, and behind it which of the windows this rank has closed, as
-  /// bits.
-  private long[] words(DataType type, long count) {
-    BitSet closed = new BitSet();
-    for (int i = 0; i < windows.size(); i++) {
-      closed.set(i, windows.get(i).closed);
-    }
-    long[] words = new long[CLOSED + Math.ceilDiv(windows.size(), Long.SIZE)];
-    words[0] = type.id();
-    words[1] = count;
-    long[] bits = closed.toLongArray();
-    System.arraycopy(bits, 0, words, CLOSED, bits.length);
-    return words;
-  }
-
-  private static BitSet closedByAll(long[][] all) {
-    return Arrays.stream(all)
-        .map(words -> BitSet.valueOf(Arrays.copyOfRange(words, CLOSED, words.length)))
-        .reduce((a, b) -> {
-          a.and(b);
-          return a;
-        })
-        .orElseThrow();
-  }
-
-  /// What is still open stays until the JVM ends.
+  /// Ends the calls on regions; these stay until each rank has closed them ([ClosedWindows]).
   void close() {
     MpiCommunicator group = node;
     if (group != null) {
@@ -245,12 +238,12 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   /// Memory that the library shares between the ranks of a host.
   private final class Window implements Region.Owner {
     private final Arena arena = Arena.ofShared();
-    private final long handle;
+    private final ClosedWindows.Window window;
     private final HostData data;
-    private volatile boolean closed;
 
     /// @param hasAll whether all of it is this rank's, and not another's
-    Window(long comm, boolean hasAll, DataType type, long count) {
+    /// @param number by which its ranks know it
+    Window(MpiGroup node, boolean hasAll, DataType type, long count, long number) {
       long bytes = type.bytes(count);
       long own = hasAll ? bytes : 0;
       Constants constants = Functions.constants();
@@ -258,9 +251,9 @@ final class MpiSharedMemory implements SharedMemoryProvider {
         MemorySegment address = temporary.allocate(ADDRESS);
         MemorySegment made = temporary.allocate(JAVA_LONG);
         Errors.check(
-            Mpi.winAllocateShared(own, 1, constants.infoNull, comm, address, made),
+            Mpi.winAllocateShared(own, 1, constants.infoNull, node.collectives(), address, made),
             "MPI_Win_allocate_shared");
-        handle = Handles.get(made);
+        long handle = Handles.get(made);
         Errors.check( // its errors would end the job else, unlike those of communicators
             Mpi.winSetErrhandler(handle, constants.errorsReturn), "MPI_Win_set_errhandler");
         Errors.check(
@@ -269,6 +262,8 @@ final class MpiSharedMemory implements SharedMemoryProvider {
             "MPI_Win_shared_query");
         Errors.check(Mpi.winLockAll(constants.modeNocheck, handle), "MPI_Win_lock_all");
         data = CommData.of(type, address.get(ADDRESS, 0).reinterpret(bytes, arena, null));
+        window =
+            new ClosedWindows.Window(number, IntStream.of(node.members()).boxed().toList(), handle);
       } catch (BackendException e) {
         arena.close();
         throw e;
@@ -277,26 +272,16 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void fence() {
-      Errors.check(Mpi.winSync(handle), "MPI_Win_sync");
+      Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
       splitLocal().barrier();
-      Errors.check(Mpi.winSync(handle), "MPI_Win_sync");
+      Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
     }
 
     @Override
     public void close() {
       parent.group().job().closeUnused(arena, data.segment(), "region", data);
-      closed =
-          !CallMemory.isLost(
-              data.segment()); // to which a call that failed may still have the library
-    }
-
-    /// A collective of the host's ranks.
-    void free() {
-      try (Arena temporary = Arena.ofConfined()) {
-        Errors.check(Mpi.winUnlockAll(handle), "MPI_Win_unlock_all");
-        MemorySegment window = temporary.allocate(JAVA_LONG);
-        Handles.set(window, 0, handle);
-        Errors.check(Mpi.winFree(window), "MPI_Win_free");
+      if (!CallMemory.isLost(data.segment())) { // else a call that failed may have left it there
+        Library.closedWindows().add(window);
       }
     }
   }

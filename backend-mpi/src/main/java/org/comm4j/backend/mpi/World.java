@@ -12,6 +12,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.CallSignature;
 
 /// Opens the communicator of all ranks of a launch.
 final class World {
@@ -86,9 +87,12 @@ final class World {
     List<Integer> allRanks = IntStream.range(0, world.size()).boxed().toList();
     long sharing = world.group().make("open", allRanks, () -> Comms.sharing(comm));
     boolean isShared = Comms.ranks(sharing, comm).containsAll(world.group().ranksHere());
-    long[] all = {isShared ? 1 : 0};
-    world.run(new Collective.AllReduce(CommData.of(all), CommData.of(all), ReduceOp.MIN));
-    job.sharesMemory(all[0] == 1);
+    try (ClosedWindows.Chosen closed = Library.closedWindows().choose(world.group().members())) {
+      long[] all = {isShared ? 1 : 0, -closed.count()}; // of an earlier launch in this process
+      world.run(new Collective.AllReduce(CommData.of(all), CommData.of(all), ReduceOp.MIN));
+      job.sharesMemory(all[0] == 1);
+      closed.free(world, (int) -all[1], CallSignature.Purpose.REGION, "open");
+    }
     Comms.free(sharing); // all have made it, and nobody has used it
   }
 

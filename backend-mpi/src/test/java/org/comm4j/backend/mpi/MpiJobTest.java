@@ -77,6 +77,27 @@ class MpiJobTest {
     }
   }
 
+  /// By whatever makes the ranks meet next: another communicator, a region, another launch.
+  @ParameterizedTest
+  @CsvSource({"OPEN_MPI, multiple", "MPICH, multiple", "OPEN_MPI, serialized"})
+  void createRegion_communicatorClosed_givesItsMemoryBack(Abi abi, String threads)
+      throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_THREADS", threads);
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "regions-apart")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter(line -> line.startsWith("regions left")))
+          .as(job.output())
+          .containsExactlyInAnyOrder(
+              "regions left of closed communicators: 0",
+              "regions left of closed communicators: 0",
+              "regions left of the launch before: 0",
+              "regions left of the launch before: 0",
+              "regions left that not all have closed: 1",
+              "regions left that not all have closed: 1");
+    }
+  }
+
   /// The window would have no memory.
   @ParameterizedTest
   @ValueSource(strings = {"MPIR_CVAR_NOLOCAL", "MPIR_CVAR_ODD_EVEN_CLIQUES"})

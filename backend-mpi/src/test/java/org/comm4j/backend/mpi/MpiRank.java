@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.LockSupport;
@@ -41,10 +42,10 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
@@ -52,9 +53,15 @@ import org.comm4j.tck.LiveVerification;
 final class MpiRank {
   static final String ARRAYS = "arrays";
 
+  private static final int REGION_BYTES = 16 << 20;
+  private static final byte[] ONES = new byte[REGION_BYTES];
   private static final int WARM_UP = 100;
   private static final long NOTICED_NS = 2_000_000_000L;
   private static final long LATE_NS = 3_500_000_000L; // longer than what can't end may go on
+
+  static {
+    Arrays.fill(ONES, (byte) 1);
+  }
 
   private MpiRank() {}
 
@@ -64,6 +71,7 @@ final class MpiRank {
       case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
       case "impatient" -> impatient(config);
       case "meet" -> meet(config, Path.of(args[1]));
+      case "regions-apart" -> regionsApart(config);
       case "survive" -> survive(config);
       default -> run(config, args);
     }
@@ -230,6 +238,67 @@ final class MpiRank {
           "regions left: " + Math.round((residentBytes() - before) / (double) bytes));
     }
     open.forEach(SharedRegion::close);
+  }
+
+  /// Prints how many regions of closed communicators the process still has in its memory.
+  private static void regionsApart(CommConfig config) throws IOException {
+    try (Communicator communicator = Communicators.open(config)) {
+      long before = residentBytes();
+      for (int round = 0; round < 6; round++) {
+        Communicator apart = communicator.duplicate();
+        SharedRegion<HostData> region = region(apart.sharedMemory());
+        if (round % 2 == 0) {
+          region.close();
+          apart.close();
+        } else { // a region outlives its communicator
+          apart.close();
+          region.close();
+        }
+      }
+      communicator.duplicate().close(); // all have given the others back
+      print("of closed communicators", before);
+    }
+    long before;
+    try (Communicator communicator = Communicators.open(config)) {
+      before = residentBytes();
+      region(communicator.sharedMemory()).close();
+    }
+    try (Communicator communicator = Communicators.open(config)) {
+      communicator.barrier();
+      print("of the launch before", before);
+      SharedRegion<HostData> open;
+      try (Communicator apart = communicator.duplicate()) {
+        before = residentBytes();
+        open = region(apart.sharedMemory());
+      }
+      for (int round = 0; round < 3; round++) {
+        region(communicator.sharedMemory()).close();
+      }
+      if (communicator.rank() == 0) {
+        open.close();
+      }
+      communicator.splitLocal().close();
+      print("that not all have closed", before);
+      open.close();
+    }
+  }
+
+  private static SharedRegion<HostData> region(SharedMemoryProvider shared) {
+    SharedRegion<HostData> region = shared.createRegion(DataType.INT8, REGION_BYTES);
+    if (shared.isLeader()) {
+      region.populate(data -> data.segment().fill((byte) 1));
+    }
+    region.fence();
+    if (region.data().segment().mismatch(MemorySegment.ofArray(ONES)) != -1) {
+      throw new AssertionError("not what the leader has written");
+    }
+    return region;
+  }
+
+  private static void print(String which, long before) throws IOException {
+    System.out.println(
+        "regions left %s: %d"
+            .formatted(which, Math.round((residentBytes() - before) / (double) REGION_BYTES)));
   }
 
   /// What the process has of files, and of memory that it shares.
