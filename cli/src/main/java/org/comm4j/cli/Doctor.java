@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
@@ -36,6 +37,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "doctor",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.OfBackends.class,
     description = {
       "Look at what decides whether ranks come together here: launcher, settings, Java, host,"
           + " backends.",
@@ -75,8 +77,11 @@ final class Doctor implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    List<Finding> findings = findings();
-    print(findings, Objects.requireNonNull(spec).commandLine().getOut());
+    CommandSpec own = Objects.requireNonNull(spec);
+    Map<String, String> settings = new HashMap<>(environment);
+    settings.putAll(RankOptions.given(own));
+    List<Finding> findings = new Doctor(settings, host).findings();
+    print(findings, own.commandLine().getOut());
     return findings.stream().anyMatch(each -> each.status() == Finding.Status.PROBLEM)
         ? ExitCode.CHECK_FAILED
         : ExitCode.FINE;

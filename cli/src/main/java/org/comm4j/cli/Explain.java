@@ -47,6 +47,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "explain",
     mixinStandardHelpOptions = true,
+    modelTransformer = RankOptions.OfBackends.class,
     description = {
       "Say which algorithm does a collective, why, what it costs, and what each rank does.",
       "",
@@ -218,7 +219,7 @@ final class Explain implements Callable<Integer> {
       return Optional.empty();
     }
     CommConfig config =
-        CommConfig.fromEnvironment(Environment.withoutLaunch()).toBuilder()
+        Environment.config(RankOptions.given(Objects.requireNonNull(spec))).toBuilder()
             .backend(backend)
             .reduction(ordered ? Reduction.ORDERED : Reduction.FAST)
             .build();

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -12,7 +14,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// `comm-cli available-backends` with a backend beside the class path, as `run` takes it.
+/// Commands that look for backends, with one beside the class path, as `run` takes it.
 @Timeout(120)
 @EnabledOnOs(OS.LINUX)
 class AvailableBackendsTest {
@@ -32,6 +34,26 @@ class AvailableBackendsTest {
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
     assertThat(done.out()).containsPattern("launched +ready");
     assertThat(done.err()).doesNotContain("comm-cli:");
+  }
+
+  @Test
+  void doctor_pluginPath_looksAtItsBackend() throws Exception {
+    var done = Launches.run("doctor", "--verbose", "--plugin-path", plugin.toString());
+    assertThat(done.code()).as(done.out() + done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out())
+        .containsPattern("launched +ok +ready")
+        .containsPattern("COMM_PLUGIN_PATH +ok +" + plugin);
+  }
+
+  @Test
+  void explain_pluginPath_knowsItsBackend() throws Exception {
+    List<String> asked = List.of("explain", "allReduce", "-n", "2", "--backend", "launched");
+    assertThat(Launches.run(asked.toArray(String[]::new)).code()).isEqualTo(ExitCode.UNAVAILABLE);
+    List<String> told = new ArrayList<>(asked);
+    told.addAll(List.of("--plugin-path", plugin.toString()));
+    var done = Launches.run(told.toArray(String[]::new));
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out()).contains("algorithm: ");
   }
 
   @Test
