@@ -91,6 +91,9 @@ final class World {
       long[] all = {isShared ? 1 : 0, -closed.count()}; // of an earlier launch in this process
       world.run(new Collective.AllReduce(CommData.of(all), CommData.of(all), ReduceOp.MIN));
       job.sharesMemory(all[0] == 1);
+      if (!job.sharesMemory() || world.group().ranksHere().size() < world.size()) {
+        Library.markNetwork();
+      }
       closed.free(world, (int) -all[1], CallSignature.Purpose.REGION, "open");
     }
     Comms.free(sharing); // all have made it, and nobody has used it

@@ -243,6 +243,17 @@ class MpiJobTest {
     }
   }
 
+  /// Its messages go over TCP, as between hosts.
+  @Test
+  void finalise_rankIsLate_doesNotWaitForEver() throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
+    Map<String, String> settings = Map.of("MPIR_CVAR_NOLOCAL", "1", "UCX_TLS", "tcp,self");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "slow-end")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter("finalised, though late"::equals)).hasSize(1);
+    }
+  }
+
   /// What a library answers after nobody waits for it any more.
   @ParameterizedTest
   @EnumSource(

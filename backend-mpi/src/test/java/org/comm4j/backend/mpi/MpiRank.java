@@ -42,11 +42,12 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | slow-end | survive
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
+/// `slow-end` lets rank 1 come out of the barrier late that all go through before they finalise.
 /// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
@@ -56,6 +57,7 @@ final class MpiRank {
   private static final int REGION_BYTES = 16 << 20;
   private static final byte[] ONES = new byte[REGION_BYTES];
   private static final int WARM_UP = 100;
+  private static final long SLOW_NS = 50_000_000;
   private static final long NOTICED_NS = 2_000_000_000L;
   private static final long LATE_NS = 3_500_000_000L; // longer than what can't end may go on
 
@@ -72,6 +74,7 @@ final class MpiRank {
       case "impatient" -> impatient(config);
       case "meet" -> meet(config, Path.of(args[1]));
       case "regions-apart" -> regionsApart(config);
+      case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
       default -> run(config, args);
     }
@@ -358,6 +361,28 @@ final class MpiRank {
       }
     }
     Runtime.getRuntime().halt(0); // finalising would wait for a rank that is lost
+  }
+
+  /// What [Library] does when the JVM ends, but that rank 1 goes on to move messages along for some
+  /// time, as in a barrier that the others have left while it had no processor.
+  private static void slowEnd(CommConfig config) throws IOException {
+    run(config, "open");
+    if (config.rank().orElseThrow() != 1) {
+      return;
+    }
+    long world = Functions.constants().commWorld;
+    Requests come = new Requests(1);
+    Errors.check(MpiCollectives.startBarrier(world, come.next()), "MPI_Ibarrier");
+    while (!come.test()) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");
+    long endNs = System.nanoTime() + SLOW_NS;
+    while (System.nanoTime() - endNs < 0) {
+      var _ = Probe.of(world, 0, 1);
+    }
+    Errors.check(Mpi.finish(), "MPI_Finalize");
+    System.out.println("finalised, though late");
   }
 
   private static void survive(CommConfig config) throws IOException {
