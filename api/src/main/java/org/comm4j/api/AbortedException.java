@@ -11,10 +11,13 @@ public final class AbortedException extends CommException {
   /// Makes the exception.
   ///
   /// @param rank who aborted, in the communicator
-  /// @param reason why, in that rank's words
+  /// @param reason why, in that rank's words; a blank one says that it gave none
   /// @param cause the original exception where it was thrown on this rank, else null
   public AbortedException(int rank, String reason, @Nullable Throwable cause) {
-    super("rank %d aborted the communicator: %s".formatted(rank, reason), cause);
+    super(
+        "rank %d aborted the communicator: %s"
+            .formatted(rank, reason.isBlank() ? "it gave no reason" : reason),
+        cause);
     this.rank = rank;
   }
 

@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 ///   is checked when it is read
 /// @param secret the secret itself; excludes `secretFile`
 /// @param timeout how long an operation may wait for peers that are alive
-/// @param liveness how long a peer may be silent before it counts as failed
+/// @param liveness how long a peer may be silent before it counts as failed, 100 ms or more
 /// @param joinTimeout how long the ranks may take to come together
 /// @param reduction the order in which reductions combine ranks
 /// @param check how much ranks compare before they communicate
@@ -129,7 +129,7 @@ public record CommConfig(
               + "processes can see");
     }
     Values.positive("timeout", timeout);
-    Values.positive("liveness", liveness);
+    Values.liveness("liveness", liveness);
     Values.positive("joinTimeout", joinTimeout);
     Objects.requireNonNull(reduction, "reduction");
     Objects.requireNonNull(check, "check");

@@ -523,7 +523,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Breaks the communicator on every rank: calls in progress and later ones throw
   /// [AbortedException] with this rank and reason. Returns at once.
   ///
-  /// @param reason a sentence for the other ranks
+  /// @param reason a sentence for the other ranks; where it is blank they hear that none was given,
+  ///   since who aborts because of an exception without a message must not fail in that
   void abort(String reason);
 
   /// Ends the processes of all ranks, this one included, as soon as possible. Does not return.

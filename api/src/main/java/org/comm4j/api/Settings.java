@@ -185,8 +185,10 @@ final class Settings {
                   Values.text(LIVENESS),
                   "A long pause of a large heap or a swapping host passes; a dead host is known"
                       + " within seconds.",
-                  Values.DURATION_FORMS),
-              (builder, text) -> builder.liveness(Values.duration("COMM_LIVENESS", text))),
+                  Values.DURATION_FORMS + "; " + Values.text(Values.LEAST_LIVENESS) + " or more"),
+              (builder, text) ->
+                  builder.liveness(
+                      Values.liveness("COMM_LIVENESS", Values.duration("COMM_LIVENESS", text)))),
           new Entry(
               new Setting(
                   "joinTimeout",

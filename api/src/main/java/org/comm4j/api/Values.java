@@ -22,6 +22,8 @@ final class Values {
   static final String DURATION_FORMS =
       "a positive time such as 500ms, 30s, 2m or 5min, 1h, or ISO-8601 such as PT1M30S";
 
+  static final Duration LEAST_LIVENESS = Duration.ofMillis(100);
+
   /// Fits in a signed 64-bit number of nanoseconds, with room for sums.
   static final Duration LONGEST = Duration.ofDays(36_500);
 
@@ -89,6 +91,16 @@ final class Values {
       throw new IllegalArgumentException(
           "%s: %s (expected: %s, at most %d days)"
               .formatted(what, text(value), DURATION_FORMS, LONGEST.toDays()));
+    }
+    return value;
+  }
+
+  /// How long peers may be silent. Less than pauses that every JVM makes would give up who lives.
+  static Duration liveness(String what, Duration value) {
+    if (positive(what, value).compareTo(LEAST_LIVENESS) < 0) {
+      throw new IllegalArgumentException(
+          "%s: %s (expected: %s or more); a JVM pauses longer to collect garbage, or for want of a processor, and would be given up although it lives"
+              .formatted(what, text(value), text(LEAST_LIVENESS)));
     }
     return value;
   }

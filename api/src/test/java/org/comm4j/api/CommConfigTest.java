@@ -223,6 +223,26 @@ class CommConfigTest {
         .withMessageContaining(expected);
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"1ms", "99ms", "PT0.001000001S"})
+  void liveness_shorterThanPauses_isRefused(String text) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> CommConfig.builder().set("COMM_LIVENESS", text))
+        .withMessageContaining("COMM_LIVENESS: " + text)
+        .withMessageContaining("expected: 100ms or more")
+        .withMessageContaining("although it lives");
+    assertRefused(
+        CommConfig.builder().liveness(Duration.parse("PT0.099S")), "liveness: 99ms", "100ms");
+  }
+
+  @Test
+  void liveness_shortOrLongerThanTheTimeout_isTaken() {
+    assertThat(CommConfig.builder().set("COMM_LIVENESS", "100ms").build().liveness())
+        .isEqualTo(Duration.ofMillis(100));
+    var patient = CommConfig.builder().timeout(Duration.ofSeconds(1)).build();
+    assertThat(patient.liveness()).isGreaterThan(patient.timeout());
+  }
+
   @Test
   void record_inconsistent_isRefused() {
     assertRefused(CommConfig.builder().rank(0), "rank: 0 without worldSize", "give");
