@@ -33,6 +33,9 @@ import org.jspecify.annotations.Nullable;
 final class Nodes implements AutoCloseable {
   private static final String LAUNCHERS = "comm-cli-run";
   private static final int MOST_NAME = 256; // characters of a session's name
+  private static final Pattern MISSING =
+      Pattern.compile(
+          "ranks? (.*) of \\d+ did not join within (.*?) \\(joined: (.*?)\\)(?:; refused: (.*))?; see what");
   private static final String RANKS = "ranks";
   private static final String ENDED = "ended";
   private static final long NOTICE_MS = 1000; // hosts that are started together meet sooner
@@ -177,7 +180,7 @@ final class Nodes implements AutoCloseable {
           "--node-rank: %d, but another host (%s) came with it to --master %s, port %d (expected: one of 0..%d that no other host has); give each host its own, or leave --node-rank out on all, and start each once"
               .formatted(
                   node,
-                  part(e, "has joined already: (.*);"),
+                  part(e, "has joined already: (.*);").orElseGet(() -> Sentences.of(e)),
                   cluster.host(),
                   cluster.port(),
                   cluster.nodes() - 1),
@@ -199,6 +202,13 @@ final class Nodes implements AutoCloseable {
                 .formatted(cluster.nodes(), cluster.host(), cluster.port()),
             e);
       }
+      if (e.reason() == Reason.MISSING_RANKS) {
+        throw new JoinException(e.reason(), missing(e, cluster), e);
+      }
+      Optional<String> waited = part(e, "(within [^;]*);");
+      if (e.reason() == Reason.ADDRESS && waited.isEmpty()) {
+        throw e; // it is about this host: a secret, a port
+      }
       if (e.reason() == Reason.ADDRESS && node != 0) {
         throw new JoinException(
             e.reason(),
@@ -207,7 +217,7 @@ final class Nodes implements AutoCloseable {
                     cluster.node().isPresent() ? "--node-rank: %d, but".formatted(node) : "",
                     cluster.host(),
                     cluster.port(),
-                    part(e, "(within [^;]*);"),
+                    waited.orElseThrow(),
                     cluster.nodes() - 1)
                 .strip(),
             e);
@@ -220,11 +230,31 @@ final class Nodes implements AutoCloseable {
     }
   }
 
-  /// What the session says, without its words for ranks; all of it where it says something else.
-  private static String part(JoinException e, String wanted) {
-    String message = Sentences.of(e);
-    Matcher found = Pattern.compile(wanted).matcher(message);
-    return found.find() ? found.group(1) : message;
+  /// Which hosts have not come, of what the session says of ranks.
+  private static String missing(JoinException e, Cluster cluster) {
+    Matcher said = MISSING.matcher(Sentences.of(e));
+    if (!said.find()) {
+      return Sentences.of(e);
+    }
+    boolean isOne = !said.group(1).contains(",");
+    return "%s %s of %d %s not come to --master %s, port %d, within %s (come: %s)%s; start the same command on %s, with this --master and --nnodes, see that it is reached from there, or give the hosts longer with --join-timeout"
+        .formatted(
+            isOne ? "node" : "nodes",
+            said.group(1),
+            cluster.nodes(),
+            isOne ? "has" : "have",
+            cluster.host(),
+            cluster.port(),
+            said.group(2),
+            said.group(3),
+            said.group(4) == null ? "" : "; refused: " + said.group(4),
+            isOne ? "that host" : "those hosts");
+  }
+
+  /// What the session says, without its words for ranks; empty where it says something else.
+  private static Optional<String> part(JoinException e, String wanted) {
+    Matcher found = Pattern.compile(wanted).matcher(Sentences.of(e));
+    return found.find() ? Optional.of(found.group(1)) : Optional.empty();
   }
 
   private static boolean isHere(InetAddress address) {
@@ -377,6 +407,8 @@ final class Nodes implements AutoCloseable {
           .allMatch(there -> there[0] == 1);
     } catch (CommException e) {
       return false;
+    } finally {
+      hear(); // what came before the end; whoever is called back may be late
     }
   }
 

@@ -190,6 +190,56 @@ final class NodesTest {
         .doesNotContain("COMM_MASTER_ADDR", "rank 0");
   }
 
+  /// In words of hosts, by the name of who has come.
+  @Test
+  void run_anotherHostNeverComes_eachSaysWhichAndWhatToDo() throws Exception {
+    String place = freePlace();
+    List<String> options = List.of("--join-timeout", "3s", "--", "true");
+    List<Launches> come = new ArrayList<>();
+    for (int node = 0; node < 2; node++) {
+      List<String> all = new ArrayList<>(List.of("--node-rank", Integer.toString(node)));
+      all.addAll(options);
+      come.add(start(List.of(), Map.of(), 3, place, 1, all.toArray(String[]::new)));
+    }
+    for (Launches each : come) {
+      Commands.Done done = each.await();
+      assertThat(done.code()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err())
+          .containsPattern(
+              "node 2 of 3 has not come to --master %s, within [\\d.]+ s \\(come: 0, 1 on [^ ]+\\);"
+                  .formatted(place.replace(":", ", port ")))
+          .contains("start the same command on that host", "--join-timeout")
+          .doesNotContain("rank ", "COMM_JOIN_TIMEOUT", "\tat ");
+    }
+  }
+
+  /// The ranks of a host that never open, though its launcher has come.
+  @Test
+  void run_ranksElsewhereNeverOpen_othersSayWhoIsThere() throws Exception {
+    String place = freePlace();
+    String program =
+        Files.writeString(
+                folder.resolve("Waits.java"),
+                """
+                void main() throws Exception {
+                  if (System.getenv("COMM_NODE_RANK").equals("1"))
+                    new java.util.concurrent.CountDownLatch(1).await();
+                  org.comm4j.api.Communicators.open().close();
+                }
+                """)
+            .toString();
+    Launches one = start(place, 2, "--join-timeout", "3s", "--grace", "0.5", program);
+    Launches two = start(place, 2, "--join-timeout", "3s", "--grace", "0.5", program);
+    List<Commands.Done> all = List.of(one.await(), two.await());
+    assertThat(all).extracting(Commands.Done::code).containsOnly(ExitCode.RANK_FAILED);
+    assertThat(all)
+        .extracting(Commands.Done::err)
+        .anySatisfy(err ->
+            assertThat(err)
+                .containsPattern(
+                    "ranks 2, 3 of 4 did not join within [\\d.]+ s \\(joined: 0, 1 on [^ ]+\\);"));
+  }
+
   private Launches startNode(int node, String session, String master, String program)
       throws Exception {
     return startNode(2, node, session, master, program);
@@ -295,7 +345,7 @@ final class NodesTest {
     all.addAll(List.of(arguments.split(" ")));
     var done = Launches.run(all.toArray(String[]::new));
     assertThat(done.code()).isIn(ExitCode.USAGE, ExitCode.RANK_FAILED);
-    assertThat(done.err()).contains(expected);
+    assertThat(done.err()).contains(expected).doesNotContain("no host came");
   }
 
   /// The launchers' session knows only ranks and the variables that number them.

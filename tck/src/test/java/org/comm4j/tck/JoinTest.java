@@ -28,6 +28,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.Secret;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.Authenticator;
+import org.comm4j.core.session.LocalHost;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -184,6 +185,7 @@ final class JoinTest {
       assertThat(failure.reason()).isEqualTo(Reason.MISSING_RANKS);
       assertThat(failure)
           .hasMessageContaining("ranks 1, 3 of 4")
+          .hasMessageContaining("(joined: 0, 2 on " + LocalHost.identity().name() + ");")
           .hasMessageContaining("COMM_JOIN_TIMEOUT");
     }
   }

@@ -1,7 +1,9 @@
 package org.comm4j.core.session;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.TreeMap;
@@ -13,6 +15,8 @@ import org.comm4j.api.spi.Session.Member;
 
 /// Who has joined, and who may. One for each group; the same rules for every kind of session.
 final class Roster {
+  private static final int MOST_HOSTS = 16; // in a message
+
   private final Optional<String> job;
   private final OptionalInt worldSize;
   private final TreeMap<Integer, JoinRequest> joined = new TreeMap<>();
@@ -181,9 +185,26 @@ final class Roster {
                 numbers(missing),
                 size,
                 ReplicatedSession.seconds(waitedNs),
-                joined.isEmpty() ? "none" : numbers(List.copyOf(joined.keySet())));
+                joined.isEmpty() ? "none" : joinedByHost());
     return (refused.isEmpty() ? text : text + "; refused: " + String.join("; ", refused))
         + "; see what became of them, or give them longer with COMM_JOIN_TIMEOUT";
+  }
+
+  /// So that it is seen on which host ranks are missing: `0, 1 on alpha; 3 on beta`.
+  private String joinedByHost() {
+    Map<String, List<Integer>> byHost =
+        joined.values().stream()
+            .collect(
+                Collectors.groupingBy(
+                    request -> request.member().host().name(),
+                    LinkedHashMap::new,
+                    Collectors.mapping(JoinRequest::rank, Collectors.toList())));
+    String text =
+        byHost.entrySet().stream()
+            .limit(MOST_HOSTS)
+            .map(host -> numbers(host.getValue()) + " on " + host.getKey())
+            .collect(Collectors.joining("; "));
+    return byHost.size() <= MOST_HOSTS ? text : text + "; … (" + byHost.size() + " hosts)";
   }
 
   static String numbers(List<Integer> ranks) {
