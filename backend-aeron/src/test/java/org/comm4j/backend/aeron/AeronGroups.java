@@ -2,6 +2,7 @@ package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,11 +15,14 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntFunction;
 import java.util.function.UnaryOperator;
+import org.agrona.DirectBuffer;
+import org.assertj.core.api.Assertions;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.ThreadGroups;
 
 /// Ranks in this JVM, each with a driver of its own, whose settings a test may change.
@@ -27,6 +31,18 @@ import org.comm4j.tck.ThreadGroups;
 /// @param changes of each rank's driver
 record AeronGroups(
     IntFunction<CommConfig> configs, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+  /// Other processes of this backend's tests.
+  static final ChildJvm JVM =
+      new ChildJvm(
+          AeronProvider.class,
+          Aeron.class,
+          MediaDriver.class,
+          DirectBuffer.class,
+          Assertions.class);
+
+  /// What Agrona needs there.
+  static final String OPENED = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
+
   private static final Queue<Path> FOLDERS = new ConcurrentLinkedQueue<>();
 
   AeronGroups(CommConfig config) {

@@ -4,15 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.List;
 import org.comm4j.api.CommConfig;
+import org.comm4j.tck.ChildJvm;
 import org.junit.jupiter.api.Test;
 
 class AgronaAccessTest {
   @Test
   void jdkIsClosedToAgrona_remedyIsNamed() throws Exception {
-    assertThat(ChildJvm.run(ChildJvm.command(List.of(), IsAvailable.class)))
+    assertThat(ChildJvm.run(AeronGroups.JVM.command(List.of(), IsAvailable.class)))
         .startsWith("0:")
-        .contains("Unavailable[", "start java with " + ChildJvm.OPENED);
-    assertThat(ChildJvm.run(ChildJvm.command(List.of(ChildJvm.OPENED), IsAvailable.class)))
+        .contains("Unavailable[", "start java with " + AeronGroups.OPENED);
+    assertThat(
+            ChildJvm.run(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), IsAvailable.class)))
         .contains("Ready[");
   }
 

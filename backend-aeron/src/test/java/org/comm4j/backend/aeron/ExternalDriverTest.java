@@ -155,7 +155,7 @@ class ExternalDriverTest {
   @Test
   void driverIsKilled_callsSayWhich_andSoDoesTheNextOpen() throws Exception {
     Process process =
-        new ProcessBuilder(ChildJvm.command(List.of(ChildJvm.OPENED), RunsDriver.class))
+        new ProcessBuilder(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), RunsDriver.class))
             .redirectError(ProcessBuilder.Redirect.DISCARD)
             .start();
     try (var out = process.inputReader()) {

@@ -12,6 +12,7 @@ import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.ChildJvm;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -47,7 +48,7 @@ class NoSpaceTest {
     var command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
     command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(space));
     command.add("sh");
-    command.addAll(ChildJvm.command(List.of(ChildJvm.OPENED), main));
+    command.addAll(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), main));
     return ChildJvm.run(command);
   }
 

@@ -158,8 +158,13 @@ class AllocationTest {
       BackendProvider provider, RepeatedCall call, long most, List<String> options)
       throws Exception {
     Process child =
-        ChildJvm.start(
-                options, AllocatedBytes.class, provider.name(), call.name(), String.valueOf(most))
+        new ProcessBuilder(
+                ShmProcessTest.JVM.command(
+                    options,
+                    AllocatedBytes.class,
+                    provider.name(),
+                    call.name(),
+                    String.valueOf(most)))
             .redirectErrorStream(true)
             .start();
     List<String> output;

@@ -68,7 +68,9 @@ final class PingPong {
     var children = new ArrayList<Process>();
     for (int rank = 0; rank < 2; rank++) {
       children.add(
-          ChildJvm.start(PingPong.class, "child", meeting.toString(), String.valueOf(rank))
+          new ProcessBuilder(
+                  ShmProcessTest.JVM.command(
+                      List.of(), PingPong.class, "child", meeting.toString(), String.valueOf(rank)))
               .inheritIO()
               .start());
     }

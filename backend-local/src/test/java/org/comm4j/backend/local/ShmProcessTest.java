@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.comm4j.tck.ChildJvm;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -16,6 +17,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Ranks that are processes: what they send arrives, and whatever happens to them, no file stays.
 class ShmProcessTest {
+  static final ChildJvm JVM = new ChildJvm(SharedMemoryTransport.class);
+
   private static final int BOUND_SECONDS = 120;
   private static final String SESSION = "0123456789abcdef";
 
@@ -79,15 +82,17 @@ class ShmProcessTest {
     var started = new ArrayList<Process>();
     for (int rank = 0; rank < size; rank++) {
       started.add(
-          ChildJvm.start(
-                  ShmPeer.class,
-                  what,
-                  root.toString(),
-                  place.toString(),
-                  session,
-                  String.valueOf(rank),
-                  String.valueOf(size),
-                  String.valueOf(seed))
+          new ProcessBuilder(
+                  JVM.command(
+                      List.of(),
+                      ShmPeer.class,
+                      what,
+                      root.toString(),
+                      place.toString(),
+                      session,
+                      String.valueOf(rank),
+                      String.valueOf(size),
+                      String.valueOf(seed)))
               .redirectErrorStream(true)
               .start());
     }
