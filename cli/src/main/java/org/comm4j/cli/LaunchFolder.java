@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import java.io.IOException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Path;
+import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.OwnFolder;
 
 /// Where the files of a launch are. What a killed one has left, the next launch removes.
@@ -36,10 +37,15 @@ final class LaunchFolder {
       return OwnFolder.create(root, PREFIX);
     } catch (FileSystemException e) {
       throw new IOException(
-          "no folder for the launch's files in %s: %s; let it be written to, or name another place with JDK_JAVA_OPTIONS=-Djava.io.tmpdir=FOLDER"
-              .formatted(root, e),
-          e);
+          "no folder for the launch's files in %s: %s%s".formatted(root, e, remedy(e)), e);
     }
+  }
+
+  private static String remedy(FileSystemException e) {
+    String files = OpenFiles.remedy(e);
+    return files.isEmpty()
+        ? "; let it be written to, or name another place with JDK_JAVA_OPTIONS=-Djava.io.tmpdir=FOLDER"
+        : files;
   }
 
   /// Removes what killed processes have left.

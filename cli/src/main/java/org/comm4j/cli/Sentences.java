@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.comm4j.core.session.OpenFiles;
 import picocli.CommandLine.MissingParameterException;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
@@ -20,7 +21,9 @@ final class Sentences {
   /// What an exception says; its kind only where it says nothing.
   static String of(Throwable thrown) {
     String message = thrown.getMessage();
-    return message == null || message.isBlank() ? "failed with " + thrown : message;
+    String said = message == null || message.isBlank() ? "failed with " + thrown : message;
+    String remedy = OpenFiles.remedy(thrown);
+    return remedy.isEmpty() ? said : said.stripTrailing() + remedy;
   }
 
   /// What is wrong with a command line: the value and what was expected, as everywhere, where

@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.File;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
@@ -49,6 +50,14 @@ class SentencesTest {
   }
 
   /// Before the compiler misses what should be there.
+  @Test
+  void of_tooManyOpenFiles_saysWhatToDo() {
+    var system = new IOException("Too many open files");
+    assertThat(Sentences.of(new IllegalStateException("rank 3 can't be started", system)))
+        .startsWith("rank 3 can't be started; ")
+        .contains("ulimit -n");
+  }
+
   @Test
   void classPath_entryIsMissing_isNamed() {
     String existing = Path.of("").toAbsolutePath().toString();

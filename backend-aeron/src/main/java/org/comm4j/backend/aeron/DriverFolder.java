@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.OwnFolder;
 
 /// A folder of a media driver's own, which nobody else may enter. What a killed process has left,
@@ -37,8 +38,11 @@ final class DriverFolder implements AutoCloseable {
     try {
       return new DriverFolder(root, OwnFolder.create(root, PREFIX));
     } catch (IOException e) {
+      String files = OpenFiles.remedy(e);
       throw new TransportFailedException(
-          "no folder for the media driver in %s: %s; %s".formatted(root, e, REMEDY), e);
+          "no folder for the media driver in %s: %s%s"
+              .formatted(root, e, files.isEmpty() ? "; " + REMEDY : files),
+          e);
     }
   }
 

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.OpenFiles;
 import org.jspecify.annotations.Nullable;
 
 /// Where shared memory comes from, and what to do when it gives none.
@@ -20,7 +21,8 @@ record SharedPlace(Path root, String option, long windowBytes) {
   TransportFailedException failed(String what, Exception cause) {
     return isFull()
         ? noSpace(what, cause.toString(), cause)
-        : new TransportFailedException("%s in %s failed: %s".formatted(what, root, cause), cause);
+        : new TransportFailedException(
+            "%s in %s failed: %s%s".formatted(what, root, cause, OpenFiles.remedy(cause)), cause);
   }
 
   /// Says that there is no space, how full it is, and what helps.

@@ -49,7 +49,7 @@ import org.jspecify.annotations.Nullable;
 /// One daemon thread per rank does everything: an interrupted thread of the user's would close the
 /// file. It looks every millisecond while somebody waits, else fifty times a second.
 final class FileSession implements ReplicatedSession.History {
-  private static final String ENDING = ".session";
+  static final String ENDING = ".session";
   private static final long MAGIC = FrameCodec.MAGIC;
   private static final long FORMAT_AT = 8;
   private static final long ID_AT = 16;
@@ -155,8 +155,8 @@ final class FileSession implements ReplicatedSession.History {
       joined.completeExceptionally(e);
     } catch (IOException | UnsupportedOperationException e) {
       fail(
-          "can't meet in the file %s: %s; set %s to a directory of this user alone, which is made if it is not there"
-              .formatted(path, problem(e), DefaultSessionFactory.DIRECTORY),
+          "can't meet in the file %s: %s; set %s to a directory of this user alone, which is made if it is not there%s"
+              .formatted(path, problem(e), DefaultSessionFactory.DIRECTORY, OpenFiles.remedy(e)),
           e);
     } catch (ProtocolException e) {
       fail(
@@ -164,7 +164,7 @@ final class FileSession implements ReplicatedSession.History {
               .formatted(path, e.getMessage()),
           e);
     } catch (RuntimeException | Error e) {
-      fail("the session's thread failed: " + e, e);
+      fail("the session's thread failed: " + e + OpenFiles.remedy(e), e);
     } finally {
       leave();
     }

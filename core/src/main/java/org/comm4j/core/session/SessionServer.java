@@ -306,7 +306,7 @@ public final class SessionServer implements AutoCloseable {
         turn();
       }
     } catch (IOException | RuntimeException | Error e) {
-      localFailure("the session's thread failed: " + e, e);
+      localFailure("the session's thread failed: " + e + OpenFiles.remedy(e), e);
     } finally {
       free();
     }

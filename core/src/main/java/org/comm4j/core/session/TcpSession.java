@@ -151,9 +151,9 @@ final class TcpSession implements ReplicatedSession.History {
       }
       joined.completeExceptionally(e);
     } catch (IOException | RuntimeException | Error e) {
-      joined.completeExceptionally(
-          new JoinException(Reason.ADDRESS, "the session's thread failed: " + e, e));
-      lose("the session's thread failed: " + e);
+      String why = "the session's thread failed: " + e + OpenFiles.remedy(e);
+      joined.completeExceptionally(new JoinException(Reason.ADDRESS, why, e));
+      lose(why);
     } finally {
       if (connection != null) {
         connection.close();
