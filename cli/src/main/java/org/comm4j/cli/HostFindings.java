@@ -2,6 +2,7 @@ package org.comm4j.cli;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.nio.file.DirectoryStream;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -9,9 +10,12 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.comm4j.core.session.OwnFolder;
+import org.comm4j.core.session.SessionFiles;
 
 /// What [Doctor] finds out about this JVM and this host.
 final class HostFindings {
@@ -20,6 +24,9 @@ final class HostFindings {
   private static final int OLDEST_JAVA = 25;
   private static final long LITTLE_SHARED_MEMORY = 256L << 20;
   private static final long FEW_FILES = 1024;
+  private static final List<String> OF_LAUNCHES = List.of("comm4j-", "comm-cli-launch-");
+  private static final List<String> WITH_LOCKS = List.of("comm4j-aeron-", "comm-cli-launch-");
+  private static final Pattern OF_A_USER = Pattern.compile("comm4j-\\d+");
 
   private final Path sharedMemory;
   private final Path limits;
@@ -121,7 +128,7 @@ final class HostFindings {
       } else {
         findings.add(Finding.ok(HOST, item, size, ""));
       }
-      leftOvers().ifPresent(findings::add);
+      findings.addAll(ofLaunches());
     } catch (IOException e) {
       findings.add(
           Finding.problem(HOST, item, "can't be looked at: " + e.getMessage(), "mend its mount"));
@@ -133,24 +140,57 @@ final class HostFindings {
     return PosixFilePermissions.toString(Files.getPosixFilePermissions(sharedMemory));
   }
 
-  /// Folders of launches: one that runs, or one whose processes were all killed at once.
-  private Optional<Finding> leftOvers() throws IOException {
-    try (Stream<Path> entries = Files.list(sharedMemory)) {
-      List<String> ours =
-          entries
-              .map(entry -> entry.getFileName().toString())
-              .filter(name -> name.startsWith("comm4j-"))
-              .sorted()
-              .toList();
-      return ours.isEmpty()
-          ? Optional.empty()
-          : Optional.of(
-              Finding.note(
-                  HOST,
-                  "in " + sharedMemory,
-                  String.join(" ", ours),
-                  "Of launches that run now; where none runs, delete them."));
+  /// Files and folders of launches: those that run, and those whose processes were all killed at
+  /// once. Some only their backends know ([org.comm4j.api.Backends#removeRemains]).
+  private List<Finding> ofLaunches() throws IOException {
+    List<Path> abandoned = new ArrayList<>();
+    for (String prefix : WITH_LOCKS) {
+      abandoned.addAll(OwnFolder.abandoned(sharedMemory, prefix));
     }
+    List<Path> inUse = new ArrayList<>();
+    try (DirectoryStream<Path> entries = Files.newDirectoryStream(sharedMemory, "comm*")) {
+      for (Path entry : entries) {
+        String name = entry.getFileName().toString();
+        if (OF_A_USER.matcher(name).matches()) { // of all its launches
+          List<Path> files = SessionFiles.abandoned(entry);
+          abandoned.addAll(files);
+          if (!files.containsAll(inside(entry))) {
+            inUse.add(entry);
+          }
+        } else if (OF_LAUNCHES.stream().anyMatch(name::startsWith) && !abandoned.contains(entry)) {
+          inUse.add(entry);
+        }
+      }
+    }
+    List<Finding> findings = new ArrayList<>();
+    if (!inUse.isEmpty()) {
+      findings.add(
+          Finding.ok(HOST, "in " + sharedMemory, names(inUse), "Of launches that run now."));
+    }
+    if (!abandoned.isEmpty()) {
+      findings.add(
+          Finding.note(
+              HOST,
+              "left in " + sharedMemory,
+              names(abandoned),
+              "Nobody's: of launches that were killed. The next comm-cli run removes it, or delete it."));
+    }
+    return findings;
+  }
+
+  private static List<Path> inside(Path folder) {
+    try (Stream<Path> entries = Files.list(folder)) {
+      return entries.toList();
+    } catch (IOException e) {
+      return List.of(folder); // somebody else's, or just removed
+    }
+  }
+
+  private String names(List<Path> paths) {
+    return paths.stream()
+        .map(path -> sharedMemory.relativize(path).toString())
+        .sorted()
+        .collect(Collectors.joining(" "));
   }
 
   // --- limits ---

@@ -8,6 +8,7 @@ import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
+import org.comm4j.core.session.SessionFiles;
 
 /// Starts ranks on this host and waits for them.
 ///
@@ -62,6 +63,8 @@ record Launch(
   int run(PrintStream out, PrintStream err) throws InterruptedException {
     LaunchFolder.sweep();
     CommConfig config = config();
+    SessionFiles.sweep(config);
+    Backends.removeRemains(config); // of a launch that was killed with its launcher
     boolean ofThreads = isOfThreads(config);
     if (ofThreads && cluster.isPresent()) {
       throw new IllegalArgumentException(

@@ -61,7 +61,6 @@ final class LauncherLaunch {
           "--on-failure: continue (expected: stop, since %s starts the ranks, which ends all of them when one fails)"
               .formatted(name()));
     }
-    Backends.removeRemains(launch.config()); // of a launch that was killed with its launcher
     try (var session = HostedSession.start(launch.ranks(), launch.config())) {
       int code = run(session);
       if (code == 0) {

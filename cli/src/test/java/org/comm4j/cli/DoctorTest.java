@@ -8,12 +8,16 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.OwnFolder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -152,6 +156,38 @@ class DoctorTest {
         .extracting(Finding::item)
         .contains(folder.resolve("shm").toString(), "ulimit -n");
     assertThat(findings).extracting(Finding::value).contains("unlimited", "8.0 MiB", "256");
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void hostFindings_leftByKilledLaunches_areToldFromThoseInUse(@TempDir Path folder)
+      throws IOException {
+    Path killed = ownFolder(folder.resolve("comm4j-aeron-1"));
+    Files.createFile(killed.resolve("lock"));
+    Path sessions = ownFolder(folder.resolve("comm4j-1000"));
+    Path left = Files.createFile(sessions.resolve("left.session"));
+    Files.setPosixFilePermissions(left, PosixFilePermissions.fromString("rw-------"));
+    Files.setLastModifiedTime(left, FileTime.from(Instant.now().minus(Duration.ofHours(1))));
+    Files.createDirectory(folder.resolve("of-somebody-else"));
+    try (OwnFolder used = LaunchFolder.create(folder)) {
+      assertThat(new HostFindings(folder, folder.resolve("limits")).all())
+          .anySatisfy(each -> {
+            assertThat(each.item()).isEqualTo("left in " + folder);
+            assertThat(each.status()).isEqualTo(Finding.Status.NOTE);
+            assertThat(each.value()).isEqualTo("comm4j-1000/left.session comm4j-aeron-1");
+            assertThat(each.note()).contains("Nobody's", "comm-cli run removes");
+          })
+          .anySatisfy(each -> {
+            assertThat(each.item()).isEqualTo("in " + folder);
+            assertThat(each.status()).isEqualTo(Finding.Status.OK);
+            assertThat(each.value()).isEqualTo(used.path().getFileName().toString());
+          });
+    }
+  }
+
+  private static Path ownFolder(Path folder) throws IOException {
+    Files.createDirectory(folder);
+    return Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
   }
 
   /// Permissions are no remedy where the mount is read-only.

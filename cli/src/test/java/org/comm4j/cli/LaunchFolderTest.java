@@ -7,6 +7,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.attribute.FileTime;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -75,6 +79,22 @@ class LaunchFolderTest {
       Files.deleteIfExists(lock);
       Files.deleteIfExists(killed);
     }
+  }
+
+  /// As a plain `mpirun` leaves it whose ranks are all killed at once. A launch of any kind does
+  /// it.
+  @Test
+  void launch_killedRanksLeftTheirSession_removesIt() throws Exception {
+    Path sessions = Files.createDirectory(temporary.resolve("sessions"));
+    Files.setPosixFilePermissions(sessions, PosixFilePermissions.fromString("rwx------"));
+    Path left = Files.createFile(sessions.resolve("left.session"));
+    Files.setPosixFilePermissions(left, PosixFilePermissions.fromString("rw-------"));
+    Files.setLastModifiedTime(left, FileTime.from(Instant.now().minus(Duration.ofHours(1))));
+    String[] line = "topology -n 1 --backend local".split(" ", -1);
+    try (var launch = Launches.start(Map.of("COMM_SESSION_DIR", sessions.toString()), line)) {
+      assertThat(launch.await().code()).isEqualTo(ExitCode.FINE);
+    }
+    assertThat(sessions).doesNotExist();
   }
 
   private Launches start(String line) throws IOException {

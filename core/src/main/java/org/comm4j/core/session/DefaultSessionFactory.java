@@ -174,14 +174,21 @@ public final class DefaultSessionFactory implements SessionFactory {
                   .formatted(config.localWorldSize().orElse(0), worldSize)
               + " and COMM_MASTER_PORT");
     }
-    String directory = config.options().get(DIRECTORY);
     FileSession session =
         FileSession.start(
-            directory == null ? FileSession.defaultDirectory() : Path.of(directory),
+            directory(config),
             request(config, usableBackends),
             System::nanoTime,
             ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
+  }
+
+  /// Where ranks of this user meet in files.
+  ///
+  /// @throws JoinException if none is configured and this system has no usual place
+  public static Path directory(CommConfig config) {
+    String directory = config.options().get(DIRECTORY);
+    return directory == null ? FileSession.defaultDirectory() : Path.of(directory);
   }
 
   private static InetSocketAddress place(CommConfig config, String address) {

@@ -65,6 +65,13 @@ final class LogFile {
     } catch (FileAlreadyExistsException e) {
       // Then it is checked.
     }
+    checkDirectory(directory);
+  }
+
+  /// Sees that a directory is this user's alone.
+  ///
+  /// @throws IOException if it is not there, someone else's, or open to others
+  static void checkDirectory(Path directory) throws IOException {
     BasicFileAttributes attributes =
         Files.readAttributes(directory, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
     if (!attributes.isDirectory()) {
@@ -186,12 +193,26 @@ final class LogFile {
     }
   }
 
-  private static void reap(Path path) {
+  /// Removes a file if nobody alive has locks on it.
+  static void reap(Path path) {
+    ifAbandoned(path, Files::delete);
+  }
+
+  /// Whether nobody alive has locks on a file of this user's.
+  static boolean isAbandoned(Path path) {
+    return ifAbandoned(path, _ -> {});
+  }
+
+  private interface Action {
+    void on(Path path) throws IOException;
+  }
+
+  private static boolean ifAbandoned(Path path, Action action) {
     synchronized (OPEN) {
       try {
         Object key = key(path);
         if (key == null || OPEN.containsKey(key)) {
-          return; // ours: to open it once more would cost us our locks
+          return false; // ours: to open it once more would cost us our locks
         }
         try (FileChannel channel =
                 FileChannel.open(
@@ -200,12 +221,14 @@ final class LogFile {
                     StandardOpenOption.WRITE,
                     LinkOption.NOFOLLOW_LINKS);
             FileLock everything = channel.tryLock()) {
-          if (everything != null && key.equals(key(path))) {
-            Files.delete(path);
+          if (everything == null || !key.equals(key(path))) {
+            return false;
           }
+          action.on(path);
+          return true;
         }
       } catch (IOException | OverlappingFileLockException e) {
-        // Someone else's, or gone: not ours to remove.
+        return false; // Someone else's, or gone: not ours to remove.
       }
     }
   }

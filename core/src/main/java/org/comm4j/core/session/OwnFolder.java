@@ -15,8 +15,10 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
 
@@ -147,16 +149,28 @@ public final class OwnFolder implements AutoCloseable {
   /// @param prefix of their names
   public static void sweep(Path root, String prefix) {
     synchronized (OWN) {
+      abandoned(root, prefix).forEach(OwnFolder::remove);
+    }
+  }
+
+  /// What killed processes of this user have left.
+  ///
+  /// @param root where
+  /// @param prefix of their names
+  public static List<Path> abandoned(Path root, String prefix) {
+    List<Path> abandoned = new ArrayList<>();
+    synchronized (OWN) {
       try (DirectoryStream<Path> folders = Files.newDirectoryStream(root, prefix + "*")) {
         for (Path each : folders) {
           if (!OWN.contains(each) && isOfThisUser(each) && isAbandoned(each)) {
-            remove(each);
+            abandoned.add(each);
           }
         }
       } catch (IOException | DirectoryIteratorException _) {
         // whoever may look there will remove it
       }
     }
+    return abandoned;
   }
 
   /// Whether it is a folder that nobody else can have put anything into.
