@@ -117,7 +117,7 @@ public interface BackendProvider {
   /// Removes from this host what ranks of this user have left that were killed, such as files in
   /// shared memory, but nothing of a process that lives. Who has started ranks calls it when some
   /// of them have failed and all have ended: ranks do so for each other, but all may die at once.
-  /// Who starts a [RankLauncher] calls it before, too: the last one may have been killed. Also
+  /// It is called before ranks are started, too: all of the last launch may have been killed. Also
   /// asked where the backend is not available; loads nothing native.
   ///
   /// @param config the configuration of the process that has started them, which is no rank
