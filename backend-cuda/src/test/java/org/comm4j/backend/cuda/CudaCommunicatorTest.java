@@ -590,10 +590,9 @@ class CudaCommunicatorTest extends ModelGroups {
               }
             });
     assertThat(failures)
-        .allSatisfy(
-            failure ->
-                assertThat(failure)
-                    .hasMessageContainingAll("17 ranks (expected: at most 16)", "COMM_CUDA_PATH"));
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .hasMessageContainingAll("17 ranks (expected: at most 16)", "COMM_CUDA_PATH"));
   }
 
   /// There are two, which ranks have in turn.

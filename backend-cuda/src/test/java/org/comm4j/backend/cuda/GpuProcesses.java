@@ -11,15 +11,22 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
+import java.util.ServiceLoader;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
+import jcuda.driver.JCudaDriver;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.core.transport.HostTransports;
+import org.comm4j.tck.ChildJvm;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.platform.commons.support.ReflectionSupport;
+import org.opentest4j.TestAbortedException;
 
 /// Two, three and four processes that share a GPU and reach each other's memory by handles;
 /// `gpu-check` runs it. Their kernels reduce and copy, bit for bit what core's arithmetic gives.
@@ -28,6 +35,7 @@ import org.comm4j.core.session.DefaultSessionFactory;
 public final class GpuProcesses {
   private static final Duration TIMEOUT = Duration.ofMinutes(1);
   private static final Duration KERNEL_TIMEOUT = Duration.ofSeconds(20);
+  private static final ChildJvm JVMS = new ChildJvm(needed());
   private static final int MOST_PROCESSES = 4;
   private static final int KILLED = 128 + 9;
 
@@ -92,17 +100,27 @@ public final class GpuProcesses {
 
   // --- the process that starts the others ---
 
+  /// A class of all that is to be on the class path.
+  private static Class<?>[] needed() {
+    Stream<Class<?>> compiled =
+        Stream.of(
+            CudaDriver.class,
+            JCudaDriver.class,
+            Assumptions.class,
+            TestAbortedException.class,
+            ReflectionSupport.class);
+    Stream<Class<?>> found =
+        ServiceLoader.load(HostTransports.class).stream().map(ServiceLoader.Provider::type);
+    return Stream.concat(compiled, found).toArray(Class<?>[]::new);
+  }
+
   private static void launch() throws IOException, InterruptedException {
     Path folder = Files.createTempDirectory("comm4j-processes-");
-    Path library = folder.resolve(DriverFiles.LIBRARY);
     try {
-      if (!TestDevice.isReal()) {
-        ModelDriver.compile(Programs.find("g++", "clang++").orElseThrow(), library);
-      }
       for (int processes = 2; processes <= MOST_PROCESSES; processes++) {
-        launch(processes, folder, library, false);
+        launch(processes, folder, false);
       }
-      launch(MOST_PROCESSES, folder, library, true);
+      launch(MOST_PROCESSES, folder, true);
     } finally {
       try (Stream<Path> files = Files.walk(folder)) { // a session's too, where all have crashed
         for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
@@ -112,21 +130,21 @@ public final class GpuProcesses {
     }
   }
 
-  private static void launch(int processes, Path folder, Path library, boolean withCommunicators)
+  private static void launch(int processes, Path folder, boolean withCommunicators)
       throws IOException, InterruptedException {
     String name = "gpu-check-" + UUID.randomUUID();
     List<Process> started = new ArrayList<>();
     try {
       for (int rank = 0; rank < processes; rank++) {
-        List<String> command =
+        List<String> options =
             List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Dcomm4j.gpu=" + TestDevice.isReal(),
-                "-D%s=%s".formatted(ModelDriver.LIBRARY, library),
-                "-cp",
-                System.getProperty("java.class.path"),
-                GpuProcesses.class.getName(),
+                TestDevice.isReal()
+                    ? "-Dcomm4j.gpu=true"
+                    : "-D%s=%s".formatted(ModelDriver.LIBRARY, ModelDriver.get().file()));
+        List<String> command =
+            JVMS.command(
+                options,
+                GpuProcesses.class,
                 Integer.toString(rank),
                 Integer.toString(processes),
                 name,

@@ -38,9 +38,10 @@ final class ModelDriver {
       TestDevice.isReal()
           ? Optional.empty()
           : Optional.ofNullable(System.getProperty(LIBRARY))
-              .map(library -> load(Path.of(library)))
+              .map(file -> new ModelDriver(Path.of(file)))
               .or(() -> compiler().map(ModelDriver::compiled));
 
+  private final Path file;
   private final SymbolLookup library;
   private final MethodHandle reset;
   private final MethodHandle fail;
@@ -48,8 +49,9 @@ final class ModelDriver {
   private final MethodHandle openOwn;
   private final MethodHandle held;
 
-  private ModelDriver(SymbolLookup library) {
-    this.library = library;
+  private ModelDriver(Path file) {
+    this.file = file;
+    this.library = SymbolLookup.libraryLookup(file, Arena.global());
     this.reset = function("model_reset", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
     this.fail = function("model_fail", ADDRESS, JAVA_INT);
     this.process = function("model_process", JAVA_INT);
@@ -93,25 +95,27 @@ final class ModelDriver {
       try (FileChannel lock = FileChannel.open(folder.resolve("lock"), CREATE, WRITE);
           FileLock _ = lock.lock()) {
         Path library =
-            Files.createDirectories(folder.resolve(version)).resolve(DriverFiles.LIBRARY);
+            Files.createDirectories(folder.resolve(version))
+                .resolve(DriverFiles.LIBRARY)
+                .toAbsolutePath();
         if (!Files.exists(library)) {
           Path part = library.resolveSibling("part");
           compile(compiler, part);
           Files.move(part, library, ATOMIC_MOVE);
         }
-        return load(library.toAbsolutePath());
+        return new ModelDriver(library);
       }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
   }
 
-  private static ModelDriver load(Path library) {
-    return new ModelDriver(SymbolLookup.libraryLookup(library, Arena.global()));
+  /// {@return the library, for JVMs that load it by the property [#LIBRARY]}
+  Path file() {
+    return file;
   }
 
-  /// Compiles the library, for JVMs that load it by the property [#LIBRARY].
-  static void compile(String compiler, Path library) {
+  private static void compile(String compiler, Path library) {
     compile(compiler, SOURCE, library, "-Wl,-soname," + DriverFiles.LIBRARY);
   }
 
