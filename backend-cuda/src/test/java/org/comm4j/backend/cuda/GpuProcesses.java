@@ -150,7 +150,11 @@ public final class GpuProcesses {
                 name,
                 folder.toString(),
                 Boolean.toString(withCommunicators));
-        started.add(new ProcessBuilder(command).inheritIO().start());
+        started.add(
+            new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(output(folder, rank).toFile())
+                .start());
       }
       for (int rank = 0; rank < processes; rank++) {
         int expected = rank == MOST_PROCESSES - 1 ? KILLED : 0;
@@ -167,7 +171,15 @@ public final class GpuProcesses {
       }
     } finally {
       started.forEach(Process::destroyForcibly);
+      for (int rank = 0; rank < started.size(); rank++) {
+        System.out.print(Files.readString(output(folder, rank)));
+      }
     }
+  }
+
+  /// What the test's own JVM writes is the channel to Maven.
+  private static Path output(Path folder, int rank) {
+    return folder.resolve("output" + rank);
   }
 
   // --- one of the others ---
