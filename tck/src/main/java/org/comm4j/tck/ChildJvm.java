@@ -36,7 +36,7 @@ public final class ChildJvm {
   /// @return modifiable
   public List<String> command(List<String> options, Class<?> main, String... arguments) {
     List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add(ProcessHandle.current().info().command().orElseThrow()); // the java of this JVM
     command.addAll(List.of("-ea", "--enable-native-access=ALL-UNNAMED"));
     options.forEach(each -> command.addAll(List.of(each.split(" "))));
     command.addAll(List.of("-cp", classPath(main), main.getName()));
