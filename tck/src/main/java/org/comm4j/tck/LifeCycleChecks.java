@@ -137,7 +137,7 @@ final class LifeCycleChecks {
       r.comm().barrier();
     } else {
       r.comm().barrier();
-      isNamed("F12", comm, comm::barrier);
+      isNamed("F12", comm::barrier);
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
@@ -174,7 +174,7 @@ final class LifeCycleChecks {
   static void close_collectiveOfTheOthers_namesIt(LiveRank r) {
     Communicator comm = r.comm().duplicate();
     if (r.rank() != 0) {
-      isNamed("F13", comm, () -> comm.allReduce(1L, ReduceOp.SUM));
+      isNamed("F13", () -> comm.allReduce(1L, ReduceOp.SUM));
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
@@ -191,7 +191,7 @@ final class LifeCycleChecks {
             new PointToPoint.Probe(0, 1))) {
       Communicator comm = r.comm().duplicate();
       if (r.rank() == 1) {
-        isNamed("F13", comm, () -> comm.run(needing));
+        isNamed("F13", () -> comm.run(needing));
       }
       closes(comm);
       LiveRank.works("L5", r.comm());
@@ -214,13 +214,13 @@ final class LifeCycleChecks {
     if (r.rank() == 1) {
       comm.receive(CommData.of(got), 0, 1);
       Expect.equal("F13", "what was sent before the close", got[0], 42);
-      isNamed("F13", comm, () -> comm.receive(CommData.of(got), 0, 1));
+      isNamed("F13", () -> comm.receive(CommData.of(got), 0, 1));
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
   }
 
-  private static void isNamed(String rule, Communicator comm, Expect.Action call) {
+  private static void isNamed(String rule, Expect.Action call) {
     AbortedException reason =
         Expect.thrown(
             rule, AbortedException.class, "a call that needs a rank that has closed", call);
