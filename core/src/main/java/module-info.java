@@ -3,6 +3,7 @@
 module org.comm4j.core {
   requires transitive org.comm4j.api;
   requires static jdk.incubator.vector;
+  requires static jdk.jfr;
   requires static org.jspecify;
 
   exports org.comm4j.core.algorithm;
@@ -14,6 +15,8 @@ module org.comm4j.core {
   exports org.comm4j.core.sim;
   exports org.comm4j.core.transport;
 
+  provides org.comm4j.api.spi.CallListener with
+      org.comm4j.core.events.CallEvents;
   provides org.comm4j.api.spi.SessionFactory with
       org.comm4j.core.session.DefaultSessionFactory;
 }

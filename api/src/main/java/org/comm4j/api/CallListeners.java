@@ -1,5 +1,6 @@
 package org.comm4j.api;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.comm4j.api.spi.CallListener;
 import org.jspecify.annotations.Nullable;
@@ -23,35 +24,42 @@ final class CallListeners {
     return Installed.LISTENERS;
   }
 
-  /// Whether there may ever be somebody to tell.
-  boolean any() {
-    return listeners.length > 0;
-  }
-
-  /// Whether somebody wants to hear of the next call.
-  boolean enabled() {
-    for (CallListener listener : listeners) {
-      if (listener.isEnabled()) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  void ended(
-      String communicator,
-      int rank,
-      Operation operation,
-      long startNanos,
-      @Nullable Throwable failure) {
-    long endNanos = System.nanoTime();
+  /// {@return who wants to hear of the end of a call that begins; null, and nothing allocated, if
+  /// nobody does}
+  @Nullable Heard begins(String communicator, int rank, Operation operation) {
+    Heard heard = null;
     for (CallListener listener : listeners) {
       try {
-        if (listener.isEnabled()) {
-          listener.ended(communicator, rank, operation, startNanos, endNanos, failure);
+        CallListener.Call call = listener.begins(communicator, rank, operation);
+        if (call != null) {
+          heard = heard == null ? new Heard() : heard;
+          heard.calls.add(call);
         }
       } catch (RuntimeException | LinkageError e) {
-        LOG.log(System.Logger.Level.WARNING, "a call listener failed: " + listener.getClass(), e);
+        warn(listener, e);
+      }
+    }
+    return heard;
+  }
+
+  private static void warn(Object listener, Throwable failure) {
+    LOG.log(
+        System.Logger.Level.WARNING, "a call listener failed: " + listener.getClass(), failure);
+  }
+
+  /// A call whose end somebody wants to hear of.
+  static final class Heard {
+    private final List<CallListener.Call> calls = new ArrayList<>(1);
+
+    private Heard() {}
+
+    void ended(@Nullable Throwable failure) {
+      for (CallListener.Call call : calls) {
+        try {
+          call.ended(failure);
+        } catch (RuntimeException | LinkageError e) {
+          warn(call, e);
+        }
       }
     }
   }

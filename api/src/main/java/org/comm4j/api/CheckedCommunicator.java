@@ -195,18 +195,7 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private @Nullable Received call(Operation operation) {
-    if (listeners.enabled()) {
-      return heardCall(operation);
-    }
-    try {
-      return backend.run(operation);
-    } catch (RuntimeException | Error e) {
-      throw failed(operation.label(), e);
-    }
-  }
-
-  private @Nullable Received heardCall(Operation operation) {
-    long startNanos = System.nanoTime();
+    CallListeners.Heard heard = listeners.begins(name, rank, operation);
     Throwable failure = null;
     try {
       return backend.run(operation);
@@ -214,19 +203,24 @@ final class CheckedCommunicator implements Communicator {
       failure = e;
       throw failed(operation.label(), e);
     } finally {
-      listeners.ended(name, rank, operation, startNanos, failure);
+      if (heard != null) {
+        heard.ended(failure);
+      }
     }
   }
 
   private CheckedRequest submit(Operation operation) {
-    long startNanos = listeners.any() ? System.nanoTime() : 0;
+    CallListeners.Heard heard = listeners.begins(name, rank, operation);
     Pending pending;
     try {
       pending = backend.submit(operation);
     } catch (RuntimeException | Error e) {
+      if (heard != null) {
+        heard.ended(e);
+      }
       throw failed(operation.label(), e);
     }
-    CheckedRequest request = new CheckedRequest(this, operation, pending, startNanos);
+    CheckedRequest request = new CheckedRequest(this, operation, pending, heard);
     if (pending == Pending.ENDED) {
       request.endedAtOnce();
     } else {
@@ -469,15 +463,8 @@ final class CheckedCommunicator implements Communicator {
     return gate;
   }
 
-  void ended(CheckedRequest request, long startNanos, @Nullable Throwable failure) {
+  void ended(CheckedRequest request) {
     inFlight.remove(request);
-    heard(request.operation(), startNanos, failure);
-  }
-
-  void heard(Operation operation, long startNanos, @Nullable Throwable failure) {
-    if (listeners.enabled()) {
-      listeners.ended(name, rank, operation, startNanos, failure);
-    }
   }
 
   // --- the end ---

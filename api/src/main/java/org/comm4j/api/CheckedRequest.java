@@ -35,7 +35,7 @@ final class CheckedRequest implements Request {
   private final Gate gate;
   private final Operation operation;
   private final Pending pending;
-  private final long startNanos;
+  private final CallListeners.@Nullable Heard heard;
   private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
   private @Nullable Thread looker; // while the word is LOOKING; written by that thread
   private volatile @Nullable Outcome outcome;
@@ -45,16 +45,15 @@ final class CheckedRequest implements Request {
   private volatile boolean calledBack;
 
   CheckedRequest(
-      CheckedCommunicator communicator, Operation operation, Pending pending, long startNanos) {
+      CheckedCommunicator communicator,
+      Operation operation,
+      Pending pending,
+      CallListeners.@Nullable Heard heard) {
     this.communicator = communicator;
     this.gate = communicator.gate();
     this.operation = operation;
     this.pending = pending;
-    this.startNanos = startNanos;
-  }
-
-  Operation operation() {
-    return operation;
+    this.heard = heard;
   }
 
   /// {@return what the communicators of its rank stand on}
@@ -65,7 +64,7 @@ final class CheckedRequest implements Request {
   /// Settles it where nobody else knows of it yet.
   void endedAtOnce() {
     outcome = Outcome.WELL;
-    communicator.heard(operation, startNanos, null);
+    tellListeners(null);
   }
 
   @Override
@@ -156,10 +155,17 @@ final class CheckedRequest implements Request {
 
   private void settle(Outcome ended) {
     outcome = ended;
-    communicator.ended(this, startNanos, ended.failure());
+    communicator.ended(this);
+    tellListeners(ended.failure());
     CompletableFuture<Received> waiting = future;
     if (waiting != null) {
       complete(waiting, ended);
+    }
+  }
+
+  private void tellListeners(@Nullable Throwable failure) {
+    if (heard != null) {
+      heard.ended(failure);
     }
   }
 

@@ -519,49 +519,30 @@ class CheckedCommunicatorTest {
     new CheckedCommunicator(backend, scope, listeners(false, heard)).barrier();
     assertThat(heard).isEmpty();
 
-    CallListener broken =
-        new CallListener() {
-          @Override
-          public boolean isEnabled() {
-            return true;
-          }
-
-          @Override
-          public void ended(
-              String communicator,
-              int rank,
-              Operation operation,
-              long startNanos,
-              long endNanos,
-              @Nullable Throwable failure) {
-            throw new IllegalStateException("broken listener");
-          }
+    CallListener brokenAtOnce =
+        (_, _, _) -> {
+          throw new IllegalStateException("broken listener");
         };
-    new CheckedCommunicator(backend, scope, new CallListeners(List.of(broken))).barrier();
+    CallListener brokenAtTheEnd =
+        (_, _, _) ->
+            _ -> {
+              throw new IllegalStateException("broken listener");
+            };
+    var listeners =
+        new CallListeners(List.of(brokenAtOnce, brokenAtTheEnd, listener(true, heard)));
+    new CheckedCommunicator(backend, scope, listeners).barrier();
+    assertThat(heard).containsExactly("fake 1 barrier null");
   }
 
-  private static CallListeners listeners(boolean enabled, List<String> heard) {
-    return new CallListeners(
-        List.of(
-            new CallListener() {
-              @Override
-              public boolean isEnabled() {
-                return enabled;
-              }
+  private static CallListeners listeners(boolean wants, List<String> heard) {
+    return new CallListeners(List.of(listener(wants, heard)));
+  }
 
-              @Override
-              public void ended(
-                  String communicator,
-                  int rank,
-                  Operation operation,
-                  long startNanos,
-                  long endNanos,
-                  @Nullable Throwable failure) {
-                assertThat(endNanos).isGreaterThanOrEqualTo(startNanos);
-                String why = failure == null ? null : failure.getMessage();
-                heard.add(communicator + " " + rank + " " + operation.label() + " " + why);
-              }
-            }));
+  private static CallListener listener(boolean wants, List<String> heard) {
+    return (communicator, rank, operation) -> wants ? failure -> {
+      String why = failure == null ? null : failure.getMessage();
+      heard.add(communicator + " " + rank + " " + operation.label() + " " + why);
+    } : null;
   }
 
   // --- allocation ---

@@ -271,23 +271,9 @@ class CheckedRequestTest {
     backend.endsSendsAtOnce = true;
     List<String> heard = new ArrayList<>();
     CallListener listener =
-        new CallListener() {
-          @Override
-          public boolean isEnabled() {
-            return true;
-          }
-
-          @Override
-          public void ended(
-              String communicator,
-              int rank,
-              Operation operation,
-              long startNanos,
-              long endNanos,
-              @Nullable Throwable failure) {
-            heard.add("%s %d %s %b".formatted(communicator, rank, operation.label(), failure));
-          }
-        };
+        (communicator, rank, operation) ->
+            failure ->
+                heard.add("%s %d %s %b".formatted(communicator, rank, operation.label(), failure));
     var listening =
         new CheckedCommunicator(
             backend, new LaunchScope(() -> {}), new CallListeners(List.of(listener)));

@@ -23,7 +23,7 @@ final class Launches implements AutoCloseable {
 
   /// For comm-cli and the ranks that it starts: they live for a second or so and share few cores,
   /// and compiling well would be most of their work.
-  private static final String JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
+  static final String JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
   private static final String PICKED_UP = "NOTE: Picked up JDK_JAVA_OPTIONS: " + JVM_OPTIONS;
 

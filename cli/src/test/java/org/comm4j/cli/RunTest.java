@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.File;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -19,6 +20,7 @@ import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
+import org.assertj.core.api.Condition;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -512,17 +514,55 @@ class RunTest {
     }
   }
 
-  @ParameterizedTest
-  @ValueSource(strings = {"shm", "local"})
-  void run_training_ranksAgreeOnTheWeights(String backend) throws Exception {
-    Path training = Path.of("..", "examples", "DigitsTraining.java");
-    var done = Launches.run("run", "-n", "4", "--backend", backend, training.toString());
-    assertThat(done.code()).as(done.err()).isEqualTo(0);
-    assertThat(done.out()).containsPattern("\\[0\\] accuracy 9\\d\\.\\d");
-    List<String> checksums =
-        done.out().lines().filter(line -> line.contains("] checksum ")).toList();
-    assertThat(checksums).hasSize(4);
-    assertThat(checksums.stream().map(line -> line.substring(4)).distinct()).hasSize(1);
+  @Test
+  void run_recorded_eachRankHasItsCalls(@TempDir Path folder) throws Exception {
+    Path source =
+        Files.writeString(
+            folder.resolve("Sum.java"),
+            """
+            void main() {
+              try (var comm = org.comm4j.api.Communicators.open()) {
+                comm.allReduce(new double[10], org.comm4j.api.ReduceOp.SUM);
+              }
+            }
+            """);
+    String options =
+        "%s -XX:StartFlightRecording:filename=%s/calls-%%p.jfr,+org.comm4j.Call#enabled=true"
+            .formatted(Launches.JVM_OPTIONS, folder);
+    try (var launch =
+        Launches.start(
+            Map.of("JDK_JAVA_OPTIONS", options),
+            "run", "-n", "2", "--backend", "shm", source.toString())) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isZero();
+    }
+    List<String> calls = new ArrayList<>();
+    try (var files = Files.newDirectoryStream(folder, "*.jfr")) {
+      for (Path file : files) {
+        calls.add(callsIn(file));
+      }
+    }
+    assertThat(calls)
+        .as("of the launcher and two ranks")
+        .hasSize(3)
+        .areExactly(1, new Condition<>(String::isBlank, "no calls"))
+        .areExactly(1, new Condition<>(text -> text.contains("rank = 0"), "rank 0's calls"))
+        .areExactly(1, new Condition<>(text -> text.contains("rank = 1"), "rank 1's calls"))
+        .filteredOn(text -> !text.isBlank())
+        .allSatisfy(text ->
+            assertThat(text).contains("operation = \"allReduce\"", "bytes = 80 bytes"));
+  }
+
+  /// What the JDK's own reader prints.
+  private static String callsIn(Path recording) throws Exception {
+    String jfr = Path.of(System.getProperty("java.home"), "bin", "jfr").toString();
+    Process reader =
+        new ProcessBuilder(jfr, "print", "--events", "org.comm4j.Call", recording.toString())
+            .redirectErrorStream(true)
+            .start();
+    String text = new String(reader.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(reader.waitFor()).as(text).isZero();
+    return text;
   }
 
   /// Runs a program of one communicator, `comm`.

@@ -3,26 +3,24 @@ package org.comm4j.api.spi;
 import org.comm4j.api.Operation;
 import org.jspecify.annotations.Nullable;
 
-/// Hears of every blocking call and every awaited request, for tracing. Found by
-/// [java.util.ServiceLoader]; called on the thread of the call; must be fast and must not throw.
+/// Hears of every blocking call and every request, for tracing. Found by [java.util.ServiceLoader];
+/// must be fast and must not throw.
+@FunctionalInterface
 public interface CallListener {
-  /// {@return whether it wants to hear of the next call; asked before each one, so that silence
-  /// costs nothing}
-  boolean isEnabled();
-
-  /// A call has ended.
+  /// A call begins, on the calling thread; what is wrong with its arguments has been found before.
   ///
   /// @param communicator its name
   /// @param rank this rank
-  /// @param operation what was called
-  /// @param startNanos when, on the clock of [System#nanoTime()]
-  /// @param endNanos when it ended
-  /// @param failure what it threw, or null
-  void ended(
-      String communicator,
-      int rank,
-      Operation operation,
-      long startNanos,
-      long endNanos,
-      @Nullable Throwable failure);
+  /// @param operation what is called
+  /// @return what hears of the call's end; null for nothing, which must cost nothing
+  @Nullable Call begins(String communicator, int rank, Operation operation);
+
+  /// A call that has begun.
+  @FunctionalInterface
+  interface Call {
+    /// It has ended; called once, by the thread that was inside it or has found it ended.
+    ///
+    /// @param failure what it threw, or null
+    void ended(@Nullable Throwable failure);
+  }
 }

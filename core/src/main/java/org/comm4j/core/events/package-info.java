@@ -1,0 +1,2 @@
+/// What a JDK Flight Recorder can record of a rank.
+package org.comm4j.core.events;
