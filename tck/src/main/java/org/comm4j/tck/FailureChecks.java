@@ -4,8 +4,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
@@ -360,6 +362,56 @@ final class FailureChecks {
     LiveRank.works("F7", again.communicator());
     again.communicator().close();
     rest.close();
+  }
+
+  @Rule({"F7", "F5", "F10"})
+  @Needs(
+      ranks = 4,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.SHRINK})
+  static void shrink_afterTwoDeathsAtOnce_worksForTheSurvivors(LiveRank r) {
+    shrinkAfter(r, Set.of(1, r.size() - 1));
+  }
+
+  @Rule({"F7", "F5", "F10"})
+  @Needs(
+      ranks = 4,
+      death = true,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.SHRINK})
+  static void shrink_afterDeathsOfAllOthersAtOnce_worksForTheSurvivor(LiveRank r) {
+    int survivor = 2;
+    shrinkAfter(
+        r,
+        IntStream.range(0, r.size())
+            .filter(rank -> rank != survivor)
+            .boxed()
+            .collect(Collectors.toSet()));
+  }
+
+  /// Ranks die as soon as all are about to call. Each survivor hears of one of them first, of others
+  /// too as the case may be, and all agree on who is left.
+  private static void shrinkAfter(LiveRank r, Set<Integer> victims) {
+    Communicator comm = r.comm();
+    LiveRank.works("F7", comm);
+    r.meet("before the deaths");
+    if (victims.contains(r.rank())) {
+      throw r.die();
+    }
+    PeerFailedException reason = untilBroken("F5", PeerFailedException.class, comm);
+    Expect.that(
+        "F5",
+        !reason.ranks().isEmpty() && victims.containsAll(reason.ranks()),
+        "who failed is %s (expected: some of %s)",
+        reason.ranks(),
+        victims);
+    Shrunk shrunk = comm.shrink();
+    List<Integer> survivors =
+        IntStream.range(0, r.size()).filter(rank -> !victims.contains(rank)).boxed().toList();
+    Expect.equal("F7", "the old ranks", shrunk.oldRanks(), survivors);
+    try (Communicator rest = shrunk.communicator()) {
+      Expect.equal("F7", "rank", rest.rank(), survivors.indexOf(r.rank()));
+      LiveRank.works("F7", rest);
+    }
   }
 
   @Rule({"F4", "F7"})
