@@ -24,12 +24,12 @@ class VerifyTest {
   @ValueSource(strings = {"local", "shm"})
   @Execution(ExecutionMode.CONCURRENT) // much of it waits for deadlines
   void verify_wholeBackend_isFineAndListsEveryRule(String backend) throws Exception {
-    var done = Launches.run("verify", "--backend", backend, "-n", "2", "--seed", "5");
+    var done = Launches.run("verify", "--backend", backend, "-n", "3", "--seed", "5");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
     assertThat(done.out())
         .containsPattern("(?m)^O1 +passed")
-        .containsPattern("(?m)^F8 +not run +it needs 3 ranks")
-        .containsPattern("(?m)^" + backend + " on 2 ranks, seed 5: [0-9]+ rules passed, 0 failed");
+        .containsPattern("(?m)^F8 +not run +a rank would have to die")
+        .containsPattern("(?m)^" + backend + " on 3 ranks, seed 5: [0-9]+ rules passed, 0 failed");
   }
 
   @ParameterizedTest
