@@ -1,0 +1,177 @@
+package org.comm4j.backend.local;
+
+import static java.util.concurrent.TimeUnit.SECONDS;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Where `/dev/shm` is too small for `shm`, an exception says so and what to do, whatever it is that
+/// needs the memory; no rank waits for ever, and nothing is left.
+class NoSpaceTest {
+  private static final int BOUND_SECONDS = 60;
+  private static final int LARGE_BYTES = 32 << 20;
+
+  /// What two ranks do where there is too little space for it.
+  enum Attempt {
+    OPEN("64k"),
+    ALLOCATE("16m"),
+    SEND("16m"),
+    ALL_REDUCE("16m"),
+    ON_A_DUPLICATE("16m");
+
+    private final String space;
+
+    Attempt(String space) {
+      this.space = space;
+    }
+
+    /// What one rank does. All but opening and allocating find the space used up.
+    void by(Communicator comm) throws IOException {
+      switch (this) {
+        case OPEN -> throw new AssertionError("opened");
+        case ALLOCATE -> allocate(comm);
+        case SEND -> {
+          useUp(comm);
+          if (comm.rank() == 0) {
+            comm.send(CommData.of(new byte[LARGE_BYTES]), 1, 0);
+          } else {
+            comm.receive(CommData.of(new byte[LARGE_BYTES]), 0, 0);
+          }
+        }
+        case ALL_REDUCE -> {
+          useUp(comm);
+          comm.allReduce(new float[LARGE_BYTES / 4], ReduceOp.SUM);
+        }
+        case ON_A_DUPLICATE -> {
+          useUp(comm);
+          try (Communicator copy = comm.duplicate()) {
+            copy.allReduce(new float[LARGE_BYTES / 4], ReduceOp.SUM);
+          }
+        }
+      }
+    }
+
+    /// The communicator stays usable.
+    private static void allocate(Communicator comm) {
+      try (CommBuffer buffer = comm.allocate(DataType.INT8, LARGE_BYTES)) {
+        throw new AssertionError(buffer.toString());
+      } catch (CommException e) {
+        long sum = comm.allReduce(1L, ReduceOp.SUM);
+        if (sum != 2) {
+          throw new AssertionError("the sum is " + sum, e);
+        }
+        throw e;
+      }
+    }
+
+    private static void useUp(Communicator comm) throws IOException {
+      comm.barrier();
+      if (comm.rank() == 0) {
+        fill(Path.of("/dev/shm/filler"));
+      }
+      comm.barrier();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void noSpace_folderAndRemedyAreNamedAndNothingIsLeft(Attempt attempt) throws Exception {
+    assumeTrue(
+        outcome(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
+            .startsWith("0:"),
+        "needs the right to mount a small /dev/shm");
+    List<String> command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
+    command.add(
+        "mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(attempt.space));
+    command.add("sh");
+    command.addAll(ChildJvm.start(Ranks.class, attempt.name()).command());
+    assertThat(outcome(command))
+        .startsWith("0:")
+        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []")
+        .doesNotContain("nothing thrown");
+  }
+
+  private static String outcome(List<String> command) throws Exception {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    List<String> output;
+    try (BufferedReader reader = process.inputReader()) {
+      output = reader.lines().toList();
+    }
+    assertThat(process.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
+    return process.exitValue() + ": " + String.join("\n", output);
+  }
+
+  private static void fill(Path file) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)) {
+      while (true) {
+        channel.write(ByteBuffer.allocate(4096));
+      }
+    } catch (IOException e) {
+      if (!String.valueOf(e.getMessage()).contains("No space left")) {
+        throw e;
+      }
+    }
+  }
+
+  /// A process with two ranks, which says what each has thrown and what is left.
+  static final class Ranks {
+    private Ranks() {}
+
+    public static void main(String[] args) throws Exception {
+      Attempt attempt = Attempt.valueOf(args[0]);
+      try (LocalGroup group =
+              ThreadGroups.open(new ShmProvider(), 2, CommConfig.builder().build());
+          var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+        List<Callable<Void>> ranks = new ArrayList<>();
+        for (Communicator comm : group.communicators()) {
+          ranks.add(
+              () -> {
+                attempt.by(comm);
+                return null;
+              });
+        }
+        for (Future<Void> rank : threads.invokeAll(ranks)) {
+          System.out.println(
+              rank.state() == Future.State.FAILED ? rank.exceptionNow() : "nothing thrown");
+        }
+      } catch (CommException e) {
+        System.out.println(e);
+      }
+      Files.deleteIfExists(Path.of("/dev/shm/filler"));
+      try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
+        System.out.println("left: " + left.filter(each -> !isEmptyFolder(each)).toList());
+      }
+    }
+
+    /// The user's, which stays for the next session.
+    private static boolean isEmptyFolder(Path folder) {
+      String[] entries = folder.toFile().list();
+      return entries != null && entries.length == 0;
+    }
+  }
+}
