@@ -11,6 +11,7 @@ public interface PersistentRequest {
   /// @throws IllegalStateException if its last start has not ended
   Request start();
 
-  /// Starts it and waits until it has ended; allocates nothing once the library has warmed up.
+  /// Starts it and waits until it has ended. A collective allocates nothing once the library has
+  /// warmed up, a message little.
   void run();
 }

@@ -18,9 +18,9 @@ import org.comm4j.tck.ThreadGroups;
 /// Counts what a call allocates on two ranks, which are threads: a program for a JVM that is told
 /// how much its compiler may do.
 ///
-///     <provider> <RepeatedCall> <bytes that are allowed>
+///     <provider> <RepeatedCall>,… <bytes that are allowed>
 ///
-/// Prints the bytes a call, of the round in which fewest were allocated, on the rank that allocates
+/// Prints a line for each with its name and the bytes a call, of the round in which fewest were allocated, on the rank that allocates
 /// most. The first rounds load classes and compile, and in any one a rank may have to sleep.
 final class AllocatedBytes {
   private static final int CALLS = 200;
@@ -36,19 +36,21 @@ final class AllocatedBytes {
 
   public static void main(String[] args) throws Exception {
     BackendProvider provider = provider(args[0]);
-    RepeatedCall call = RepeatedCall.valueOf(args[1]);
     long most = Long.parseLong(args[2]);
     try (LocalGroup group = ThreadGroups.open(provider, 2, CommConfig.builder().build());
         var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
-      List<Callable<Double>> ranks = new ArrayList<>();
-      for (Communicator comm : group.communicators()) {
-        ranks.add(() -> new AllocatedBytes(comm, call.on(comm)).least(most));
+      for (String name : args[1].split(",", -1)) {
+        RepeatedCall call = RepeatedCall.valueOf(name);
+        List<Callable<Double>> ranks = new ArrayList<>();
+        for (Communicator comm : group.communicators()) {
+          ranks.add(() -> new AllocatedBytes(comm, call.on(comm)).least(most));
+        }
+        double bytes = 0;
+        for (Future<Double> rank : threads.invokeAll(ranks)) {
+          bytes = Math.max(bytes, rank.get());
+        }
+        System.out.println(name + " " + bytes);
       }
-      double bytes = 0;
-      for (Future<Double> rank : threads.invokeAll(ranks)) {
-        bytes = Math.max(bytes, rank.get());
-      }
-      System.out.println(bytes);
     }
   }
 

@@ -4,7 +4,9 @@ import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.BufferedReader;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -12,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
@@ -40,6 +43,9 @@ class AllocationTest {
 
   /// An all-reduce's record (32), its view of an array, and the JDK's segment of that.
   private static final int RECORD_BYTES = 128;
+
+  /// What a message that waits becomes, and what is known of one that has come.
+  private static final int MESSAGE_RECORDS_BYTES = 1024;
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
@@ -91,6 +97,28 @@ class AllocationTest {
   @MethodSource("providers")
   void barrier_allocatesNothing(BackendProvider provider) throws Exception {
     assertAllocates(provider, RepeatedCall.BARRIER, 0, INTERPRETER);
+  }
+
+  /// One by one in one JVM, since they have its interpreter alone in common.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_recordOfAnyOtherCollectiveAgain_allocatesNothing(BackendProvider provider)
+      throws Exception {
+    assertAllocate(
+        provider,
+        EnumSet.range(RepeatedCall.REDUCE, RepeatedCall.EXCLUSIVE_SCAN),
+        0,
+        INTERPRETER);
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_messageAgain_allocatesLittle(BackendProvider provider) throws Exception {
+    assertAllocate(
+        provider,
+        EnumSet.range(RepeatedCall.SEND_OR_RECEIVE, RepeatedCall.SEND_RECEIVE),
+        MESSAGE_RECORDS_BYTES,
+        INTERPRETER);
   }
 
   @ParameterizedTest
@@ -153,17 +181,24 @@ class AllocationTest {
     }
   }
 
-  /// At most so many bytes a call, on every rank, in a JVM with these options.
   private static void assertAllocates(
       BackendProvider provider, RepeatedCall call, long most, List<String> options)
       throws Exception {
+    assertAllocate(provider, EnumSet.of(call), most, options);
+  }
+
+  /// At most so many bytes a call, on every rank, in a JVM with these options.
+  private static void assertAllocate(
+      BackendProvider provider, Set<RepeatedCall> calls, long most, List<String> options)
+      throws Exception {
+    String names = calls.stream().map(RepeatedCall::name).collect(Collectors.joining(","));
     Process child =
         new ProcessBuilder(
                 ShmProcessTest.JVM.command(
                     options,
                     AllocatedBytes.class,
                     provider.name(),
-                    call.name(),
+                    names,
                     String.valueOf(most)))
             .redirectErrorStream(true)
             .start();
@@ -173,7 +208,10 @@ class AllocationTest {
     }
     assertThat(child.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
     assertThat(child.exitValue()).as("%s", output).isZero();
-    assertThat(Double.parseDouble(output.getLast())).as("bytes a call").isLessThan(most + 1.0);
+    assertThat(output.subList(output.size() - calls.size(), output.size()))
+        .as("bytes of each call")
+        .allSatisfy(line ->
+            assertThat(Double.parseDouble(line.split(" ", -1)[1])).isLessThan(most + 1.0));
   }
 
   private static void onTwoRanks(BackendProvider provider, Consumer<Communicator> body)

@@ -7,6 +7,8 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
+import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 
 /// What [AllocatedBytes] has two ranks call over and over.
@@ -29,6 +31,20 @@ enum RepeatedCall {
   FEW_RECORDS_AFTER_MANY,
 
   BARRIER,
+
+  REDUCE,
+  GATHER,
+  SCATTER,
+  ALL_GATHER,
+  REDUCE_SCATTER,
+  ALL_TO_ALL,
+  SCAN,
+  EXCLUSIVE_SCAN,
+
+  /// One way: who only sends does not wait.
+  SEND_OR_RECEIVE,
+
+  SEND_RECEIVE,
 
   ONE_LINE;
 
@@ -54,6 +70,27 @@ enum RepeatedCall {
         yield inTurn(comm, records.subList(0, 5));
       }
       case BARRIER -> comm::barrier;
+      case REDUCE -> again(comm, new Collective.Reduce(data(100), data(100), ReduceOp.SUM, 1));
+      case GATHER -> again(comm, new Collective.Gather(data(100), data(200), 1));
+      case SCATTER -> again(comm, new Collective.Scatter(data(200), data(100), 1));
+      case ALL_GATHER -> again(comm, new Collective.AllGather(data(100), data(200)));
+      case REDUCE_SCATTER ->
+          again(comm, new Collective.ReduceScatter(data(200), data(100), ReduceOp.SUM));
+      case ALL_TO_ALL -> again(comm, new Collective.AllToAll(data(200), data(200)));
+      case SCAN -> again(comm, new Collective.Scan(data(100), data(100), ReduceOp.SUM));
+      case EXCLUSIVE_SCAN ->
+          again(comm, new Collective.ExclusiveScan(data(100), data(100), ReduceOp.SUM));
+      case SEND_OR_RECEIVE ->
+          again(
+              comm,
+              comm.rank() == 0
+                  ? new PointToPoint.Send(data(100), 1, 7)
+                  : new PointToPoint.Receive(data(100), 0, 7));
+      case SEND_RECEIVE -> {
+        int other = 1 - comm.rank();
+        yield again(
+            comm, new PointToPoint.SendReceive(data(100), other, 7, data(100), other, 7));
+      }
       case ONE_LINE -> {
         float[] values = new float[16];
         yield () -> comm.allReduce(values, ReduceOp.MAX);
@@ -61,13 +98,17 @@ enum RepeatedCall {
     };
   }
 
-  private static Runnable again(Communicator comm, Collective operation) {
+  private static Runnable again(Communicator comm, Operation operation) {
     return () -> comm.run(operation);
   }
 
   private static Runnable inTurn(Communicator comm, List<Collective> records) {
     int[] turn = new int[1];
     return () -> comm.run(records.get(turn[0]++ % records.size()));
+  }
+
+  private static HostData data(int count) {
+    return CommData.of(new double[count]);
   }
 
   private static Collective allReduce(int count) {
