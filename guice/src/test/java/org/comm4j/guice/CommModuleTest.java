@@ -16,11 +16,16 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.SharedMemoryProvider;
 import org.junit.jupiter.api.Test;
 
 final class CommModuleTest {
   private static final CommConfig NO_BACKEND = CommConfig.builder().backend("nowhere").build();
+  private static final CommConfig LOCAL = CommConfig.builder().backend("local").build();
 
   @Test
   void injector_withoutCommunicator_opensNothing() {
@@ -31,12 +36,55 @@ final class CommModuleTest {
   }
 
   @Test
-  void backends_noneOnTheModulePath_areAnEmptyMap() {
+  void backends_areThoseThatAreThere() {
     var injector = Guice.createInjector(new CommModule(NO_BACKEND));
 
     var backends = injector.getInstance(Key.get(new TypeLiteral<Map<String, BackendInfo>>() {}));
 
-    assertThat(backends).isEmpty();
+    assertThat(backends).containsOnlyKeys("local", "shm");
+  }
+
+  @Test
+  void communicator_isOpenedOnceAndClosedByTheLifecycle() {
+    var injector = Guice.createInjector(new CommModule(LOCAL));
+    Communicator communicator = injector.getInstance(Communicator.class);
+
+    assertThat(communicator.backend()).isEqualTo("local");
+    assertThat(communicator.size()).isEqualTo(1);
+    assertThat(injector.getInstance(Communicator.class)).isSameAs(communicator);
+    var lifecycle = injector.getInstance(CommLifecycle.class);
+    assertThat(injector.getInstance(CommLifecycle.class)).isSameAs(lifecycle);
+    assertThat(lifecycle.communicator()).isSameAs(communicator);
+    assertThat(communicator.isClosed()).isFalse();
+
+    lifecycle.close();
+    assertThat(communicator.isClosed()).isTrue();
+    lifecycle.close();
+    assertThatThrownBy(() -> injector.getInstance(Communicator.class))
+        .rootCause()
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("closed");
+  }
+
+  @Test
+  void sharedMemory_isTheCommunicators() throws Exception {
+    var injector = Guice.createInjector(new CommModule(LOCAL));
+    try (var lifecycle = injector.getInstance(CommLifecycle.class)) {
+      var memory = injector.getInstance(SharedMemoryProvider.class);
+
+      assertThat(memory.isLeader()).isTrue();
+      assertThat(lifecycle.communicator().isClosed()).isFalse();
+      lifecycle.close();
+      assertThatThrownBy(() -> memory.createRegion(DataType.INT32, 1))
+          .isInstanceOf(ClosedException.class);
+    }
+  }
+
+  @Test
+  void example_localBackend_averages() {
+    float[] gradients = {1, 2};
+    GuiceExample.train(LOCAL, gradients);
+    assertThat(gradients).containsExactly(1, 2);
   }
 
   @Test
