@@ -34,6 +34,7 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -163,9 +164,11 @@ class ExternalDriverTest {
       CommConfig config = ExternalDriver.config(CONFIG, directory);
       try (LocalGroup group = new AeronGroups(config).communicators(RANKS)) {
         assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+        long start = System.nanoTime();
         process.destroyForcibly();
         assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
         expectEnd(group, directory);
+        Promise.AT_ONCE.keep("a driver that is silent", "to hear of it", start + SILENCE_NS);
       }
       expectRefused(directory, "has no live media driver", "start a media driver");
       assertThat(directory).as("of somebody else").exists();
@@ -180,8 +183,10 @@ class ExternalDriverTest {
     ExternalDriver driver = ExternalDriver.start();
     try (LocalGroup group = new AeronGroups(driver.config(CONFIG)).communicators(RANKS)) {
       assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+      long start = System.nanoTime();
       driver.close();
       expectEnd(group, driver.directory());
+      Promise.AT_ONCE.keep("a driver that ends", "to hear of it", start);
     }
   }
 

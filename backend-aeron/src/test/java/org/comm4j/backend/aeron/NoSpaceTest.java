@@ -13,11 +13,12 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.tck.ChildJvm;
+import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Where `/dev/shm` is too small, an exception says so, and the process goes on.
+/// Where `/dev/shm` is too small, an exception says so in time, and the process goes on.
 class NoSpaceTest {
   /// So that the spaces below are too small.
   private static final CommConfig LARGE_TERMS =
@@ -52,15 +53,24 @@ class NoSpaceTest {
     return ChildJvm.run(command);
   }
 
+  /// In the process itself, whose start is not concerned; a failure is its exit code.
+  private static void keepPromise(long startNanos) {
+    Promise.NO_SPACE.keep("no space", "to say so", startNanos);
+  }
+
   /// A process that sums up where there is little space.
   static final class SumsWithoutSpace {
     private SumsWithoutSpace() {}
 
     public static void main(String[] args) throws Exception {
+      long start = System.nanoTime();
       try (LocalGroup group = new AeronGroups(LARGE_TERMS).communicators(2)) {
+        start = System.nanoTime();
         System.out.println(DriverFaultTest.sums(group));
+        keepPromise(start);
       } catch (TransportFailedException e) {
         System.out.println(e);
+        keepPromise(start);
       }
       try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
         System.out.println("left: " + left.toList());
@@ -75,7 +85,9 @@ class NoSpaceTest {
     public static void main(String[] args) throws Exception {
       try (ExternalDriver driver = ExternalDriver.start();
           LocalGroup group = new AeronGroups(driver.config(LARGE_TERMS)).communicators(2)) {
+        long start = System.nanoTime();
         System.out.println(DriverFaultTest.sums(group));
+        keepPromise(start);
       }
     }
   }

@@ -19,6 +19,7 @@ import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.Promise;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -157,8 +158,10 @@ class SharedDriverTest {
   void driverFails_everyCallSaysSo() throws Exception {
     try (LocalGroup group = open(CONFIG)) {
       assertThat(DriverFaultTest.sums(group)).containsOnly("3");
+      long start = System.nanoTime();
       fault.set(new IllegalStateException("the clock has stopped"));
       List<String> outcomes = DriverFaultTest.sumsUntilFailure(group);
+      Promise.AT_ONCE.keep("a driver that fails", "a call", start);
       assertThat(outcomes)
           .allMatch(each -> each.contains("the media driver that rank 0 runs for this host"));
       assertThat(outcomes)
