@@ -14,9 +14,10 @@ public enum Promise {
   DEATH_KNOWN(Duration.ofMillis(500), Duration.ofMillis(2500)),
   /// F1 and F11 have no number; *at once* is no later than a death is known.
   AT_ONCE(Duration.ofMillis(500), Duration.ofMillis(1500)),
-  /// A rank that can't join, and those that wait for one with which they can't form a group.
-  /// Without it they would wait for the join deadline, or for a stranger's 5 s.
-  JOIN_REFUSED(Duration.ofSeconds(1), Duration.ofMillis(1500)),
+  /// A rank that can't join hears why, as do those that wait for one with which they can't form a
+  /// group; and one that all others wait for is in. Without it they would wait for the join
+  /// deadline, or for a stranger's 5 s.
+  JOIN_ANSWERED(Duration.ofSeconds(1), Duration.ofMillis(1500)),
   /// A transport that finds no space for what it needs. Without it whoever waits for the other side
   /// would do so for the deadline of the call, or for 10 s of a library's.
   NO_SPACE(Duration.ofSeconds(1), Duration.ofSeconds(2));

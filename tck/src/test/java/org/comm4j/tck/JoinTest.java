@@ -40,7 +40,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Joins that go wrong: each has its reason, on the rank concerned, and in the time that is
-/// promised ([Promise#JOIN_REFUSED]).
+/// promised ([Promise#JOIN_ANSWERED]).
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class JoinTest {
   /// What has no promise has happened by then.
@@ -98,7 +98,7 @@ final class JoinTest {
     JoinException refusedSoon(long sinceNanos) {
       assertThat(result).isInstanceOf(JoinException.class);
       Duration took = Duration.ofNanos(endNanos - Math.max(startNanos, sinceNanos));
-      Promise.JOIN_REFUSED.keep("a failed join", result.toString(), took);
+      Promise.JOIN_ANSWERED.keep("a failed join", result.toString(), took);
       return (JoinException) result;
     }
   }

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -11,11 +12,14 @@ import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.Authenticator;
@@ -23,6 +27,8 @@ import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Whoever can reach a session's port and is none of its ranks harms nobody.
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -56,6 +62,76 @@ final class SessionPortTest {
     assertThat(other.orTimeout(40, TimeUnit.SECONDS).join()).hasSize(2);
     assertThat(rank0.news()).isSameAs(Session.News.NONE);
     assertThat(rank1.news()).isSameAs(Session.News.NONE);
+  }
+
+  /// From another address, and from the rank's own.
+  @ParameterizedTest
+  @ValueSource(strings = {"127.0.0.2", "127.0.0.1"})
+  void flood_withoutEndWhileARankJoins_rankJoinsInTime(String source) throws Exception {
+    SessionServer server = server(2);
+    CommConfig.Builder config = Configs.launched(2, server.port());
+    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)));
+    var isOver = new AtomicBoolean();
+    var isFull = new CountDownLatch(200);
+    var strangers = new ArrayList<CompletableFuture<Void>>();
+    for (int i = 0; i < 2; i++) {
+      var random = new Random(i);
+      strangers.add(
+          CompletableFuture.runAsync(
+              () -> connectWithoutEnd(source, server, random, isFull, isOver)));
+    }
+    try {
+      assertThat(isFull.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+      long start = System.nanoTime();
+      Object rank1 = Joining.join(Joining.rank(config, 1));
+      Duration took = Duration.ofNanos(System.nanoTime() - start);
+      assertThat(rank1).isInstanceOf(Session.class);
+      opened.add((Session) rank1);
+      opened.add((Session) join0.orTimeout(SOON.toSeconds(), TimeUnit.SECONDS).join());
+      Promise.JOIN_ANSWERED.keep("F49", "a join", took);
+    } finally {
+      isOver.set(true);
+      strangers.forEach(CompletableFuture::join);
+    }
+  }
+
+  /// Mute connections and noisy ones, which stay as long as they may.
+  private static void connectWithoutEnd(
+      String source,
+      SessionServer server,
+      Random random,
+      CountDownLatch connected,
+      AtomicBoolean isOver) {
+    var sockets = new ArrayDeque<Socket>();
+    try {
+      while (!isOver.get()) {
+        var socket = new Socket();
+        sockets.add(socket);
+        try {
+          socket.bind(new InetSocketAddress(source, 0));
+          socket.connect(address(server), (int) SOON.toMillis());
+          if (random.nextInt(4) == 0) {
+            socket.getOutputStream().write(random.nextInt(256));
+          }
+        } catch (IOException e) {
+          // The server has had enough of it.
+        }
+        connected.countDown();
+        if (sockets.size() > 500) {
+          closeQuietly(sockets.remove());
+        }
+      }
+    } finally {
+      sockets.forEach(SessionPortTest::closeQuietly);
+    }
+  }
+
+  private static void closeQuietly(Socket socket) {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /// Connections that send nothing, noise, half a frame, or a frame of 2 GiB, and stay.

@@ -21,6 +21,7 @@ import java.util.OptionalInt;
 import java.util.Queue;
 import java.util.SequencedMap;
 import java.util.SortedMap;
+import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -45,7 +46,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A rank is gone when its connection ends, which the kernel sees to within milliseconds of a
 /// process's death, or when it is silent for longer than the liveness time. Strangers get nothing:
-/// few of them at a time, each for 5 s and with a small buffer.
+/// few of them at a time, each for 5 s and with a small buffer ([PendingConnections]).
 public final class SessionServer implements AutoCloseable {
   /// What the owner of a server hears, on the server's thread. Must be quick and must not throw.
   public interface Listener {
@@ -78,8 +79,11 @@ public final class SessionServer implements AutoCloseable {
     default void abortProcesses(int rank, int code) {}
   }
 
-  private static final int MAX_PENDING = 64;
-  private static final long PENDING_NS = TimeUnit.SECONDS.toNanos(5);
+  private static final System.Logger LOG = System.getLogger(SessionServer.class.getName());
+
+  /// How long who was turned away may take to close its end.
+  private static final long DEPARTING_NS = TimeUnit.SECONDS.toNanos(5);
+
   private static final long ACCEPT_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(400);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -106,7 +110,8 @@ public final class SessionServer implements AutoCloseable {
   private @Nullable ReplicatedSession localSession;
 
   // The rest is the thread's own.
-  private final SequencedMap<Connection, Long> pending = new LinkedHashMap<>();
+  private final PendingConnections pending =
+      new PendingConnections(new SplittableRandom(), this::warn);
   private final SequencedMap<Connection, Long> departing = new LinkedHashMap<>();
   private final Map<Connection, Integer> connected = new LinkedHashMap<>();
   private final TreeMap<Integer, Peer> peers = new TreeMap<>();
@@ -318,13 +323,14 @@ public final class SessionServer implements AutoCloseable {
     long now = nanoTime.getAsLong();
     noticeSleep(now, tickNs);
     for (SelectionKey key : selector.selectedKeys()) {
-      if (key.equals(acceptKey)) {
-        accept(now);
-      } else if (key.attachment() instanceof Connection connection) {
+      if (key.attachment() instanceof Connection connection) {
         if (connection.isOpen() && key.isReadable()) {
           read(connection, now);
         }
       }
+    }
+    if (selector.selectedKeys().contains(acceptKey)) {
+      accept(now); // last: whoever has said that it is a rank needs no place any more
     }
     selector.selectedKeys().clear();
     for (Event event = localEvents.poll(); event != null; event = localEvents.poll()) {
@@ -353,17 +359,17 @@ public final class SessionServer implements AutoCloseable {
 
   private void accept(long now) {
     try {
-      for (int i = 0; i < MAX_PENDING; i++) { // whoever connects without end holds up nobody
+      for (int i = 0;
+          i < PendingConnections.PLACES;
+          i++) { // whoever connects without end holds up nobody
         SocketChannel channel = acceptor.accept();
         if (channel == null) {
           return;
         }
-        if (pending.size() >= MAX_PENDING) {
-          pending.pollFirstEntry().getKey().close();
-        }
         try {
+          InetAddress from = ((InetSocketAddress) channel.getRemoteAddress()).getAddress();
           var connection = new Connection(channel, selector, now);
-          pending.put(connection, now);
+          pending.add(connection, PendingConnections.source(from), now);
           connection.greet(new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId));
           connection.flush(now);
         } catch (IOException e) {
@@ -386,7 +392,9 @@ public final class SessionServer implements AutoCloseable {
         handle(connection, frame, now);
       }
     } catch (ProtocolException e) {
-      lose(connection, "it sent what is not ours: " + e.getMessage());
+      String evidence = "it sent what is not ours: " + e.getMessage();
+      pending.tell(connection, evidence, now);
+      lose(connection, evidence);
     } catch (EOFException e) {
       lose(connection, "its control connection closed");
     } catch (IOException e) {
@@ -460,6 +468,7 @@ public final class SessionServer implements AutoCloseable {
     Frame.Hello greeting = connection.greeting();
     JoinRequest request = join.request();
     if (!authenticator.accepts(Authenticator.Role.RANK, greeting, join, join.proof())) {
+      pending.tell(connection, "it does not know the secret", now);
       refuse(
           connection,
           Reason.AUTHENTICATION,
@@ -714,7 +723,7 @@ public final class SessionServer implements AutoCloseable {
       acceptAgainNs = 0;
       acceptKey.interestOps(SelectionKey.OP_ACCEPT);
     }
-    dropOld(pending, now);
+    pending.endOld(now);
     dropOld(departing, now);
     if (phase == Phase.JOINING && !peers.isEmpty()) {
       ended.forEach((rank, how) -> {
@@ -770,7 +779,7 @@ public final class SessionServer implements AutoCloseable {
   private List<Connection> connections() {
     var all = new ArrayList<>(connected.keySet());
     all.addAll(departing.keySet());
-    all.addAll(pending.keySet());
+    all.addAll(pending.connections());
     return all;
   }
 
@@ -800,7 +809,7 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private static void dropOld(SequencedMap<Connection, Long> connections, long now) {
-    while (!connections.isEmpty() && now - connections.firstEntry().getValue() > PENDING_NS) {
+    while (!connections.isEmpty() && now - connections.firstEntry().getValue() > DEPARTING_NS) {
       connections.pollFirstEntry().getKey().close();
     }
   }
@@ -809,6 +818,10 @@ public final class SessionServer implements AutoCloseable {
     closeQuietly(acceptor);
     connections().forEach(Connection::close);
     closeQuietly(selector);
+  }
+
+  private void warn(String text) {
+    LOG.log(System.Logger.Level.WARNING, "session at port {0,number,#}: {1}", port(), text);
   }
 
   private static void closeQuietly(AutoCloseable resource) {

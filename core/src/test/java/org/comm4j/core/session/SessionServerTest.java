@@ -10,6 +10,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -175,6 +176,30 @@ final class SessionServerTest {
                   assertThat(e.reason()).isEqualTo(Reason.AUTHENTICATION);
                   assertThat(e).hasMessageContaining("does not know the secret");
                 });
+      }
+    }
+  }
+
+  /// Whoever has more places than there are, elsewhere, costs a rank none while it answers.
+  @Test
+  void join_strangersTakeAllPlaces_rankOfAnotherAddressKeepsIts() throws Exception {
+    List<Socket> strangers = new ArrayList<>();
+    try (var rank = new Socket(address.getAddress(), address.getPort())) {
+      var in = new DataInputStream(rank.getInputStream());
+      assertThat(read(in)).isInstanceOf(Frame.Hello.class);
+      for (int i = 0; i < 2 * PendingConnections.PLACES; i++) {
+        var stranger = new Socket();
+        strangers.add(stranger);
+        stranger.bind(new InetSocketAddress("127.0.0.2", 0));
+        stranger.connect(address);
+        assertThat(read(new DataInputStream(stranger.getInputStream())))
+            .isInstanceOf(Frame.Hello.class);
+      }
+      write(rank, new Frame.Join(request("1", 0), new byte[0], new byte[0]));
+      assertThat(read(in)).isInstanceOf(Frame.Accepted.class);
+    } finally {
+      for (Socket each : strangers) {
+        each.close();
       }
     }
   }
