@@ -10,6 +10,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.AfterEach;
@@ -31,7 +32,8 @@ final class PendingConnectionsTest {
 
   @BeforeEach
   void open() throws IOException {
-    listener = ServerSocketChannel.open().bind(new InetSocketAddress("127.0.0.1", 0));
+    listener =
+        ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     selector = Selector.open();
     opened.add(listener);
     opened.add(selector);
@@ -125,8 +127,12 @@ final class PendingConnectionsTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"10.1.2.3, 10.1.2.3", "2001:db8:1:2:3:4:5:6, 2001:db8:1:2:0:0:0:0/64"})
-  void source_isAnAddressOrANetwork(String address, String source) throws IOException {
-    assertThat(PendingConnections.source(InetAddress.getByName(address))).isEqualTo(source);
+  @CsvSource({
+    "0a010203, 10.1.2.3",
+    "20010db8000100020003000400050006, 2001:db8:1:2:0:0:0:0/64",
+  })
+  void source_isAnAddressOrANetwork(String bytes, String source) throws IOException {
+    InetAddress address = InetAddress.getByAddress(HexFormat.of().parseHex(bytes));
+    assertThat(PendingConnections.source(address)).isEqualTo(source);
   }
 }

@@ -190,7 +190,8 @@ final class SessionServerTest {
       for (int i = 0; i < 2 * PendingConnections.PLACES; i++) {
         var stranger = new Socket();
         strangers.add(stranger);
-        stranger.bind(new InetSocketAddress("127.0.0.2", 0));
+        stranger.bind(
+            new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0));
         stranger.connect(address);
         assertThat(read(new DataInputStream(stranger.getInputStream())))
             .isInstanceOf(Frame.Hello.class);
