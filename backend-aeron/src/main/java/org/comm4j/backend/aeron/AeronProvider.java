@@ -16,8 +16,9 @@ import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.Versions;
+import org.comm4j.core.transport.HostTransport;
+import org.comm4j.core.transport.HostTransports;
 import org.comm4j.core.transport.Transport;
-import org.comm4j.core.transport.TwoLevelTransport;
 
 /// `aeron`: ranks that are processes, over Aeron UDP.
 public final class AeronProvider implements BackendProvider {
@@ -130,8 +131,14 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public BackendCommunicator open(Session session, CommConfig config) {
+    return open(session, config, WithinHosts.found());
+  }
+
+  /// @param shared what ranks of one host may share memory with, if anything
+  static BackendCommunicator open(
+      Session session, CommConfig config, Optional<HostTransports> shared) {
     Transport far = new Rendezvous(session, config).open();
-    Optional<TwoLevelTransport> within = new WithinHosts(session, config).open(far);
+    Optional<HostTransport> within = new WithinHosts(session, config, shared).open(far);
     Transport transport = within.isPresent() ? within.get() : far;
     try {
       return EngineCommunicator.open(NAME, session, transport, within.orElse(null), config);

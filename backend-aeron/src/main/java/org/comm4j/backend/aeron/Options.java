@@ -15,7 +15,7 @@ import org.comm4j.core.session.PortRange;
 /// | `COMM_AERON_ADDRESS` | loopback on one host, else the one from which the meeting place is reached | the IP address of this host where a rank receives |
 /// | `COMM_AERON_MTU` | what a packet of that interface holds | bytes of a datagram, a multiple of 32 |
 /// | `COMM_AERON_TERM` | by the number of ranks | bytes of a term, a power of two: a pair of ranks that talks has three on each side, for each direction |
-/// | `COMM_AERON_SHARED` | true | whether ranks of one host share memory where others run elsewhere |
+/// | `COMM_AERON_SHARED` | true | whether ranks of one host share memory: for all they do where others run elsewhere, else for regions |
 /// | `COMM_AERON_PORTS` | any free one | from which range UDP ports are taken, as `40000-40099` |
 /// | `COMM_AERON_DRIVER` | embedded | whose media driver a rank uses, see [DriverKind] |
 /// | `COMM_AERON_DIRECTORY` | Aeron's own default, `aeron.dir` | the directory of an external driver |
@@ -25,7 +25,7 @@ import org.comm4j.core.session.PortRange;
 /// @param address empty unless given
 /// @param mtu 0 unless given
 /// @param termBytes 0 unless given
-/// @param sharesMemory whether ranks of one host do where others run elsewhere
+/// @param sharesMemory whether ranks of one host do
 /// @param directory of an external driver; empty unless given
 /// @param ipc whether ranks with one driver talk through memory
 /// @param isSealed whether messages over UDP carry a proof

@@ -19,7 +19,8 @@ import org.comm4j.core.transport.Transport;
 import org.comm4j.core.transport.TwoLevelTransport;
 import org.jspecify.annotations.Nullable;
 
-/// How the ranks of one host share memory, where others run elsewhere.
+/// How the ranks of one host share memory: for all that they do, where others run elsewhere, and
+/// for regions alone, where none do.
 final class WithinHosts {
   private static final System.Logger LOG = System.getLogger(WithinHosts.class.getName());
 
@@ -28,37 +29,47 @@ final class WithinHosts {
 
   private final Session session;
   private final CommConfig config;
+  private final Optional<HostTransports> shared;
 
-  WithinHosts(Session session, CommConfig config) {
+  /// @param shared what to open shared memory with, if anything
+  WithinHosts(Session session, CommConfig config, Optional<HostTransports> shared) {
     this.session = session;
     this.config = config;
+    this.shared = shared;
   }
 
-  /// Opens shared memory on every host, if that is wanted, if there are several hosts and ranks
-  /// that share one, and if all ranks have something to open it with. Where all ranks are on one
-  /// host who asks for this backend gets UDP.
+  /// What is on the class path to open shared memory with.
+  static Optional<HostTransports> found() {
+    return ServiceLoader.load(HostTransports.class, WithinHosts.class.getClassLoader()).findFirst();
+  }
+
+  /// Opens shared memory on every host, if that is wanted, if there are ranks that share a host,
+  /// and if all ranks have something to open it with. Where all ranks are on one host who asks for
+  /// this backend gets UDP, and memory for regions, unless there is none.
   ///
   /// @param far of all ranks; closed if this fails
-  Optional<TwoLevelTransport> open(Transport far) {
+  Optional<HostTransport> open(Transport far) {
     int[] hosts = hosts();
     long count = Arrays.stream(hosts).distinct().count();
-    if (!Options.of(config).sharesMemory() || count == 1 || count == hosts.length) {
+    if (!Options.of(config).sharesMemory() || count == hosts.length) {
       return Optional.empty();
     }
     HostTransport near = null;
     try {
-      Optional<HostTransports> found =
-          ServiceLoader.load(HostTransports.class, WithinHosts.class.getClassLoader()).findFirst();
-      if (!allHave(found.isPresent())) {
+      if (!allHave(shared.isPresent(), count == 1)) {
         return Optional.empty();
       }
       CommException failure = null;
       try {
-        near = found.orElseThrow().open(host(hosts), config);
+        near = shared.orElseThrow().open(host(hosts), config);
       } catch (CommException e) {
         failure = e; // the other hosts must hear of it
       }
-      checkAll(near, failure);
+      List<String> windows = windows(near, failure);
+      if (count == 1) {
+        return beside(far, near, windows);
+      }
+      checkAll(windows, failure);
       return Optional.of(new TwoLevelTransport(Objects.requireNonNull(near), far, hosts));
     } catch (Throwable e) {
       try (far) {
@@ -86,30 +97,50 @@ final class WithinHosts {
     return MembersSession.of(session, "aeron/host-" + here, members);
   }
 
-  private boolean allHave(boolean mine) {
+  /// Regions are all that is missing where there is no memory: UDP needs none.
+  private Optional<HostTransport> beside(
+      Transport far, @Nullable HostTransport near, List<String> windows) {
+    if (near != null && windows.stream().allMatch(windows.getFirst()::equals)) {
+      return Optional.of(new RegionsBeside(near, far));
+    }
+    if (near != null) {
+      near.close();
+    }
+    if (session.rank() == 0) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "there are no shared regions: by rank, windows of so many bytes, or why there are none, are {0}",
+          windows);
+    }
+    return Optional.empty();
+  }
+
+  private boolean allHave(boolean mine, boolean isOneHost) {
     byte[] answer = {(byte) (mine ? 1 : 0)};
     List<byte[]> all = session.exchange("aeron/shared", answer, config.joinTimeout());
     List<Integer> without =
         IntStream.range(0, all.size()).filter(rank -> all.get(rank)[0] == 0).boxed().toList();
     if (!without.isEmpty() && session.rank() == 0) {
       LOG.log(
-          System.Logger.Level.WARNING,
-          "ranks of one host go by UDP: rank(s) {0} have no comm4j-backend-local on their class path; add it, or set COMM_AERON_SHARED=false",
+          isOneHost ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING,
+          "ranks of one host go by UDP and have no shared regions: rank(s) {0} have no comm4j-backend-local on their class path; add it, or set COMM_AERON_SHARED=false",
           without);
     }
     return without.isEmpty();
   }
 
-  /// Hears whether all have opened it, and with windows of one size: plans go by what they hold.
-  private void checkAll(@Nullable HostTransport near, @Nullable CommException failure) {
+  /// By rank, how large windows are, or why there are none.
+  private List<String> windows(@Nullable HostTransport near, @Nullable CommException failure) {
     String mine = near == null ? FAILED + failure : Long.toString(near.windowBytes());
-    List<String> all =
-        session
-            .exchange(
-                "aeron/windows", cut(mine).getBytes(StandardCharsets.UTF_8), config.joinTimeout())
-            .stream()
-            .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
-            .toList();
+    return session
+        .exchange("aeron/windows", cut(mine).getBytes(StandardCharsets.UTF_8), config.joinTimeout())
+        .stream()
+        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+        .toList();
+  }
+
+  /// Whether all have opened it, and with windows of one size: plans go by what they hold.
+  private static void checkAll(List<String> all, @Nullable CommException failure) {
     if (failure != null) {
       throw failure;
     }

@@ -128,8 +128,12 @@ final class Engine {
     session.onNews(transport::wakeUp);
   }
 
-  /// Where memory is shared within hosts, a rank may be alone on its own.
+  /// Where memory is shared within hosts, a rank may be alone on its own; and others may read
+  /// nothing but regions.
   private boolean isWindowRead(Windows own) {
+    if (!own.memory().carriesCollectives()) {
+      return false;
+    }
     Hosts hosts = own.hosts(IntStream.range(0, transport.size()).toArray());
     return hosts.count() == 1 || hosts.ranks(hosts.of(transport.rank())) > 1;
   }

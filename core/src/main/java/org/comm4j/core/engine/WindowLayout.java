@@ -40,6 +40,10 @@ record WindowLayout(long windowBytes, long stageBytes) {
     return new WindowLayout(windowBytes, stage < LEAST_STAGE_BYTES ? 0 : stage);
   }
 
+  static WindowLayout withoutLanes(long windowBytes) {
+    return new WindowLayout(windowBytes, 0);
+  }
+
   boolean hasLanes() {
     return stageBytes > 0;
   }

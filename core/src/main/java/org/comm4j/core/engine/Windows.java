@@ -22,7 +22,9 @@ final class Windows {
   Windows(PeerMemory memory, String backend) {
     this.memory = memory;
     this.backend = backend;
-    this.layout = WindowLayout.of(memory.windowBytes());
+    long bytes = memory.windowBytes();
+    this.layout =
+        memory.carriesCollectives() ? WindowLayout.of(bytes) : WindowLayout.withoutLanes(bytes);
     this.neverUsed = layout.buffersStart();
     if (layout.hasLanes()) {
       memory.reserve(0, WindowLayout.FLAG_BYTES);

@@ -16,6 +16,12 @@ public interface PeerMemory {
     return "close buffers";
   }
 
+  /// Whether collectives may go through windows. Where they may not, messages carry all data, and
+  /// windows hold nothing but regions. The same on all ranks.
+  default boolean carriesCollectives() {
+    return true;
+  }
+
   /// Which ranks read each other's windows: those for which this is equal. The same on all ranks.
   default int host(int rank) {
     return 0;
