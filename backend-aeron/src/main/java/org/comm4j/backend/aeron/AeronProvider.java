@@ -1,5 +1,6 @@
 package org.comm4j.backend.aeron;
 
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -91,6 +92,10 @@ public final class AeronProvider implements BackendProvider {
     Map<String, String> details = new LinkedHashMap<>();
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
     details.put("driver", placeOfDriver(config));
+    details.put("free space", HostAdvice.freeSpace(placeOfFiles(config)));
+    details.put(
+        "JDK flag",
+        "%s (%s)".formatted(AgronaAccess.flag(), AgronaAccess.isGiven() ? "given" : "missing"));
     String interfaces =
         HostAdvice.interfacesOfHost().entrySet().stream()
             .map(each -> each.getKey() + " " + each.getValue())
@@ -105,6 +110,16 @@ public final class AeronProvider implements BackendProvider {
       return HostAdvice.ofHost().of(config);
     } catch (IllegalArgumentException e) {
       return List.of(); // the reason why it is not available
+    }
+  }
+
+  /// Where the driver's files are, as far as that is known without Aeron, which may not work here.
+  private static Path placeOfFiles(CommConfig config) {
+    try {
+      String directory = Options.of(config).directory();
+      return directory.isEmpty() ? DriverFolder.root() : Path.of(directory);
+    } catch (IllegalArgumentException e) {
+      return DriverFolder.root(); // the reason says what is wrong
     }
   }
 

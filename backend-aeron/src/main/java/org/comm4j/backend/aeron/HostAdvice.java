@@ -47,6 +47,16 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
     return interfaces;
   }
 
+  /// How much is free for files there, in words.
+  static String freeSpace(Path place) {
+    try {
+      FileStore store = Files.getFileStore(place);
+      return "%d MiB in %s (%s)".formatted(store.getUsableSpace() / MEBIBYTE, place, store.type());
+    } catch (IOException e) {
+      return "unknown: " + e;
+    }
+  }
+
   List<Advice> of(CommConfig config) {
     Options options = Options.of(config);
     int ranks = config.worldSize().orElse(2);

@@ -80,6 +80,16 @@ class HostAdviceTest {
   }
 
   @Test
+  void details_always_sayHowMuchSpaceIsFreeAndWhere() {
+    assertThat(new AeronProvider().details(CommConfig.builder().build()).get("free space"))
+        .matches("\\d+ MiB in %s \\(\\w+\\)".formatted(DriverFolder.root()));
+    CommConfig config = ExternalDriver.config(CommConfig.builder().build(), folder.resolve("none"));
+    assertThat(new AeronProvider().details(config))
+        .hasEntrySatisfying(
+            "free space", text -> assertThat(text).startsWith("unknown: ").contains("none"));
+  }
+
+  @Test
   void availability_externalDriverIsNotThere_saysWhy() {
     CommConfig config = ExternalDriver.config(CommConfig.builder().build(), folder.resolve("none"));
     assertThat(new AeronProvider().availability(config).toString())
