@@ -22,10 +22,11 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What the network loses is sent again, and nobody can tell from the results.
+/// What the network loses is sent again, what it delivers twice or late is put into order, and
+/// nobody can tell from the results.
 ///
-/// Which datagrams are lost follows from a seed, though not which of them carry what: that depends
-/// on the ranks' timing.
+/// Which datagrams that happens to follows from a seed, though not which of them carry what: that
+/// depends on the ranks' timing.
 class LossTest {
   private static final String TAKES_LONG = "./verify --full runs it: it takes minutes";
   private static final long SEED = Long.getLong("comm4j.seed", 4242);
@@ -51,6 +52,14 @@ class LossTest {
     @Override
     protected List<AeronTransport> transports(int size) throws Exception {
       return losing(new Loss(0.05, SEED)).transports(size);
+    }
+  }
+
+  @Nested
+  class OfDisorder extends TransportContract {
+    @Override
+    protected List<AeronTransport> transports(int size) throws Exception {
+      return disordered(new Disorder(SEED)).transports(size);
     }
   }
 
@@ -85,21 +94,31 @@ class LossTest {
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
-  void collectives_datagramsAreLost_resultsHaveTheSameBits(int ranks) throws Exception {
+  void collectives_datagramsAreLostOrTwiceOrLate_resultsHaveTheSameBits(int ranks)
+      throws Exception {
     List<float[]> expected = results(new AeronGroups(CONFIG), ranks);
     for (double rate : new double[] {0.01, 0.05}) {
       Loss loss = new Loss(rate, SEED);
-      List<float[]> actual = results(losing(loss), ranks);
-      assertThat(actual).hasSameSizeAs(expected);
-      for (int i = 0; i < expected.size(); i++) {
-        MemorySegment bits = MemorySegment.ofArray(actual.get(i));
-        assertThat(bits.mismatch(MemorySegment.ofArray(expected.get(i))))
-            .as("first wrong byte of result %d, rate %s, seed %d", i, rate, SEED)
-            .isEqualTo(-1);
-      }
+      expectSameBits(results(losing(loss), ranks), expected, "rate " + rate);
       if (ranks > 1) {
         assertThat(loss.lost()).as("lost datagrams").isPositive();
       }
+    }
+    Disorder disorder = new Disorder(SEED);
+    expectSameBits(results(disordered(disorder), ranks), expected, "twice and late");
+    if (ranks > 1) {
+      assertThat(disorder.twice()).as("datagrams that came twice").isPositive();
+      assertThat(disorder.late()).as("datagrams that came late").isPositive();
+    }
+  }
+
+  private static void expectSameBits(List<float[]> actual, List<float[]> expected, String network) {
+    assertThat(actual).hasSameSizeAs(expected);
+    for (int i = 0; i < expected.size(); i++) {
+      MemorySegment bits = MemorySegment.ofArray(actual.get(i));
+      assertThat(bits.mismatch(MemorySegment.ofArray(expected.get(i))))
+          .as("first wrong byte of result %d, %s, seed %d", i, network, SEED)
+          .isEqualTo(-1);
     }
   }
 
@@ -114,6 +133,10 @@ class LossTest {
 
   private static AeronGroups losing(Loss loss, CommConfig config) {
     return new AeronGroups(config, _ -> loss.changes());
+  }
+
+  private static AeronGroups disordered(Disorder disorder) {
+    return new AeronGroups(CONFIG, _ -> disorder.changes());
   }
 
   /// What all collectives give, rank by rank.
