@@ -321,7 +321,11 @@ final class LifeCycleChecks {
   static void close_duringAMatchedReceive_breaksItForTheOthers(LiveRank r) {
     Communicator comm = r.comm().duplicate();
     CommData data = CommData.of(new long[2_000_000]);
+    if (r.rank() == 0) {
+      comm.receive(CommData.of(new int[1]), 1, 2);
+    }
     if (r.rank() == 1) {
+      comm.send(CommData.of(1), 0, 2); // the first message on a way may have to wait for it
       comm.start(new PointToPoint.Send(data, 0, 1)); // of which a part leaves
       r.meet("when it is sent");
     } else {

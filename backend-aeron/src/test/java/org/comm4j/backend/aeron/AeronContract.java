@@ -10,8 +10,8 @@ import org.comm4j.tck.ThreadGroups;
 abstract class AeronContract extends CommunicatorContract {
   private static final String TERM_BYTES = "262144";
 
-  /// What is special where a driver is not the rank's own; the rest goes as where it is, which is
-  /// tested every time.
+  /// What is special where a driver is not the rank's own; the rest goes as where it is, or where
+  /// it is shared, both of which are tested every time. With `./verify --full` it is all.
   static final String ABOUT_DRIVERS =
       Boolean.getBoolean("comm4j.full") ? ".*" : ".*(anyArguments|[FLO]\\d).*";
 

@@ -1,8 +1,10 @@
 package org.comm4j.backend.aeron;
 
+import java.util.List;
 import org.comm4j.api.CommConfig;
 
-/// The contract where rank 0 runs the media driver of all, and messages go through memory.
+/// The whole contract where rank 0 runs the media driver of all, and messages go through memory;
+/// with fewer numbers of ranks than where each has its own.
 class SharedDriverContractTest extends AeronContract {
   @Override
   protected CommConfig config() {
@@ -10,7 +12,12 @@ class SharedDriverContractTest extends AeronContract {
   }
 
   @Override
-  protected String wanted() {
-    return ABOUT_DRIVERS;
+  protected int size() {
+    return 3;
+  }
+
+  @Override
+  protected List<Integer> otherSizes() {
+    return List.of(5);
   }
 }
