@@ -86,8 +86,8 @@ class KilledRankTest {
 
   private static Process start(int port, int count) throws Exception {
     List<String> command =
-        ChildJvm.command(
-            List.of(ChildJvm.OPENED, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"), Sums.class);
+        AeronGroups.JVM.command(
+            List.of(AeronGroups.OPENED, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"), Sums.class);
     command.add(Integer.toString(count));
     var builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD);
     builder.environment().putAll(environment(VICTIM, port));
