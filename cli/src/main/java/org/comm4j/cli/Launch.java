@@ -87,6 +87,9 @@ record Launch(
     }
     var sharedOut = new SharedStream(out);
     var sharedErr = new SharedStream(err);
+    if (!ofThreads) {
+      SerializedObjects.refuse(); // users' programs are elsewhere
+    }
     if (launcher.isPresent()) {
       return new LauncherLaunch(this, launcher.get(), sharedOut, sharedErr).run();
     }

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.PrintWriter;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.comm4j.api.BackendUnavailableException;
@@ -39,6 +40,8 @@ import picocli.CommandLine.Spec;
       "4:a rank failed"
     })
 public final class Main implements Callable<Integer> {
+  private static final String RUN = "run";
+
   @Spec @Nullable CommandSpec spec;
 
   @Option(
@@ -54,6 +57,9 @@ public final class Main implements Callable<Integer> {
   /// @param args as the user typed them
   public static void main(String[] args) {
     StandardError.reconnect(System.getProperty("comm4j.stderr"));
+    if (!List.of(args).contains(RUN)) { // which may bring a user's program into this JVM
+      SerializedObjects.refuse();
+    }
     System.exit(run(args));
   }
 
@@ -74,7 +80,7 @@ public final class Main implements Callable<Integer> {
             .setColorScheme(CommandLine.Help.defaultColorScheme(Terminal.ansi()))
             .setParameterExceptionHandler(Main::onUsage)
             .setExecutionExceptionHandler((thrown, failed, _) -> main.onFailure(thrown, failed));
-    Objects.requireNonNull(line.getSubcommands().get("run")).setStopAtPositional(true);
+    Objects.requireNonNull(line.getSubcommands().get(RUN)).setStopAtPositional(true);
     return line;
   }
 

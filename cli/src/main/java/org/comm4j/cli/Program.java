@@ -16,6 +16,11 @@ sealed interface Program {
       classPath = List.copyOf(classPath);
       arguments = List.copyOf(arguments);
     }
+
+    /// Whether it is a part of comm-cli.
+    boolean isOurs() {
+      return name.startsWith(Program.class.getPackageName() + ".");
+    }
   }
 
   /// An executable jar, which brings its own comm4j.

@@ -31,6 +31,9 @@ final class RankCommand {
       case Program.MainClass main -> {
         command.add(java);
         command.addAll(JVM_FLAGS);
+        if (main.isOurs()) {
+          command.add(SerializedObjects.REFUSED);
+        }
         command.add("-cp");
         command.add(
             Stream.concat(main.classPath().stream(), ownClassPath().stream())

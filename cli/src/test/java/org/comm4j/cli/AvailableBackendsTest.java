@@ -79,6 +79,27 @@ class AvailableBackendsTest {
   }
 
   @Test
+  void list_serializedObject_isNotRead() throws Exception {
+    Map<String, String> environment = Map.of("COMM_LAUNCHED_BY", "an object");
+    try (var list =
+        Launches.start(environment, "available-backends", "--plugin-path", plugin.toString())) {
+      Commands.Done listed = list.await();
+      assertThat(listed.out())
+          .containsPattern("launched +unavailable .*InvalidClassException.*REJECTED");
+    }
+  }
+
+  /// As a user starts a program of their own.
+  @Test
+  void argumentFile_makesEveryBackendOfTheHostReady() throws Exception {
+    assertThat(Launches.java(Main.class))
+        .contains("@" + Path.of("..", "comm4j.args"))
+        .noneMatch(each -> each.startsWith("--"));
+    var done = Launches.run("available-backends");
+    assertThat(done.out()).containsPattern("aeron +ready").containsPattern("shm +ready");
+  }
+
+  @Test
   void list_nothingIsOnPluginPath_saysWhatWasExpectedThere(@TempDir Path empty) {
     var done = Commands.run(new AvailableBackends(), "--plugin-path", empty.toString());
     assertThat(done.code()).isEqualTo(ExitCode.FINE);

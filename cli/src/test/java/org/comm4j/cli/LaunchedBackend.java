@@ -1,5 +1,12 @@
 package org.comm4j.cli;
 
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -92,9 +99,26 @@ public final class LaunchedBackend implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
-    return "nobody".equals(config.options().get("COMM_LAUNCHED_BY"))
-        ? Availability.unavailable("nobody is to launch it", "unset COMM_LAUNCHED_BY")
-        : Availability.ready();
+    return switch (config.options().get("COMM_LAUNCHED_BY")) {
+      case "nobody" -> Availability.unavailable("nobody is to launch it", "unset COMM_LAUNCHED_BY");
+      case "an object" -> Availability.unavailable(readObject(), "unset COMM_LAUNCHED_BY");
+      case null, default -> Availability.ready();
+    };
+  }
+
+  /// What a JVM does that gets a serialized object.
+  private static String readObject() {
+    var bytes = new ByteArrayOutputStream();
+    try (var out = new ObjectOutputStream(bytes)) {
+      out.writeObject(new ArrayList<>(List.of("an element")));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    try (var in = new ObjectInputStream(new ByteArrayInputStream(bytes.toByteArray()))) {
+      return "it has read " + in.readObject();
+    } catch (IOException | ClassNotFoundException e) {
+      return e.toString();
+    }
   }
 
   @Override

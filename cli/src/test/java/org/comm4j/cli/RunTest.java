@@ -18,9 +18,9 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
+import org.assertj.core.api.Condition;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
-import org.assertj.core.api.Condition;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -532,7 +532,12 @@ class RunTest {
     try (var launch =
         Launches.start(
             Map.of("JDK_JAVA_OPTIONS", options),
-            "run", "-n", "2", "--backend", "shm", source.toString())) {
+            "run",
+            "-n",
+            "2",
+            "--backend",
+            "shm",
+            source.toString())) {
       var done = launch.await();
       assertThat(done.code()).as(done.err()).isZero();
     }
@@ -549,8 +554,30 @@ class RunTest {
         .areExactly(1, new Condition<>(text -> text.contains("rank = 0"), "rank 0's calls"))
         .areExactly(1, new Condition<>(text -> text.contains("rank = 1"), "rank 1's calls"))
         .filteredOn(text -> !text.isBlank())
-        .allSatisfy(text ->
-            assertThat(text).contains("operation = \"allReduce\"", "bytes = 80 bytes"));
+        .allSatisfy(
+            text -> assertThat(text).contains("operation = \"allReduce\"", "bytes = 80 bytes"));
+  }
+
+  /// Only comm-cli itself reads none.
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_programReadsASerializedObject_mayDoSo(String backend, @TempDir Path folder)
+      throws Exception {
+    var done =
+        runSource(
+            folder,
+            backend,
+            1,
+            """
+            var bytes = new java.io.ByteArrayOutputStream();
+            var out = new java.io.ObjectOutputStream(bytes);
+            out.writeObject(java.util.List.of("a model"));
+            out.close();
+            var in = new java.io.ByteArrayInputStream(bytes.toByteArray());
+            IO.println("has read " + new java.io.ObjectInputStream(in).readObject());
+            """);
+    assertThat(done.code()).as(done.err()).isZero();
+    assertThat(done.out()).contains("has read [a model]");
   }
 
   /// What the JDK's own reader prints.
