@@ -1,23 +1,24 @@
 package org.comm4j.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// The command of a rank that is a process.
 final class RankCommand {
-  private static final List<String> JVM_FLAGS =
-      List.of(
-          "--enable-native-access=ALL-UNNAMED",
-          "--add-modules=jdk.incubator.vector",
-          "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED", // Agrona's
-          // The JDK copies less than 2^6 bytes with a loop whose turns cost virtual calls.
-          "-Djava.lang.foreign.native.threshold.power.copy=4");
+  /// Of the file that users give their own `java`, too.
+  private static final List<String> JVM_FLAGS = flags("/comm4j.args");
 
   private RankCommand() {}
 
@@ -59,5 +60,16 @@ final class RankCommand {
         .filter(entry -> !entry.isEmpty())
         .map(Path::of)
         .toList();
+  }
+
+  private static List<String> flags(String argumentFile) {
+    try (InputStream file = RankCommand.class.getResourceAsStream(argumentFile)) {
+      return new String(Objects.requireNonNull(file, argumentFile).readAllBytes(), UTF_8)
+          .lines()
+          .filter(line -> !line.isBlank() && !line.startsWith("#"))
+          .toList();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 }

@@ -81,9 +81,7 @@ final class Launches implements AutoCloseable {
     return new ArrayList<>(
         List.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "--enable-native-access=ALL-UNNAMED",
-            "--add-modules=jdk.incubator.vector",
-            "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
+            "@" + Path.of("..", "comm4j.args"),
             "-Dguice_bytecode_gen_option=DISABLED",
             "-cp",
             String.join(
