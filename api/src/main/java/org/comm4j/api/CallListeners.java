@@ -43,8 +43,7 @@ final class CallListeners {
   }
 
   private static void warn(Object listener, Throwable failure) {
-    LOG.log(
-        System.Logger.Level.WARNING, "a call listener failed: " + listener.getClass(), failure);
+    LOG.log(System.Logger.Level.WARNING, "a call listener failed: " + listener.getClass(), failure);
   }
 
   /// A call whose end somebody wants to hear of.

@@ -528,8 +528,7 @@ class CheckedCommunicatorTest {
             _ -> {
               throw new IllegalStateException("broken listener");
             };
-    var listeners =
-        new CallListeners(List.of(brokenAtOnce, brokenAtTheEnd, listener(true, heard)));
+    var listeners = new CallListeners(List.of(brokenAtOnce, brokenAtTheEnd, listener(true, heard)));
     new CheckedCommunicator(backend, scope, listeners).barrier();
     assertThat(heard).containsExactly("fake 1 barrier null");
   }
@@ -539,10 +538,13 @@ class CheckedCommunicatorTest {
   }
 
   private static CallListener listener(boolean wants, List<String> heard) {
-    return (communicator, rank, operation) -> wants ? failure -> {
-      String why = failure == null ? null : failure.getMessage();
-      heard.add(communicator + " " + rank + " " + operation.label() + " " + why);
-    } : null;
+    return (communicator, rank, operation) ->
+        wants
+            ? failure -> {
+              String why = failure == null ? null : failure.getMessage();
+              heard.add(communicator + " " + rank + " " + operation.label() + " " + why);
+            }
+            : null;
   }
 
   // --- allocation ---

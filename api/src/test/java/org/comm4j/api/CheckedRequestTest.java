@@ -16,7 +16,6 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
 import org.comm4j.api.FakeCommunicator.FakePending;
 import org.comm4j.api.spi.CallListener;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 

@@ -388,8 +388,8 @@ final class FailureChecks {
             .collect(Collectors.toSet()));
   }
 
-  /// Ranks die as soon as all are about to call. Each survivor hears of one of them first, of others
-  /// too as the case may be, and all agree on who is left.
+  /// Ranks die as soon as all are about to call. Each survivor hears of one of them first, of
+  /// others too as the case may be, and all agree on who is left.
   private static void shrinkAfter(LiveRank r, Set<Integer> victims) {
     Communicator comm = r.comm();
     LiveRank.works("F7", comm);

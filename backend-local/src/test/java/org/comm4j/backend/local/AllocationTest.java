@@ -105,10 +105,7 @@ class AllocationTest {
   void run_recordOfAnyOtherCollectiveAgain_allocatesNothing(BackendProvider provider)
       throws Exception {
     assertAllocate(
-        provider,
-        EnumSet.range(RepeatedCall.REDUCE, RepeatedCall.EXCLUSIVE_SCAN),
-        0,
-        INTERPRETER);
+        provider, EnumSet.range(RepeatedCall.REDUCE, RepeatedCall.EXCLUSIVE_SCAN), 0, INTERPRETER);
   }
 
   @ParameterizedTest
@@ -210,8 +207,8 @@ class AllocationTest {
     assertThat(child.exitValue()).as("%s", output).isZero();
     assertThat(output.subList(output.size() - calls.size(), output.size()))
         .as("bytes of each call")
-        .allSatisfy(line ->
-            assertThat(Double.parseDouble(line.split(" ", -1)[1])).isLessThan(most + 1.0));
+        .allSatisfy(
+            line -> assertThat(Double.parseDouble(line.split(" ", -1)[1])).isLessThan(most + 1.0));
   }
 
   private static void onTwoRanks(BackendProvider provider, Consumer<Communicator> body)

@@ -57,8 +57,7 @@ class BlockLayoutTest {
       assertThat(layout.ringAt(peer + 1) - layout.ringAt(peer))
           .isGreaterThanOrEqualTo(layout.ringBytes());
     }
-    assertThat(layout.windowAt())
-        .isGreaterThanOrEqualTo(layout.ringAt(peers) + layout.ringBytes());
+    assertThat(layout.windowAt()).isGreaterThanOrEqualTo(layout.ringAt(peers) + layout.ringBytes());
     assertThat(layout.storageBytes()).isGreaterThanOrEqualTo(layout.windowAt() + WINDOW_BYTES);
   }
 

@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.nio.channels.FileChannel;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -29,8 +29,8 @@ import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Where `/dev/shm` is too small for `shm`, an exception says so and what to do, whatever it is that
-/// needs the memory; no rank waits for ever, and nothing is left.
+/// Where `/dev/shm` is too small for `shm`, an exception says so and what to do, whatever it is
+/// that needs the memory; no rank waits for ever, and nothing is left.
 class NoSpaceTest {
   private static final int BOUND_SECONDS = 60;
   private static final int LARGE_BYTES = 32 << 20;
@@ -105,8 +105,7 @@ class NoSpaceTest {
             .startsWith("0:"),
         "needs the right to mount a small /dev/shm");
     List<String> command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
-    command.add(
-        "mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(attempt.space));
+    command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(attempt.space));
     command.add("sh");
     command.addAll(ChildJvm.start(Ranks.class, attempt.name()).command());
     assertThat(outcome(command))
@@ -149,11 +148,10 @@ class NoSpaceTest {
           var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
         List<Callable<Void>> ranks = new ArrayList<>();
         for (Communicator comm : group.communicators()) {
-          ranks.add(
-              () -> {
-                attempt.by(comm);
-                return null;
-              });
+          ranks.add(() -> {
+            attempt.by(comm);
+            return null;
+          });
         }
         for (Future<Void> rank : threads.invokeAll(ranks)) {
           System.out.println(

@@ -88,8 +88,7 @@ enum RepeatedCall {
                   : new PointToPoint.Receive(data(100), 0, 7));
       case SEND_RECEIVE -> {
         int other = 1 - comm.rank();
-        yield again(
-            comm, new PointToPoint.SendReceive(data(100), other, 7, data(100), other, 7));
+        yield again(comm, new PointToPoint.SendReceive(data(100), other, 7, data(100), other, 7));
       }
       case ONE_LINE -> {
         float[] values = new float[16];

@@ -10,8 +10,8 @@ import jdk.jfr.Name;
 import jdk.jfr.StackTrace;
 import org.jspecify.annotations.Nullable;
 
-/// One call of one rank, from when its arguments had been checked until it was found ended. Its name
-/// and fields are what users' settings and queries refer to.
+/// One call of one rank, from when its arguments had been checked until it was found ended. Its
+/// name and fields are what users' settings and queries refer to.
 ///
 /// Off unless asked for, and without a stack trace, since a program may make a million calls a
 /// second. Settings of a recording change both, and its threshold leaves out short calls.

@@ -4,8 +4,8 @@ import org.comm4j.api.Operation;
 import org.comm4j.api.spi.CallListener;
 import org.jspecify.annotations.Nullable;
 
-/// Makes a [CallEvent] of each call while a flight recording asks for it. Else a call costs one look
-/// at whether one does, and no memory. Silent in a Java that comes without the recorder.
+/// Makes a [CallEvent] of each call while a flight recording asks for it. Else a call costs one
+/// look at whether one does, and no memory. Silent in a Java that comes without the recorder.
 public final class CallEvents implements CallListener {
   /// Answers whether a recording asks for events; null without a recorder.
   private final @Nullable CallEvent any;
