@@ -192,11 +192,7 @@ class AllocationTest {
     Process child =
         new ProcessBuilder(
                 ShmProcessTest.JVM.command(
-                    options,
-                    AllocatedBytes.class,
-                    provider.name(),
-                    names,
-                    String.valueOf(most)))
+                    options, AllocatedBytes.class, provider.name(), names, String.valueOf(most)))
             .redirectErrorStream(true)
             .start();
     List<String> output;

@@ -1,10 +1,8 @@
 package org.comm4j.backend.local;
 
-import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -25,6 +23,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -32,7 +31,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Where `/dev/shm` is too small for `shm`, an exception says so and what to do, whatever it is
 /// that needs the memory; no rank waits for ever, and nothing is left.
 class NoSpaceTest {
-  private static final int BOUND_SECONDS = 60;
   private static final int LARGE_BYTES = 32 << 20;
 
   /// What two ranks do where there is too little space for it.
@@ -101,27 +99,17 @@ class NoSpaceTest {
   @EnumSource
   void noSpace_folderAndRemedyAreNamedAndNothingIsLeft(Attempt attempt) throws Exception {
     assumeTrue(
-        outcome(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
+        ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
             .startsWith("0:"),
         "needs the right to mount a small /dev/shm");
-    List<String> command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
+    List<String> command = new ArrayList<>(List.of("timeout", "60", "unshare", "-m", "sh", "-c"));
     command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(attempt.space));
     command.add("sh");
-    command.addAll(ChildJvm.start(Ranks.class, attempt.name()).command());
-    assertThat(outcome(command))
+    command.addAll(ShmProcessTest.JVM.command(List.of(), Ranks.class, attempt.name()));
+    assertThat(ChildJvm.run(command))
         .startsWith("0:")
         .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []")
         .doesNotContain("nothing thrown");
-  }
-
-  private static String outcome(List<String> command) throws Exception {
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    List<String> output;
-    try (BufferedReader reader = process.inputReader()) {
-      output = reader.lines().toList();
-    }
-    assertThat(process.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
-    return process.exitValue() + ": " + String.join("\n", output);
   }
 
   private static void fill(Path file) throws IOException {
