@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommException;
@@ -147,6 +148,11 @@ class Door implements BackendCommunicator {
   @Override
   public void abort(CommException failure) {
     inner.abort(failure);
+  }
+
+  @Override
+  public void leaveCall(AbortedException reason) {
+    inner.leaveCall(reason);
   }
 
   @Override
