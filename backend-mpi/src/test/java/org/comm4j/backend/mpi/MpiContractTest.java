@@ -6,11 +6,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.stream.IntStream;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.comm4j.tck.LiveReport.Status;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,56 +20,57 @@ class MpiContractTest {
   private static final Duration BOUND = Duration.ofMinutes(4);
 
   /// Polls, so that waits end at a deadline.
-  private static final Map<String, String> SETTINGS =
+  private static final Map<String, String> POLLING =
       Map.of("COMM_MPI_WAIT", "test", "COMM_CHECK", "full", "COMM_TIMEOUT", "1min");
 
-  /// How the run with so many ranks is configured, and which rules may depend on that.
+  /// How a run is configured, and which rules may depend on that.
   ///
   /// @param checks an expression that their numbers and names match
   /// @param fewest rules that pass at least: fewer would mean that they were not run
-  record Variant(Map<String, String> settings, String checks, int fewest) {}
+  record Variant(int ranks, Map<String, String> settings, String checks, int fewest) {
+    /// Polls and checks fully, with more settings.
+    static Variant polling(int ranks, Map<String, String> more, String checks, int fewest) {
+      Map<String, String> settings = new TreeMap<>(POLLING);
+      settings.putAll(more);
+      return new Variant(ranks, settings, checks, fewest);
+    }
+  }
 
-  private static final Map<Integer, Variant> VARIANTS =
-      Map.of(
-          1,
-          new Variant(Map.of(), ".*", 50), // not all need several ranks
-          2,
-          new Variant(
+  private static final List<Variant> VARIANTS =
+      List.of(
+          Variant.polling(1, Map.of(), ".*", 50), // not all need several ranks
+          // what a user has where processors suffice: calls wait in the library
+          new Variant(2, Map.of("COMM_MPI_WAIT", "native"), ".*", 100),
+          Variant.polling(
+              2,
               Map.of("COMM_SYNC_SEND", "1", "COMM_MPI_THREADS", "serialized"),
-              "(?!.*F4).*(P\\d|F\\d|G\\d|S\\d|X\\d).*",
+              "(?!.*F4).*(P\\d|F\\d|G\\d|S\\d|X\\d|L\\d).*",
               25),
-          3,
+          // what a user has who sets nothing; reductions, which of three ranks depend on the order
+          new Variant(3, Map.of(), ".*(T3|T6|T15|O2|O3|O10|O14).*", 20),
           // the only ones that wait for deadlines: long enough for ranks that share processors
-          new Variant(
+          Variant.polling(
+              3,
               Map.of("COMM_REDUCTION", "ordered", "COMM_TIMEOUT", "6s"),
               ".*(B\\d|T\\d|O1|M\\d|F4).*",
               20),
-          4,
-          new Variant(Map.of("COMM_MPI_LARGEST_COUNT", "7"), "(?!.*F4).*", 100));
+          Variant.polling(4, Map.of("COMM_MPI_LARGEST_COUNT", "7"), ".*(O\\d|P\\d|E\\d).*", 60));
 
   static final List<Run> RUNS =
       Stream.of(Abi.OPEN_MPI, Abi.MPICH)
-          .flatMap(abi -> IntStream.rangeClosed(1, 4).mapToObj(ranks -> new Run(abi, ranks)))
+          .flatMap(abi -> VARIANTS.stream().map(variant -> new Run(abi, variant)))
           .toList();
 
   private final long seed = Long.getLong("comm4j.seed", System.nanoTime() & 0xFFFF_FFFFL);
 
-  record Run(Abi abi, int ranks) {
-    Map<String, String> settings() {
-      Map<String, String> settings = new HashMap<>(SETTINGS);
-      settings.putAll(variant().settings());
-      return settings;
-    }
-
-    Variant variant() {
-      return Objects.requireNonNull(VARIANTS.get(ranks));
+  record Run(Abi abi, Variant variant) {
+    int ranks() {
+      return variant.ranks();
     }
 
     @Override
     public String toString() {
-      Map<String, String> settings = variant().settings();
-      String more = settings.isEmpty() ? "" : ", " + settings;
-      return "%s, %d ranks%s".formatted(abi, ranks, more);
+      return "%s, %d ranks, %s".formatted(abi, ranks(), variant.settings());
     }
   }
 
@@ -89,7 +88,8 @@ class MpiContractTest {
     var launcher = MpiTestJob.launcher(MpiTestJob.library(run.abi()), run.ranks());
     Path file = folder.resolve("rows");
     String[] program = {"contract", file.toString(), Long.toString(seed), run.variant().checks()};
-    try (var job = MpiTestJob.start(launcher, run.ranks(), run.settings(), folder, program)) {
+    try (var job =
+        MpiTestJob.start(launcher, run.ranks(), run.variant().settings(), folder, program)) {
       int code = job.await(BOUND);
       List<Row> rows = rows(file);
       String said = "%s, seed %d:%n%s".formatted(run, seed, job.output());

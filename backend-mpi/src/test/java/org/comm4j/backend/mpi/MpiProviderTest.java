@@ -65,6 +65,20 @@ class MpiProviderTest {
   }
 
   @ParameterizedTest
+  @CsvSource({
+    "AUTO, false, true",
+    "AUTO, true, false",
+    "NATIVE, false, true",
+    "NATIVE, true, true",
+    "TEST, false, false",
+    "TEST, true, false"
+  })
+  void wait_ranksExceedCores_testsUnlessToldOtherwise(
+      Wait wait, boolean oversubscribed, boolean inLibrary) {
+    assertThat(wait.isInLibrary(oversubscribed)).isEqualTo(inLibrary);
+  }
+
+  @ParameterizedTest
   @ValueSource(strings = {"spin", "autos", "0"})
   void open_badWait_isRefused(String text) {
     var config = CommConfig.fromEnvironment(Map.of("COMM_MPI_WAIT", text));
