@@ -36,7 +36,6 @@ final class DirectCalls {
   private @Nullable ReduceOp op; // of the last reduction, with what it is in the library
   private @Nullable DataType type;
   private boolean isByLibrary;
-  private boolean keptBits;
   private Reductions.@Nullable Operator operator;
   private long opInLibrary;
   private long typeInLibrary;
@@ -172,9 +171,7 @@ final class DirectCalls {
 
   @SuppressWarnings("ReferenceEquality") // an equal operator costs a look more
   private boolean isByLibrary(ReduceOp wanted, DataType wantedType) {
-    boolean probed = group.job().keepsBits();
-    if (wanted != op || wantedType != type || probed != keptBits) {
-      keptBits = probed;
+    if (wanted != op || wantedType != type) {
       op = wanted;
       type = wantedType;
       isByLibrary = Reductions.isByLibrary(wanted, wantedType, group);

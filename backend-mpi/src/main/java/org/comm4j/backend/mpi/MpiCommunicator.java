@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
@@ -80,12 +81,13 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public Topology topology() {
-    MpiLibrary library = Functions.library();
-    return Topologies.of(
-        job.session(),
-        group.members(),
-        job.config().launcher(),
-        Map.of("mpi", library.version(), "mpi thread level", Library.threadLevelName()));
+    Map<String, String> libraries = new TreeMap<>();
+    libraries.put("mpi", Functions.library().version());
+    libraries.put("mpi thread level", Library.threadLevelName());
+    if (!group.keepsBits()) {
+      libraries.put("mpi sums of floats", Ways.DIFFERENT_SUMS);
+    }
+    return Topologies.of(job.session(), group.members(), job.config().launcher(), libraries);
   }
 
   // --- operations ---
@@ -394,8 +396,27 @@ final class MpiCommunicator implements BackendCommunicator {
     }
     int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
     String name = name() + "/" + label + "-" + number;
-    return new MpiCommunicator(
-        new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience)));
+    MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
+    lookAtSums(own, isCopy(members), label, patience);
+    return new MpiCommunicator(own);
+  }
+
+  /// Finds out what [MpiGroup#keepsBits] says; of a copy it is known.
+  private void lookAtSums(MpiGroup made, boolean isCopy, String label, Runnable patience) {
+    if (isCopy) {
+      made.keepsBits(group.keepsBits());
+      return;
+    }
+    boolean isOver = false;
+    try {
+      new SameBits(made, patience).probe(label);
+      isOver = true;
+    } finally {
+      if (!isOver) {
+        var _ = made.close(); // and never freed: the library may still be at it
+        job.remove(made);
+      }
+    }
   }
 
   private long splitByColor(String label, int color, List<Integer> members, Runnable patience) {

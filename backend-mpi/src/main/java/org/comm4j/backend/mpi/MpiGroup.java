@@ -64,6 +64,7 @@ final class MpiGroup {
   private long sequence;
   private long lookNs = System.nanoTime();
   private boolean hasLost;
+  private boolean keepsBits = true; // of the communicator's caller
   private volatile int inFlight;
   private @Nullable MpiCall blocking; // the caller's, in the library
   private volatile boolean closed;
@@ -130,6 +131,16 @@ final class MpiGroup {
 
   long messages() {
     return messages;
+  }
+
+  /// Whether the library's all-reduces of floats give all ranks the same bits, as far as was found.
+  boolean keepsBits() {
+    return keepsBits;
+  }
+
+  /// Says so, before the communicator's first reduction.
+  void keepsBits(boolean found) {
+    keepsBits = found;
   }
 
   /// The ranks of this host, as the session knows them, in ascending order.

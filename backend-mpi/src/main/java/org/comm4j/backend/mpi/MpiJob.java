@@ -41,7 +41,6 @@ final class MpiJob {
   private final ArrayDeque<Closed> closed = new ArrayDeque<>(); // guarded by itself
   private long proposed;
   private @Nullable Thread progress;
-  private boolean keepsBits = true;
   private boolean sharesMemory = true;
 
   MpiJob(Session session, CommConfig config) {
@@ -106,15 +105,6 @@ final class MpiJob {
 
   Watchdog watchdog() {
     return watchdog;
-  }
-
-  /// Whether the library's reductions give all ranks the same bits, as far as was found.
-  boolean keepsBits() {
-    return keepsBits;
-  }
-
-  void keepsBits(boolean found) {
-    keepsBits = found;
   }
 
   /// Whether all ranks of each host share memory in the library too.

@@ -117,7 +117,7 @@ final class Reductions {
   static boolean isByLibrary(ReduceOp op, DataType type, MpiGroup group) {
     return group.config().reduction() == Reduction.FAST
         && isSame(op, type)
-        && (isExact(type) || group.size() == 2 || group.job().keepsBits());
+        && (isExact(type) || group.keepsBits());
   }
 
   /// Whether the order of operands never matters.

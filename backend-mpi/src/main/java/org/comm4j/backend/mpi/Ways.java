@@ -8,6 +8,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Says which way a collective goes, in words: what [Collectives] and [Reductions] do.
 final class Ways {
+  /// What a communicator's topology says where that was found.
+  static final String DIFFERENT_SUMS =
+      "folded by our kernels, since the library's were found to differ between ranks";
+
   private Ways() {}
 
   /// @param bytes of a rank's buffer

@@ -1,6 +1,5 @@
 package org.comm4j.backend.mpi;
 
-import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
@@ -16,9 +15,6 @@ import org.comm4j.core.engine.CallSignature;
 
 /// Opens the communicator of all ranks of a launch.
 final class World {
-  /// Below, between and above where libraries change their algorithms.
-  private static final int[] PROBED_COUNTS = {1, 7, 257, 5_000, 100_000};
-
   private World() {}
 
   static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
@@ -35,7 +31,7 @@ final class World {
       MpiGroup group =
           new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
       MpiCommunicator communicator = new MpiCommunicator(group);
-      probeBits(job, communicator);
+      new SameBits(group, patience).probe("open");
       probeSharing(job, communicator);
       opened = true;
       return communicator;
@@ -97,27 +93,5 @@ final class World {
       closed.free(world, (int) -all[1], CallSignature.Purpose.REGION, "open");
     }
     Comms.free(sharing); // all have made it, and nobody has used it
-  }
-
-  /// Finds out whether the library's sums of floats are the same bits on all ranks. Two ranks get
-  /// the same from any algorithm, since addition commutes.
-  private static void probeBits(MpiJob job, MpiCommunicator world) {
-    if (world.size() <= 2) {
-      return;
-    }
-    long hash = 1;
-    for (int count : PROBED_COUNTS) {
-      float[] data = new float[count];
-      for (int i = 0; i < count; i++) {
-        data[i] = (float) Math.pow(-1.7, (i + 13 * world.rank()) % 41 - 20);
-      }
-      CommData view = CommData.of(data);
-      world.run(new Collective.AllReduce(view, view, ReduceOp.SUM));
-      hash = 31 * hash + Arrays.hashCode(data);
-    }
-    long[] mine = {hash};
-    long[] all = new long[world.size()];
-    world.run(new Collective.AllGather(CommData.of(mine), CommData.of(all)));
-    job.keepsBits(Arrays.stream(all).allMatch(each -> each == mine[0]));
   }
 }
