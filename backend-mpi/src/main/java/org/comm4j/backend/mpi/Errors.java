@@ -29,6 +29,22 @@ final class Errors {
             .formatted(function, Functions.library().version(), errorClass, code, textOf(code)));
   }
 
+  /// The same error with who made which call; unchanged if it says that already.
+  ///
+  /// @param call its label
+  /// @param communicator its name
+  static BackendException inCall(BackendException e, int rank, String call, String communicator) {
+    if (e.getCause() instanceof BackendException) {
+      return e;
+    }
+    var named =
+        new BackendException(
+            e.code(),
+            "rank %d, %s of '%s': %s".formatted(rank, call, communicator, e.getMessage()));
+    named.initCause(e);
+    return named;
+  }
+
   /// Whether a message was longer than its receive.
   static boolean isTruncation(int code) {
     return code != Constants.SUCCESS && classOf(code) == Functions.constants().errTruncate;

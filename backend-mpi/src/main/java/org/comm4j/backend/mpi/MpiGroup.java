@@ -11,6 +11,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
@@ -248,6 +249,8 @@ final class MpiGroup {
     post.enter(label, call, number);
     try {
       return body.get();
+    } catch (BackendException e) {
+      throw Errors.inCall(e, rank, label, name);
     } finally {
       post.leave();
     }
@@ -604,6 +607,7 @@ final class MpiGroup {
   void breakBy(MpiCall call, Throwable thrown) {
     breakWith(
         switch (thrown) {
+          case BackendException known -> Errors.inCall(known, rank, call.label(), name);
           case CommException known -> known;
           case TruncatedException truncated -> call.truncated(truncated);
           default ->
