@@ -40,12 +40,12 @@ final class Library {
   ///
   /// @throws BackendUnavailableException if it was finalised already, or can't be initialised
   static synchronized void initialise(MpiLibrary library, ThreadLevel level) {
-    if (!initialised) {
+    if (initialised) {
+      Functions.load(library, level);
+    } else {
       Signals.keepUcxAway();
-    }
-    Functions.load(library, level);
-    if (!initialised) {
-      try (Signals _ = Signals.save()) {
+      try (Signals _ = Signals.save()) { // UCX takes them as soon as it is loaded
+        Functions.load(library, level);
         initialise();
       }
       initialised = true;

@@ -9,9 +9,9 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/// The JVM's signal handlers, kept while a library is initialised that takes them: HotSpot needs
-/// SIGSEGV for its null checks and safepoints, so a library that handles it (UCX does, below some
-/// MPIs) ends the JVM at the next one.
+/// The JVM's signal handlers, kept while a library is loaded and initialised that takes them:
+/// HotSpot needs SIGSEGV for its null checks and safepoints, so a library that handles it (UCX
+/// does, below some MPIs) ends the JVM at the next one.
 final class Signals implements AutoCloseable {
   /// HUP, INT, QUIT, ILL, TRAP, BUS, FPE, USR2, SEGV, PIPE, TERM, XFSZ: what HotSpot handles.
   private static final int[] OF_THE_JVM = {1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 25};
