@@ -2,6 +2,7 @@ package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
+import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 
@@ -96,7 +97,7 @@ final class Constants {
   ///
   /// @param abi which interface
   /// @param library finds what the library exports; asked under [Abi#OPEN_MPI] alone
-  /// @throws IllegalStateException if the library lacks a symbol that every Open MPI has
+  /// @throws BackendUnavailableException if the library lacks a symbol that every Open MPI has
   static Constants of(Abi abi, SymbolLookup library) {
     return new Constants(new Column(abi, library));
   }
@@ -222,11 +223,10 @@ final class Constants {
       return library
           .find(name)
           .orElseThrow(() ->
-              new IllegalStateException(
-                  "the MPI library exports no "
-                      + name
-                      + " (expected: Open MPI 4 or 5); name another library with"
-                      + " COMM_MPI_LIBRARY"));
+              new BackendUnavailableException(
+                  MpiProvider.NAME,
+                  "the library exports no %s (expected: Open MPI 4 or 5)".formatted(name),
+                  "name another library with " + MpiLibraries.OPTION));
     }
 
     long address(long openMpi, long mpich, long standard) {

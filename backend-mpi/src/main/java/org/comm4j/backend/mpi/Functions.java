@@ -8,6 +8,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
@@ -27,15 +28,18 @@ final class Functions {
   private record Loaded(
       MpiLibrary library, SymbolLookup symbols, Constants constants, ThreadLevel level) {}
 
+  private static final String OTHER_LIBRARY = "install a library of MPI 3.1 or later";
   private static final ReentrantLock ONE_AT_A_TIME = new ReentrantLock();
 
   private static volatile @Nullable Loaded loaded;
+  private static @Nullable String lacking; // why what is loaded is no use
 
   private Functions() {}
 
   /// Loads a library; does nothing where it is loaded already.
   ///
-  /// @throws BackendUnavailableException if it can't be loaded, or another one is
+  /// @throws BackendUnavailableException if it can't be loaded, lacks something, or another one is
+  ///   loaded
   static synchronized void load(MpiLibrary library, ThreadLevel level) {
     Loaded known = loaded;
     if (known != null && !known.library().file().equals(library.file())) {
@@ -59,6 +63,30 @@ final class Functions {
     if (known == null) {
       SymbolLookup symbols = symbols(library);
       loaded = new Loaded(library, symbols, Constants.of(library.abi(), symbols), level);
+      lacking = bind(Mpi.class, MpiCollectives.class);
+    }
+    String reason = lacking;
+    if (reason != null) {
+      throw new BackendUnavailableException(MpiProvider.NAME, reason, OTHER_LIBRARY);
+    }
+  }
+
+  /// Has classes find their functions, which they do when they are initialised.
+  ///
+  /// @return what they have not found; null if they have all
+  private static @Nullable String bind(Class<?>... classes) {
+    try {
+      for (Class<?> each : classes) {
+        MethodHandles.lookup().ensureInitialized(each);
+      }
+      return null;
+    } catch (ExceptionInInitializerError e) {
+      if (e.getCause() instanceof BackendUnavailableException missing) {
+        return missing.reason();
+      }
+      throw e;
+    } catch (IllegalAccessException e) {
+      throw new IllegalStateException(e);
     }
   }
 
@@ -118,7 +146,7 @@ final class Functions {
             new BackendUnavailableException(
                 "mpi",
                 "%s (%s) has no %s".formatted(library().file(), library().version(), function),
-                "install a library of MPI 3.1 or later"));
+                OTHER_LIBRARY));
   }
 
   /// Whether the library's counts and places have 64 bits; else they are ints.
@@ -154,7 +182,7 @@ final class Functions {
     return result;
   }
 
-  private static MethodHandle bind(java.lang.foreign.MemorySegment symbol, String signature) {
+  private static MethodHandle bind(MemorySegment symbol, String signature) {
     List<MemoryLayout> layouts = signature.chars().mapToObj(each -> layout((char) each)).toList();
     FunctionDescriptor descriptor =
         FunctionDescriptor.of(JAVA_INT, layouts.toArray(MemoryLayout[]::new));

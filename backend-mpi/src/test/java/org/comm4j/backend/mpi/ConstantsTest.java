@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp.Predefined;
@@ -273,7 +274,7 @@ class ConstantsTest {
   @Test
   void of_openMpiWithoutASymbol_namesIt() {
     assertThatThrownBy(() -> Constants.of(Abi.OPEN_MPI, NOTHING))
-        .isInstanceOf(IllegalStateException.class)
+        .isInstanceOf(BackendUnavailableException.class)
         .hasMessageContaining("exports no ompi_mpi_comm_world (expected: Open MPI 4 or 5)");
   }
 
