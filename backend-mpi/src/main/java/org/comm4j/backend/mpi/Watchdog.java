@@ -19,6 +19,10 @@ final class Watchdog {
   /// What a rank did before it left has come by then.
   private static final long GRACE_NS = TimeUnit.SECONDS.toNanos(2);
 
+  /// For the launcher to pass on what was said. MPICH's drops what it has not read when the job
+  /// ends: seen once in seven jobs beside 20 busy processes on 2 processors.
+  private static final long TELL_NS = TimeUnit.MILLISECONDS.toNanos(500);
+
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.mpi");
 
   private final MpiJob job;
@@ -139,6 +143,7 @@ final class Watchdog {
   private void end(String why) {
     System.err.println("comm4j: " + why + "; ending the job with MPI_Abort");
     System.err.flush();
+    LockSupport.parkNanos(TELL_NS);
     job.abortProcess(1);
   }
 }
