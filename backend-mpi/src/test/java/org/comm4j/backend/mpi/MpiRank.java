@@ -42,7 +42,7 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | slow-end | survive
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | slow-end | survive | <what RankInTrouble does>
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
@@ -76,11 +76,13 @@ final class MpiRank {
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
+      case "exit", "late", "load", "signals", "sums", "two", "wrong-rank" ->
+          RankInTrouble.run(config, args);
       default -> run(config, args);
     }
   }
 
-  private static void run(CommConfig config, String... args) throws IOException {
+  static void run(CommConfig config, String... args) throws IOException {
     try (Communicator communicator = Communicators.open(config)) {
       switch (args[0]) {
         case "contract" -> {

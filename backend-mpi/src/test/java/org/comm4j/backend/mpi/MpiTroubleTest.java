@@ -1,0 +1,179 @@
+package org.comm4j.backend.mpi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.comm4j.api.spi.RankLauncher;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Errors of jobs of MPI, as their users see them, and that no JVM crashes.
+class MpiTroubleTest {
+  private static final Duration BOUND = Duration.ofSeconds(60);
+
+  /// Of a process that no launcher has started.
+  private static final Map<String, String> ALONE = Map.of("COMM_WORLD_SIZE", "1", "COMM_RANK", "0");
+
+  @TempDir Path folder;
+
+  /// Where nothing can be thrown, since the call is in the library.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void deadline_inTheLibrary_watchdogSaysWhoWaitsAndEndsTheJob(Abi abi) throws Exception {
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native", "COMM_TIMEOUT", "2s");
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "late")) {
+      assertThat(job.await(BOUND)).as(job.output()).isEqualTo(1);
+      assertThat(job.output())
+          .containsPattern(
+              "comm4j: rank 0 has waited 2\\.\\d s in barrier of 'world', in the library's blocking"
+                  + " function for ranks that have not come; raise COMM_TIMEOUT .*"
+                  + "COMM_MPI_WAIT=test, where this is an exception; ending the job with MPI_Abort");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"OPEN_MPI, native", "OPEN_MPI, test", "MPICH, native", "MPICH, test"})
+  void error_ofTheLibrary_saysWhoseCallAndWhat(Abi abi, String wait) throws Exception {
+    MpiLibrary library = MpiTestJob.library(abi);
+    RankLauncher launcher = MpiTestJob.launcher(library, 1);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", wait);
+    try (var job = MpiTestJob.start(launcher, 1, settings, folder, "wrong-rank")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .containsPattern(
+              "failed: code 6, rank 0, send of 'world':"
+                  + " MPI_I?[Ss]end of %s returned error class 6, code \\d+: .*[Rr]ank"
+                      .formatted(library.version()))
+          .containsPattern("broken: .*BackendException: rank 0, send");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"OPEN_MPI, true", "MPICH, false", "MPICH, true"})
+  void signals_opened_areStillTheJvms(Abi abi, boolean wanted) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings =
+        wanted ? Map.of("UCX_ERROR_SIGNALS", "SIGSEGV,SIGBUS,SIGFPE") : Map.of();
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "signals")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      for (String line :
+          List.of(
+              "handled otherwise while open: []",
+              "null pointers found: 10000",
+              "handled otherwise when closed: []")) {
+        assertThat(job.output().lines().filter(line::equals)).as(job.output()).hasSize(2);
+      }
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void exit_communicatorOpen_endsByItsCode(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "exit")) {
+      assertThat(job.await(BOUND)).as(job.output()).isEqualTo(7);
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// A process that no launcher has started may use either, but only one.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_byTwoLibraries_isRefusedByBothFiles(Abi abi) throws Exception {
+    MpiLibrary first = MpiTestJob.library(abi);
+    MpiLibrary second = MpiTestJob.library(abi == Abi.MPICH ? Abi.OPEN_MPI : Abi.MPICH);
+    List<String> command =
+        MpiTestJob.rank(folder, "two", first.file().toString(), second.file().toString());
+    try (var job = MpiTestJob.start(command, 1, ALONE, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains("rank 0 of 1 on mpi, sum 1")
+          .contains(
+              "backend 'mpi' is not available: this process uses %s already and can't use %s too; give a process one COMM_MPI_LIBRARY for as long as it lives"
+                  .formatted(first.shown(), second.shown()));
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// It looks like one, but the dynamic loader does not take it.
+  @Test
+  void open_libraryCantBeLoaded_saysHowToSeeWhy() throws Exception {
+    Path file = FakeLibrary.mpich("4.2").write(folder.resolve("libmpi.so.12"));
+    Map<String, String> settings = new HashMap<>(ALONE);
+    settings.put("COMM_MPI_LIBRARY", file.toString());
+    try (var job = MpiTestJob.start(MpiTestJob.rank(folder, "open"), 1, settings, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isNotZero();
+      assertThat(job.output())
+          .containsPattern(
+              "failed: .*backend 'mpi' is not available: %s \\(MPICH 4\\.2\\) can't be loaded: .+; see what it lacks with ldd %s"
+                  .formatted(file.toRealPath(), file.toRealPath()));
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// It can be loaded, but functions or symbols that every MPI has are not in it; each time it is
+  /// tried.
+  @ParameterizedTest
+  @CsvSource({
+    "MPICH, No MPI\\) has no MPI_Init_thread; install a library of MPI 3.1 or later",
+    "OPEN_MPI, the library exports no ompi_mpi_comm_world \\(expected: Open MPI 4 or 5\\); name another"
+  })
+  void load_libraryLacksFunctions_saysWhich(Abi abi, String expected) throws Exception {
+    Path file = Path.of(System.getProperty("java.home"), "lib", "libjava.so");
+    List<String> command = MpiTestJob.rank(folder, "load", file.toString(), abi.name());
+    try (var job = MpiTestJob.start(command, 1, ALONE, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter(line -> line.startsWith("failed: ")))
+          .as(job.output())
+          .hasSize(2)
+          .allSatisfy(line -> assertThat(line).containsPattern(expected));
+    }
+  }
+
+  /// Four ranks, since libraries add of three the first two first, as our kernels do.
+  @ParameterizedTest
+  @CsvSource({"OPEN_MPI, native", "MPICH, test"})
+  void sums_foundToDiffer_areFoldedByOurKernels(Abi abi, String wait) throws Exception {
+    int size = 4;
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), size);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", wait);
+    try (var job = MpiTestJob.start(launcher, size, settings, folder, "sums")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      for (String line :
+          List.of(
+              "found the same: true",
+              "the same numbers: true",
+              "other numbers: false",
+              "in the order of the ranks: false",
+              "shown: " + Ways.DIFFERENT_SUMS,
+              "found the same by others: true")) {
+        assertThat(Collections.frequency(job.output().lines().toList(), line))
+            .as(line + " in " + job.output())
+            .isEqualTo(size);
+      }
+      assertThat(job.output().lines().filter("folded in the order of the ranks: true"::equals))
+          .as(job.output())
+          .hasSize(2 * size);
+      assertThat(job.output().lines().filter("and by a copy: true"::equals))
+          .as(job.output())
+          .hasSize(2 * size);
+    }
+  }
+}

@@ -1,0 +1,222 @@
+package org.comm4j.backend.mpi;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicators;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.DefaultSessionFactory;
+import org.jspecify.annotations.Nullable;
+
+/// What an [MpiRank] does to show how errors look and that the JVM lives on.
+///
+///     exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///
+/// `exit` ends the JVM with code 7 while a communicator is open. `late` lets rank 1 not come to a
+/// barrier. `load` loads a library that is none. `signals` tells which of the JVM's signals others
+/// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
+/// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
+/// sends to a rank that is not there, past the checks of the API.
+final class RankInTrouble {
+  private static final int SIGNALS = 32;
+  private static final int ACTION_BYTES = 512;
+  private static final float LARGE = 1e8f; // to which 1 can't be added
+
+  private RankInTrouble() {}
+
+  static void run(CommConfig config, String... args) throws IOException {
+    switch (args[0]) {
+      case "exit" -> exit(config);
+      case "late" -> late(config);
+      case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
+      case "signals" -> signals(config);
+      case "sums" -> sums(config);
+      case "two" -> two(config, args[1], args[2]);
+      case "wrong-rank" -> wrongRank(config);
+      default -> throw new IllegalArgumentException(args[0]);
+    }
+  }
+
+  private static void exit(CommConfig config) {
+    var communicator = Communicators.open(config);
+    communicator.barrier();
+    System.exit(7);
+  }
+
+  private static void late(CommConfig config) {
+    try (var communicator = Communicators.open(config)) {
+      communicator.barrier();
+      while (communicator.rank() == 1) {
+        LockSupport.park();
+      }
+      communicator.barrier();
+    }
+  }
+
+  private static void load(Path file, Abi abi) {
+    var maker = abi == Abi.OPEN_MPI ? MpiLibrary.Maker.OPEN_MPI : MpiLibrary.Maker.MPICH;
+    var library = new MpiLibrary(file, abi, maker, "No MPI", "3.1", Set.of());
+    for (int i = 0; i < 2; i++) {
+      try {
+        Library.initialise(library, ThreadLevel.MULTIPLE);
+      } catch (CommException e) {
+        System.out.println("failed: " + e.getMessage());
+      }
+    }
+  }
+
+  private static void two(CommConfig config, String first, String second) throws IOException {
+    for (String file : List.of(first, second)) {
+      try {
+        MpiRank.run(config.toBuilder().option(MpiLibraries.OPTION, file).build(), "open");
+      } catch (CommException _) {
+        // it was printed
+      }
+    }
+  }
+
+  // --- signals ---
+
+  private static void signals(CommConfig config) throws IOException {
+    List<String> before = handlers();
+    try (var communicator = Communicators.open(config)) {
+      communicator.barrier();
+      System.out.println("handled otherwise while open: " + changed(before));
+      System.out.println("null pointers found: " + nulls());
+    }
+    System.out.println("handled otherwise when closed: " + changed(before));
+  }
+
+  private static List<Integer> changed(List<String> before) {
+    List<String> now = handlers();
+    return IntStream.range(1, SIGNALS)
+        .filter(i -> before.get(i).length() > 1) // the JVM handles it; 0 and 1 are no handlers
+        .filter(i -> !now.get(i).equals(before.get(i)))
+        .boxed()
+        .toList();
+  }
+
+  /// The handler of each signal: the first word of the kernel's answer.
+  private static List<String> handlers() {
+    Linker linker = Linker.nativeLinker();
+    MethodHandle sigaction =
+        linker.downcallHandle(
+            linker.defaultLookup().findOrThrow("sigaction"),
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS, ADDRESS));
+    List<String> handlers = new ArrayList<>();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment action = arena.allocate(ACTION_BYTES, 16);
+      for (int signal = 0; signal < SIGNALS; signal++) {
+        int code = (int) sigaction.invokeExact(signal, MemorySegment.NULL, action);
+        handlers.add(code == 0 ? Long.toHexString(action.get(JAVA_LONG, 0)) : "0");
+      }
+      return handlers;
+    } catch (Throwable e) {
+      throw Functions.failed(e);
+    }
+  }
+
+  /// By SIGSEGV, once it is compiled.
+  private static int nulls() {
+    int found = 0;
+    for (int i = 0; i < 20_000; i++) {
+      try {
+        found += lengthOf(i % 2 == 0 ? null : new int[0]);
+      } catch (NullPointerException _) {
+        found++;
+      }
+    }
+    return found;
+  }
+
+  @SuppressWarnings("NullAway") // that is what it is for
+  private static int lengthOf(int @Nullable [] array) {
+    return array.length;
+  }
+
+  // --- on the communicator itself ---
+
+  private static MpiCommunicator open(CommConfig config) {
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
+    return (MpiCommunicator) World.open(library, session, config);
+  }
+
+  private static void wrongRank(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    try {
+      communicator.run(new PointToPoint.Send(CommData.of(new int[] {1}), 7, 3));
+    } catch (BackendException e) {
+      System.out.println("failed: code %d, %s".formatted(e.code(), e.getMessage()));
+      System.out.println("broken: " + communicator.failure());
+    }
+    communicator.close();
+  }
+
+  /// Each rank adds numbers whose sum depends on the order.
+  private static void sums(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiGroup group = communicator.group();
+    SameBits probe = new SameBits(group, () -> {});
+    System.out.println("found the same: " + group.keepsBits());
+    System.out.println("the same numbers: " + probe.isSame(5));
+    System.out.println("other numbers: " + probe.isSame(5 + communicator.rank() / 3));
+    System.out.println("in the order of the ranks: " + areLeftFolds(communicator, 5));
+    MpiCommunicator other = (MpiCommunicator) communicator.duplicate();
+    other.group().keepsBits(false);
+    MpiCommunicator copy = (MpiCommunicator) other.duplicate();
+    for (int count : new int[] {5, 100_000}) {
+      System.out.println("folded in the order of the ranks: " + areLeftFolds(other, count));
+      System.out.println("and by a copy: " + areLeftFolds(copy, count));
+    }
+    System.out.println("shown: " + copy.topology().libraries().get("mpi sums of floats"));
+    var turned =
+        (MpiCommunicator) communicator.split(0, -communicator.rank()).orElseThrow(); // is probed
+    System.out.println("found the same by others: " + turned.group().keepsBits());
+    List.of(turned, copy, other, communicator).forEach(MpiCommunicator::close);
+  }
+
+  private static boolean areLeftFolds(MpiCommunicator communicator, int count) {
+    int size = communicator.size();
+    float[] data = numbers(communicator.rank(), size, count);
+    float[] fold = numbers(0, size, count);
+    for (int rank = 1; rank < size; rank++) {
+      float[] next = numbers(rank, size, count);
+      for (int i = 0; i < count; i++) {
+        fold[i] += next[i];
+      }
+    }
+    CommData view = CommData.of(data);
+    communicator.run(new Collective.AllReduce(view, view, ReduceOp.SUM));
+    return Arrays.equals(data, fold);
+  }
+
+  private static float[] numbers(int rank, int size, int count) {
+    float[] numbers = new float[count];
+    for (int i = 0; i < count; i++) {
+      int which = (rank + i) % size;
+      numbers[i] = which == 0 ? LARGE : which == 2 ? -LARGE : 1;
+    }
+    return numbers;
+  }
+}
