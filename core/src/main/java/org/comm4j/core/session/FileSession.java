@@ -50,7 +50,7 @@ import org.jspecify.annotations.Nullable;
 /// file. It looks every millisecond while somebody waits, else fifty times a second.
 final class FileSession implements ReplicatedSession.History {
   static final String ENDING = ".session";
-  private static final long MAGIC = FrameCodec.MAGIC;
+  static final long MAGIC = FrameCodec.MAGIC;
   private static final long FORMAT_AT = 8;
   private static final long ID_AT = 16;
   private static final int ID_BYTES = 16;

@@ -2,6 +2,7 @@ package org.comm4j.core.session;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
@@ -221,7 +222,7 @@ final class LogFile {
                     StandardOpenOption.WRITE,
                     LinkOption.NOFOLLOW_LINKS);
             FileLock everything = channel.tryLock()) {
-          if (everything == null || !key.equals(key(path))) {
+          if (everything == null || !key.equals(key(path)) || !isOurs(channel)) {
             return false;
           }
           action.on(path);
@@ -231,6 +232,13 @@ final class LogFile {
         return false; // Someone else's, or gone: not ours to remove.
       }
     }
+  }
+
+  /// Whether it begins as a session's file does, or is empty: made, and not yet begun.
+  private static boolean isOurs(FileChannel channel) throws IOException {
+    ByteBuffer start = ByteBuffer.allocate(Long.BYTES).order(ByteOrder.nativeOrder());
+    int read = channel.read(start, 0);
+    return read < 0 || (read == Long.BYTES && start.getLong(0) == FileSession.MAGIC);
   }
 
   FileChannel channel() {

@@ -43,7 +43,7 @@ public final class SessionFiles {
     return abandoned;
   }
 
-  /// Removes them, and the directory if nothing else is in it.
+  /// Removes them, and our own directory if nothing else is in it.
   ///
   /// @param config says where sessions of this user are
   public static void sweep(CommConfig config) {
@@ -52,7 +52,9 @@ public final class SessionFiles {
       List<Path> abandoned = abandoned(directory);
       if (!abandoned.isEmpty()) {
         abandoned.forEach(LogFile::reap);
-        Files.deleteIfExists(directory);
+        if (directory.equals(FileSession.defaultDirectory())) { // another one is its owner's
+          Files.deleteIfExists(directory);
+        }
       }
     } catch (IOException | JoinException _) {
       // there are others, or no place for any

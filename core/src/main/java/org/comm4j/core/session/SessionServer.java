@@ -369,9 +369,9 @@ public final class SessionServer implements AutoCloseable {
         try {
           InetAddress from = ((InetSocketAddress) channel.getRemoteAddress()).getAddress();
           var connection = new Connection(channel, selector, now);
-          pending.add(connection, PendingConnections.source(from), now);
           connection.greet(new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId));
           connection.flush(now);
+          pending.add(connection, PendingConnections.source(from), now);
         } catch (IOException e) {
           closeQuietly(channel);
         }

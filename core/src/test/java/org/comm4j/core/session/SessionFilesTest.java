@@ -44,13 +44,23 @@ class SessionFilesTest {
   }
 
   @Test
-  void sweep_filesOfKilledRanks_goWithTheirDirectory() throws IOException {
+  void sweep_filesOfKilledRanks_goAndAGivenDirectoryStays() throws IOException {
     Path left = file("left.session", Duration.ofHours(1));
     assertThat(SessionFiles.abandoned(directory)).containsExactly(left);
     SessionFiles.sweep(config());
-    assertThat(directory).doesNotExist();
-    SessionFiles.sweep(config()); // as where there never was one
+    assertThat(directory).isEmptyDirectory();
+    Files.delete(directory);
+    SessionFiles.sweep(config());
     assertThat(SessionFiles.abandoned(directory)).isEmpty();
+  }
+
+  @Test
+  void sweep_filesOfOthersWithOurEnding_stay() throws IOException {
+    Path notes = file("notes.session", Duration.ZERO);
+    Files.writeString(notes, "what the session of Tuesday was about");
+    Files.setLastModifiedTime(notes, FileTime.from(Instant.now().minus(Duration.ofHours(1))));
+    SessionFiles.sweep(config());
+    assertThat(notes).exists();
   }
 
   @Test
