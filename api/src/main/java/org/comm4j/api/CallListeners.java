@@ -35,7 +35,7 @@ final class CallListeners {
           heard = heard == null ? new Heard() : heard;
           heard.calls.add(call);
         }
-      } catch (RuntimeException | LinkageError e) {
+      } catch (RuntimeException | Error e) {
         warn(listener, e);
       }
     }
@@ -56,7 +56,7 @@ final class CallListeners {
       for (CallListener.Call call : calls) {
         try {
           call.ended(failure);
-        } catch (RuntimeException | LinkageError e) {
+        } catch (RuntimeException | Error e) {
           warn(call, e);
         }
       }

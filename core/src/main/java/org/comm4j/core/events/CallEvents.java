@@ -1,5 +1,6 @@
 package org.comm4j.core.events;
 
+import jdk.jfr.FlightRecorder;
 import org.comm4j.api.Operation;
 import org.comm4j.api.spi.CallListener;
 import org.jspecify.annotations.Nullable;
@@ -7,23 +8,30 @@ import org.jspecify.annotations.Nullable;
 /// Makes a [CallEvent] of each call while a flight recording asks for it. Else a call costs one
 /// look at whether one does, and no memory. Silent in a Java that comes without the recorder.
 public final class CallEvents implements CallListener {
-  /// Answers whether a recording asks for events; null without a recorder.
-  private final @Nullable CallEvent any;
+  private final boolean hasRecorder;
 
   /// For [java.util.ServiceLoader].
   public CallEvents() {
-    CallEvent made;
+    this.hasRecorder = hasRecorder();
+  }
+
+  private static boolean hasRecorder() {
     try {
-      made = new CallEvent();
+      return FlightRecorder.isAvailable();
     } catch (NoClassDefFoundError _) { // the module jdk.jfr is not there
-      made = null;
+      return false;
     }
-    this.any = made;
+  }
+
+  /// Only there once somebody records: the first event of a JVM sets the recorder up, for a tenth
+  /// of a second.
+  private static final class Asked {
+    static final CallEvent ANY = new CallEvent();
   }
 
   @Override
   public @Nullable Call begins(String communicator, int rank, Operation operation) {
-    if (any == null || !any.isEnabled()) {
+    if (!hasRecorder || !FlightRecorder.isInitialized() || !Asked.ANY.isEnabled()) {
       return null;
     }
     CallEvent event = new CallEvent();
