@@ -77,6 +77,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private long passed; // events, that it has waited for
   private volatile boolean toldOfThrown;
   private volatile boolean closed;
+  private volatile boolean leaving; // about to be closed: no more calls begin
   private volatile @Nullable List<DeviceCall> leaving; // once closed, if its kernels still ran
 
   private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
@@ -224,12 +225,13 @@ final class CudaCommunicator implements BackendCommunicator {
     if (failure != null) {
       throw failure;
     }
-    if (closed) {
+    if (closed || leaving) {
       throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
     }
   }
 
   private synchronized DeviceCall start(Collective collective, List<DeviceData> data) {
+    checkUsable(collective.label()); // under the lock: leaveCall() sees what has begun
     CallSignature signature =
         CallSignature.of(collective, rank(), size(), CallSignature.Purpose.USER);
     String text = "collective #%d, %s".formatted(++number, signature);
@@ -693,6 +695,7 @@ final class CudaCommunicator implements BackendCommunicator {
   public void leaveCall(AbortedException reason) {
     boolean concernsPeers;
     synchronized (this) {
+      leaving = true;
       concernsPeers = !calls.stream().allMatch(DeviceCall::hasEnded);
     }
     if (concernsPeers) {

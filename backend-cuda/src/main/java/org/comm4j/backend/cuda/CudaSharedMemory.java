@@ -123,6 +123,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     return new Region.Owner() {
       @Override
       public void fence() {
+        communicator.checkUsable("fence");
         splitLocal().barrier();
       }
 

@@ -69,6 +69,7 @@ final class MpiGroup {
   private volatile int inFlight;
   private @Nullable MpiCall blocking; // the caller's, in the library
   private volatile boolean closed;
+  private volatile boolean leaving; // about to be closed: no more calls begin
   private volatile @Nullable CommException failure;
   private volatile @Nullable MpiGroup followed;
 
@@ -594,7 +595,7 @@ final class MpiGroup {
     if (reason != null) {
       throw reason;
     }
-    if (closed) {
+    if (closed || leaving) {
       throw closed(label);
     }
   }
@@ -723,6 +724,7 @@ final class MpiGroup {
       if (own.stream().anyMatch(MpiCall::concernsPeers)) {
         return false;
       }
+      leaving = true;
       var reason = new ClosedException("communicator '" + name + "' was closed");
       own.forEach(call -> call.fail(reason));
       return true;
