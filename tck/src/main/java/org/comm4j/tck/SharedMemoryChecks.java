@@ -452,6 +452,37 @@ final class SharedMemoryChecks {
     LiveRank.works("F6", r.comm());
   }
 
+  /// Ranks of a host wait for each other when one of another host gives up.
+  @Rule("F6")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void shared_abortedOnAnotherHost_endsItsCalls(LiveRank r) {
+    Topology topology = r.comm().topology();
+    List<Integer> waiting =
+        topology.hosts().stream()
+            .map(Topology.Host::ranks)
+            .filter(ranks -> ranks.size() > 1)
+            .findFirst()
+            .orElse(List.of());
+    int by = r.size() - 1;
+    boolean areApart = !waiting.isEmpty() && !waiting.contains(by);
+    try (Communicator comm = r.comm().duplicate()) {
+      NodeCommunicator node = comm.sharedMemory().splitLocal();
+      r.comm().barrier();
+      if (areApart && r.rank() == by) {
+        comm.abort("no more");
+      } else if (areApart && r.rank() == waiting.getFirst()) {
+        var reason =
+            Expect.thrown(
+                "F6", AbortedException.class, "barrier() of an aborted group", node::barrier);
+        Expect.equal("F6", "who aborted", reason.rank(), by);
+        Mismatches.staysBroken(comm, reason);
+      }
+    }
+    LiveRank.works("F6", r.comm());
+  }
+
   @Rule("L2")
   @Needs(capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
   static void shared_communicatorClosed_isClosedToo(LiveRank r) {

@@ -26,6 +26,10 @@ class HostsContractTest extends CommunicatorContract {
 
   @Override
   protected LocalGroup open(int size, CommConfig config) {
+    return group(size, config);
+  }
+
+  static LocalGroup group(int size, CommConfig config) {
     List<TwoLevelTransport> transports = TwoLevelTransportTest.group(size, WINDOW_BYTES);
     return ThreadGroups.open(
         size,

@@ -182,6 +182,18 @@ final class Buffers {
             && (overlap(memory, segment(end.bias())) || overlap(memory, segment(end.residual()))));
   }
 
+  /// Whether the owner of the user's memory has closed some of it.
+  boolean isClosed() {
+    Epilogue end = epilogue;
+    return isClosed(input)
+        || isClosed(output)
+        || (end != null && (isClosed(segment(end.bias())) || isClosed(segment(end.residual()))));
+  }
+
+  private static boolean isClosed(@Nullable MemorySegment memory) {
+    return memory != null && !memory.scope().isAlive();
+  }
+
   DataType type() {
     return type;
   }

@@ -164,6 +164,11 @@ abstract class Call implements Pending {
     return true;
   }
 
+  /// Whether its owner has closed memory that it needs.
+  boolean isMemoryClosed() {
+    return false;
+  }
+
   /// Asks those that it waits for whether they have come; again each time.
   void inquire() {}
 

@@ -634,6 +634,11 @@ final class CollectiveCall extends Call {
   }
 
   @Override
+  boolean isMemoryClosed() {
+    return buffers.isClosed();
+  }
+
+  @Override
   boolean touches(MemorySegment memory) {
     return buffers.touches(memory);
   }

@@ -51,6 +51,7 @@ final class Context {
   private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
+  private final BitSet messageInquirers = new BitSet();
   private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
   private long nextStage;
@@ -381,6 +382,12 @@ final class Context {
     if (failure != null || peer < 0) {
       return false;
     }
+    if (closed) { // by leaveCall(), and not removed yet
+      if (Frame.kind(Frame.word(header)) == Frame.INQUIRY) {
+        tellClosed(peer);
+      }
+      return false;
+    }
     try {
       return dispatch(worldPeer, peer, header, payload);
     } catch (Throwable thrown) {
@@ -519,7 +526,11 @@ final class Context {
   private record Inquiry(int peer, long sequence, long what, long count, long detail) {}
 
   private void inquired(Inquiry inquiry) {
-    if (inquiry.sequence() >= nextSequence || inquiry.sequence() == OF_MESSAGE) {
+    if (inquiry.sequence() == OF_MESSAGE) {
+      messageInquirers.set(inquiry.peer());
+      return;
+    }
+    if (inquiry.sequence() >= nextSequence) {
       inquiries.remove(inquiry); // it asks again now and then
       inquiries.add(inquiry);
       return;
@@ -587,7 +598,10 @@ final class Context {
     CommException reason =
         switch (thrown) {
           case CommException known -> known;
-          case IllegalStateException closed when ALREADY_CLOSED.equals(closed.getMessage()) ->
+          case IllegalStateException closed
+              when call == null
+                  ? ALREADY_CLOSED.equals(closed.getMessage())
+                  : call.isMemoryClosed() ->
               new AbortedException(
                   rank,
                   "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
@@ -746,6 +760,16 @@ final class Context {
       leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
       tellInquirers();
+      together.forEach(other -> other.breakIfNeeded(name));
+    }
+  }
+
+  /// Breaks one that the library makes for another one, which is closed meanwhile, if peers wait in
+  /// it.
+  private void breakIfNeeded(String closedName) {
+    if (calls.stream().anyMatch(Call::concernsPeers)) {
+      String reason = "rank %d closed '%s'".formatted(rank, closedName);
+      breakWith(new AbortedException(rank, reason, null), true);
     }
   }
 
@@ -754,11 +778,13 @@ final class Context {
     if (failure != null) {
       return; // which they know
     }
+    inquiries.forEach(inquiry -> messageInquirers.set(inquiry.peer()));
+    messageInquirers.stream().forEach(this::tellClosed);
+  }
+
+  private void tellClosed(int peer) {
     try {
-      for (Inquiry inquiry : inquiries) {
-        link(inquiry.peer())
-            .control(engine.header(), Frame.word(Frame.CLOSED, 0, 0, id), 0, 0, 0, 0);
-      }
+      engine.control(members[peer], Frame.word(Frame.CLOSED, 0, 0, id), 0);
     } catch (TransportFailedException _) {
       // then they hear that this rank is gone
     }

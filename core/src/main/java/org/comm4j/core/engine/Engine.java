@@ -44,6 +44,7 @@ final class Engine {
   private static final long ALL_CREDIT_BYTES = 8 << 20;
 
   private static final int POLL_LIMIT = 64;
+  private static final int MOST_BROKEN = 64;
 
   // A park and its wake-up cost tens of microseconds, so data that comes within so many is awaited
   // without: spinning where each rank has a core of its own, else giving way to other ranks.
@@ -83,6 +84,8 @@ final class Engine {
   private final List<Orphan> orphans = new ArrayList<>();
   private final List<Context> zombies = new ArrayList<>();
   private final Loans loans = new Loans();
+  private final ArrayDeque<Long> broken =
+      new ArrayDeque<>(); // the last communicators that ended so
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
   private final ArrayDeque<Runnable> later = new ArrayDeque<>();
   private volatile Session.News news = Session.News.NONE;
@@ -486,6 +489,12 @@ final class Engine {
     lock.lock();
     try {
       context.close();
+      if (context.failure() != null) {
+        broken.add(context.id());
+        if (broken.size() > MOST_BROKEN) {
+          broken.remove();
+        }
+      }
       if (contexts.remove(context) && context.hasLane()) {
         zombies.add(context);
         freeLanes();
@@ -608,6 +617,9 @@ final class Engine {
       return;
     }
     if (context == null && Frame.kind(word) == Frame.INQUIRY) {
+      if (broken.contains(Frame.context(word))) {
+        return; // why is known to the session, and soon to who asks
+      }
       control(peer, Frame.word(Frame.CLOSED, 0, 0, Frame.context(word)), 0);
       return;
     }

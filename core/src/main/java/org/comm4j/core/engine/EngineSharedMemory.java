@@ -74,7 +74,8 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     try {
       return call.apply(group);
     } catch (CommException failure) {
-      throw broken(inParentsRanks(group, failure));
+      CommException known = parent.failure(); // what broke it, broke the group with it
+      throw known != null ? known : broken(inParentsRanks(group, failure));
     }
   }
 

@@ -145,6 +145,11 @@ final class ReceiveCall extends Call {
   }
 
   @Override
+  boolean isMemoryClosed() {
+    return !data.scope().isAlive();
+  }
+
+  @Override
   void inquire() {
     if (message == null) {
       context.inquire(receive.source());

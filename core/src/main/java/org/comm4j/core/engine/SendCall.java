@@ -63,6 +63,11 @@ final class SendCall extends Call {
   }
 
   @Override
+  boolean isMemoryClosed() {
+    return !data.scope().isAlive();
+  }
+
+  @Override
   void inquire() {
     context.inquire(send.destination());
   }
