@@ -77,7 +77,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private long passed; // events, that it has waited for
   private volatile boolean toldOfThrown;
   private volatile boolean closed;
-  private volatile boolean leaving; // about to be closed: no more calls begin
+  private volatile boolean closing; // soon: no more calls begin
   private volatile @Nullable List<DeviceCall> leaving; // once closed, if its kernels still ran
 
   private CudaCommunicator(CudaRank rank, EngineCommunicator host, BackendCommunicator path) {
@@ -225,7 +225,7 @@ final class CudaCommunicator implements BackendCommunicator {
     if (failure != null) {
       throw failure;
     }
-    if (closed || leaving) {
+    if (closed || closing) {
       throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
     }
   }
@@ -695,7 +695,7 @@ final class CudaCommunicator implements BackendCommunicator {
   public void leaveCall(AbortedException reason) {
     boolean concernsPeers;
     synchronized (this) {
-      leaving = true;
+      closing = true;
       concernsPeers = !calls.stream().allMatch(DeviceCall::hasEnded);
     }
     if (concernsPeers) {
