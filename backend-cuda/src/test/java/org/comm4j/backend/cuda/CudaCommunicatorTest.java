@@ -131,6 +131,7 @@ class CudaCommunicatorTest extends ModelGroups {
           try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
             assertSum(comm, data);
             comm.allocate(DataType.INT8, 99_999).close(); // what could be freed
+            comm.barrier(); // so that no other rank's allocation is refused instead
             if (comm.rank() == 0) {
               Request waiting =
                   comm.start(new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM));
