@@ -136,9 +136,7 @@ final class LifeCycleChecks {
       closesDuring(comm, comm::barrier);
     } else { // a call of theirs may end well: the rank that closes has perhaps done its part
       Expect.eventually("F12", "they hear of it", () -> comm.failure().isPresent());
-      AbortedException reason = (AbortedException) comm.failure().orElseThrow();
-      Expect.equal("F12", "who closed", reason.rank(), 0);
-      Expect.says("F12", reason, "rank 0", "closed");
+      isNamed("F12", (AbortedException) comm.failure().orElseThrow());
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
@@ -199,12 +197,12 @@ final class LifeCycleChecks {
     }
   }
 
-  /// What comes before the close is received after it.
+  /// What comes before the close is received after it, and nothing else.
   @Rule({"F13", "L1"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
-  static void close_afterASend_concernsNobody(LiveRank r) {
+  static void close_afterASend_endsOnlyWhatNeedsMore(LiveRank r) {
     Communicator comm = r.comm().duplicate();
     int[] got = {0};
     if (r.rank() == 0) {
@@ -222,9 +220,13 @@ final class LifeCycleChecks {
   }
 
   private static void isNamed(String rule, Expect.Action call) {
-    AbortedException reason =
+    isNamed(
+        rule,
         Expect.thrown(
-            rule, AbortedException.class, "a call that needs a rank that has closed", call);
+            rule, AbortedException.class, "a call that needs a rank that has closed", call));
+  }
+
+  private static void isNamed(String rule, AbortedException reason) {
     Expect.equal(rule, "who closed", reason.rank(), 0);
     Expect.says(rule, reason, "rank 0", "closed");
   }
