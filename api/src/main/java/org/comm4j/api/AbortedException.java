@@ -2,8 +2,8 @@ package org.comm4j.api;
 
 import org.jspecify.annotations.Nullable;
 
-/// A rank called [Communicator#abort], or its user-defined operator threw. The communicator is
-/// broken.
+/// A rank called [Communicator#abort], its user-defined operator threw, or it closed the
+/// communicator while others needed it. The communicator is broken.
 public final class AbortedException extends CommException {
   private static final long serialVersionUID = 1L;
   private final int rank;
