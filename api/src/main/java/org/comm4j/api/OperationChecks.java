@@ -169,21 +169,26 @@ final class OperationChecks {
         }
         segment(what, host, asynchronous);
       }
-      case DeviceData _ -> {
+      case DeviceData device -> {
         if (!deviceMemory) {
           throw unsupported(what + ": " + data);
         }
+        open(what, data, device.scope());
       }
+    }
+  }
+
+  private static void open(String what, CommData data, MemorySegment.Scope scope) {
+    if (!scope.isAlive()) {
+      throw new IllegalArgumentException(
+          "%s: %s of an arena or buffer that is closed (expected: memory that stays open until the operation has ended)"
+              .formatted(what, data));
     }
   }
 
   private static void segment(String what, HostData data, boolean asynchronous) {
     MemorySegment segment = data.segment();
-    if (!segment.scope().isAlive()) {
-      throw new IllegalArgumentException(
-          "%s: %s of an arena or buffer that is closed (expected: memory that stays open until the operation has ended)"
-              .formatted(what, data));
-    }
+    open(what, data, segment.scope());
     if (!segment.isAccessibleBy(Thread.currentThread())) {
       throw new IllegalArgumentException(
           "%s: %s of an arena that is confined to another thread than '%s' (expected: memory of this thread, or of a shared arena)"

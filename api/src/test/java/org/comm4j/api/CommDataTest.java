@@ -128,6 +128,16 @@ class CommDataTest {
   }
 
   @Test
+  void device_slice_livesAsLongAsTheWhole() {
+    try (Arena arena = Arena.ofShared()) {
+      var whole = new DeviceData(DataType.INT64, 64, 8, 0, arena.scope());
+      assertThat(whole.slice(2, 3).scope()).isEqualTo(arena.scope());
+      assertThat(CommData.ofUnsafeDeviceAddress(DataType.INT64, 64, 8, 0).scope())
+          .isEqualTo(Arena.global().scope());
+    }
+  }
+
+  @Test
   void overlaps_heap_onlyWithinOneArray() {
     HostData whole = CommData.of(new float[8]);
 

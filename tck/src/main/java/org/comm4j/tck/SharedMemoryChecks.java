@@ -155,9 +155,19 @@ final class SharedMemoryChecks {
     for (int i = 0; i < count; i++) {
       Expect.equal("D11", "element " + i, sum[i], r.size() * (i + 1L));
     }
+    HostData view = region.data();
     Expect.fine("D11", "close()", region::close);
     Expect.equal("D11", "phase", region.phase(), Phase.CLOSED);
+    isGone(r, view);
     LiveRank.works("A3", comm);
+  }
+
+  private static void isGone(LiveRank r, CommData view) {
+    Expect.thrown(
+        "S6",
+        IllegalArgumentException.class,
+        "a call on what was viewed",
+        () -> r.comm().broadcast(view, 0));
   }
 
   /// Of what the life of a region has left in it.
@@ -218,12 +228,14 @@ final class SharedMemoryChecks {
             () -> region.write(0, CommData.of(values)));
       }
       region.fence();
-      Expect.equal("S2", "count", region.data().count(), count);
+      DeviceData view = region.data();
+      Expect.equal("S2", "count", view.count(), count);
       readsParts(region, count);
       shared.splitLocal().barrier();
       Expect.fine("S6", "close()", region::close);
       Expect.fine("S6", "closing twice", region::close);
       Expect.thrown("S4", IllegalStateException.class, "data() after close()", region::data);
+      isGone(r, view);
     }
     LiveRank.works("S9", r.comm());
   }

@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.lang.foreign.Arena;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -11,6 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class CudaBuffer implements CommBuffer {
   private final CudaRank rank;
   private final long address;
+  private final Arena life = Arena.ofShared(); // of views: the memory is given to others later
   private final DeviceData data;
   private boolean closed; // guarded by this
   private boolean isHeld; // guarded by this
@@ -18,7 +20,7 @@ final class CudaBuffer implements CommBuffer {
   private CudaBuffer(CudaRank rank, long address, DataType type, long count) {
     this.rank = rank;
     this.address = address;
-    this.data = new DeviceData(type, address, count, rank.device().ordinal());
+    this.data = new DeviceData(type, address, count, rank.device().ordinal(), life.scope());
     this.isHeld = data.bytes() > 0;
   }
 
@@ -96,7 +98,10 @@ final class CudaBuffer implements CommBuffer {
   ///
   /// @return false if that has to be tried again later
   synchronized boolean end() {
-    closed = true;
+    if (!closed) {
+      closed = true;
+      life.close();
+    }
     if (isHeld && user() == null) {
       isHeld = false;
       rank.gpu().memory().giveBack(data.bytes(), address);

@@ -202,6 +202,11 @@ final class CudaRank {
           "%s: %s (expected: data on device %d, which is this rank's; COMM_CUDA_DEVICE chooses it)"
               .formatted(what, data, mine));
     }
+    if (!data.scope().isAlive()) {
+      throw new IllegalArgumentException(
+          "%s: %s of a buffer, region or registration that is closed (expected: one that is open)"
+              .formatted(what, data));
+    }
     if (data.bytes() == 0) {
       return;
     }

@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -81,8 +82,9 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       throw thrown;
     }
     CudaIpcBlocks blocks = open("createDeviceRegion", "/region/" + made++, gpu.device(), own);
-    var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal());
-    return new CudaRegion(rank, type, data, isLeader(), owner(blocks, data));
+    Arena life = Arena.ofShared(); // of views: the memory is given to others later
+    var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
+    return new CudaRegion(rank, type, data, isLeader(), owner(blocks, data, life));
   }
 
   private CudaIpcBlocks.Block take(Gpu gpu, long bytes) {
@@ -119,7 +121,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  private Region.Owner owner(CudaIpcBlocks blocks, DeviceData data) {
+  private Region.Owner owner(CudaIpcBlocks blocks, DeviceData data, Arena life) {
     return new Region.Owner() {
       @Override
       public void fence() {
@@ -135,6 +137,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
               "region %s is used by %s, which is in flight; await it first"
                   .formatted(data, user.text()));
         }
+        life.close();
         blocks.close();
       }
     };
@@ -182,6 +185,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     private final long[][] offers;
     private final CudaIpcBlocks blocks;
     private final String over;
+    private final Arena life = Arena.ofShared(); // of views
     private boolean closed; // guarded by this
 
     /// @param offers of each rank: the type and how many elements
@@ -202,7 +206,8 @@ final class CudaSharedMemory implements SharedMemoryProvider {
           DataType.ofId((int) offers[each][0]),
           blocks.address(each),
           offers[each][1],
-          rank.device().ordinal());
+          rank.device().ordinal(),
+          life.scope());
     }
 
     @Override
@@ -212,6 +217,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
           return;
         }
         closed = true;
+        life.close();
       }
       blocks.close();
       try {

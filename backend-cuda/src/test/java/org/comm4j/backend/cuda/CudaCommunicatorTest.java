@@ -65,7 +65,11 @@ class CudaCommunicatorTest extends ModelGroups {
                 "it was freed, or is the host's");
           }
           buffer.close();
-          assertRefused(comm, data, "it was freed");
+          assertRefused(comm, data, "of an arena or buffer that is closed");
+          assertRefused(
+              comm,
+              new DeviceData(DataType.FLOAT32, data.address(), 8, data.device()),
+              "it was freed");
           try (CommBuffer other = comm.allocate(DataType.FLOAT32, 8)) {
             assertThatThrownBy(
                     () -> comm.allReduce(other.data(), CommData.of(new float[8]), ReduceOp.SUM))

@@ -244,6 +244,30 @@ class CudaSharedMemoryTest extends ModelGroups {
   }
 
   @Test
+  void register_ofWhatIsClosed_isRefused() {
+    onRanks(
+        2,
+        CONFIG,
+        false,
+        comm -> {
+          CommBuffer buffer = comm.allocate(DataType.UINT8, 64);
+          DeviceData view = (DeviceData) buffer.data();
+          DeviceData registered;
+          try (RegisteredMemory all = comm.sharedMemory().register(view)) {
+            registered = all.data(1 - comm.rank());
+          }
+          buffer.close();
+          try (CommBuffer _ = comm.allocate(DataType.UINT8, 64)) { // where that one was
+            for (DeviceData gone : List.of(view, registered)) {
+              assertThatThrownBy(() -> comm.sharedMemory().register(gone))
+                  .isInstanceOf(IllegalArgumentException.class)
+                  .hasMessageContainingAll("register", "closed");
+            }
+          }
+        });
+  }
+
+  @Test
   void register_noMemoryOfTheDevice_isRefused_andTheOthersHearOfIt() {
     onRanks(
         2,
