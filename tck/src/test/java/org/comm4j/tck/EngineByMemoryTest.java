@@ -50,7 +50,7 @@ class EngineByMemoryTest extends CommunicatorContract {
   @Timeout(60)
   void duplicate_noMemoryForALaneOnOneRank_goesByMessagesOnAll() throws Exception {
     eachRank(
-        (rank, memory) -> rank == 1 ? new Full(memory, LANES * 4096) : memory,
+        (rank, memory) -> rank == 1 ? new Full(memory, LANES * 6144) : memory,
         world -> {
           assertThat(hasLane(world)).isTrue();
           for (int i = 0; i < 3; i++) {
@@ -165,7 +165,7 @@ class EngineByMemoryTest extends CommunicatorContract {
     }
   }
 
-  /// Has no memory behind its first bytes: 256 KiB are enough for the flags and one lane.
+  /// Has no memory behind its first bytes: 384 KiB are enough for the flags and one lane.
   private static final class Full extends Passing {
     private final long bytes;
 

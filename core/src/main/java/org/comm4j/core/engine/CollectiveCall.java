@@ -155,7 +155,7 @@ final class CollectiveCall extends Call {
   boolean isAwaitingMemory() {
     return switch (blockedAt) {
       case Step.AwaitPeer s -> !context.lane().isPublished(s.peer(), firstStage + s.stage());
-      case Step.Publish s -> !context.lane().isFree(firstStage + s.stage());
+      case Step.Publish s -> !context.lane().areDone(before(s));
       case null, default -> false;
     };
   }
@@ -287,10 +287,10 @@ final class CollectiveCall extends Call {
 
   private boolean publish(long index, Slice slice) {
     Lane lane = context.lane();
-    if (!lane.isFree(index)) {
+    long bytes = buffers.bytes(slice);
+    if (!lane.areDone(lane.before(index, bytes))) {
       return false;
     }
-    long bytes = buffers.bytes(slice);
     MemorySegment data = buffers.whole(slice);
     long from = buffers.offset(slice);
     long where;
@@ -306,6 +306,10 @@ final class CollectiveCall extends Call {
     }
     lane.publish(index, sequence, signature, where);
     return true;
+  }
+
+  private long before(Step.Publish step) {
+    return context.lane().before(firstStage + step.stage(), buffers.bytes(step.slice()));
   }
 
   /// Where peers read the caller's memory itself; 0 if they can't.
@@ -530,7 +534,7 @@ final class CollectiveCall extends Call {
     }
     switch (blockedAt) {
       case Step.AwaitPeer s -> ranks.set(s.peer());
-      case Step.Publish s -> notDone(ranks, firstStage + s.stage() - 2);
+      case Step.Publish s -> notDone(ranks, before(s));
       case null -> {}
       default -> revoked(ranks);
     }

@@ -15,9 +15,10 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What ranks publish is numbered through: every peer-memory plan takes as many indexes as it has
 /// stages, on all ranks. A flag is the lane's base plus the index plus one; its ranks agree on a base
-/// that is above all flags of former users of the lane. A slot of index i is written again for i + 2 once every rank
-/// is done with i: that is also what makes a staging area free. Whoever has published i + 1 is done
-/// with i, so its "done" need not be looked at.
+/// that is above all flags of former users of the lane. A slot of index i is written again for
+/// i + [WindowLayout#SLOTS], a staging area for i + 2, once every rank is done with i. Whoever has published
+/// i + 1 is done with i, so its "done" need not be looked at; that of others is looked at when it is needed,
+/// which is seldom while data is little: its line comes from another core.
 ///
 ///     published: flag (release) │ digest │ where │ data, if it is little … │ owner │ sequence │ what │ count │ detail
 ///     done:      flag (release) … │ revoked │ over
@@ -30,6 +31,7 @@ import org.jspecify.annotations.Nullable;
 /// not wait for each other; their next call finds that out.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
+  private static final int AREAS = WindowLayout.AREAS;
   private static final long LINE_BYTES = 64;
   private static final long DIGEST = 8;
   private static final long WHERE = 16;
@@ -50,13 +52,14 @@ final class Lane {
   private final int rank;
   private final long base;
   private final long owner;
-  private final long publishedAt; // in each window; of an even index
+  private final long publishedAt; // in each window; of the first slot
   private final long doneAt;
   private final MemorySegment own;
   private final MemorySegment[] windows; // of this rank and those
-  private final long[] staged = new long[2]; // up to where each area was used last
+  private final long[] staged = new long[AREAS]; // up to where each area was used last
   private long digest;
   private long lastPublished = -1;
+  private long doneUpTo = -1; // every peer is known to be done with
 
   /// @param members world ranks
   /// @param rank this one, in the communicator
@@ -109,24 +112,38 @@ final class Lane {
     digest = SplitMix.mixed(digest ^ call);
   }
 
-  /// Whether every rank is done with what stands in the slot that `index` will use.
-  boolean isFree(long index) {
-    return index < 2 || areDone(index - 2);
+  /// The index that has the slot before `index` has it, and, for data that is not little, the
+  /// staging area; once all are done with it, that may be published. Negative for the first ones.
+  long before(long index, long bytes) {
+    return index - (bytes <= WindowLayout.INLINE_BYTES ? WindowLayout.SLOTS : AREAS);
   }
 
   /// Whether every peer is done with everything up to `index`.
   boolean areDone(long index) {
+    return index <= doneUpTo || haveDone(index);
+  }
+
+  private boolean haveDone(long index) {
+    long least = Long.MAX_VALUE;
     for (int peer : near) {
-      if (!isDone(peer, index)) {
+      least = Math.min(least, doneBy(peer, index));
+      if (least < index) {
         return false;
       }
     }
+    doneUpTo = least;
     return true;
   }
 
-  boolean isDone(int peer, long index) {
+  /// Up to where a peer is done; not needed if that is less than `index`.
+  private long doneBy(int peer, long index) {
     return flag(peer, published(index + 1)) >= base + index + 2
-        || flag(peer, doneAt) >= base + index + 1;
+        ? index
+        : flag(peer, doneAt) - base - 1;
+  }
+
+  boolean isDone(int peer, long index) {
+    return doneBy(peer, index) >= index;
   }
 
   /// Copies larger data into the staging area of an index: behind what was put there before, since
@@ -136,7 +153,7 @@ final class Lane {
   /// @param bytes at most [WindowLayout#stageBytes]
   /// @return where it is, for [#publish]
   long putStaged(long index, MemorySegment data, long from, long bytes) {
-    int area = (int) (index & 1);
+    int area = (int) (index & (AREAS - 1));
     long at = staged[area] + bytes <= layout.stageBytes() ? staged[area] : 0;
     staged[area] = (at + bytes + LINE_BYTES - 1) & -LINE_BYTES;
     long where = layout.staging(number, index) + at;
@@ -214,7 +231,7 @@ final class Lane {
   }
 
   private int loan(long index) {
-    return 2 * number + (int) (index & 1);
+    return AREAS * number + (int) (index & (AREAS - 1));
   }
 
   /// Whether a peer has called the same as this rank, up to what it has published here.
@@ -240,12 +257,12 @@ final class Lane {
   }
 
   /// Looks whether a peer has published something else as its collective number `sequence`, for
-  /// calls that wait for messages it will never send. Reads two slots that may be written at the
-  /// same time, so what it finds only counts when the flag, which is 0 meanwhile, is unchanged.
+  /// calls that wait for messages it will never send. Reads slots that may be written at the same
+  /// time, so what it finds only counts when the flag, which is 0 meanwhile, is unchanged.
   ///
   /// @return a sentence, or null
   @Nullable String contradiction(int peer, long sequence, CallSignature call) {
-    for (long index = 0; index < 2; index++) {
+    for (long index = 0; index < WindowLayout.SLOTS; index++) {
       long slot = published(index);
       long before = flag(peer, slot);
       if (before <= base) {
@@ -321,7 +338,7 @@ final class Lane {
   }
 
   private long published(long index) {
-    return publishedAt + (index & 1) * WindowLayout.SLOT_BYTES;
+    return publishedAt + (index & (WindowLayout.SLOTS - 1)) * WindowLayout.SLOT_BYTES;
   }
 
   private long flag(int peer, long slot) {

@@ -7,15 +7,17 @@ package org.comm4j.core.engine;
 ///     │ lane 0 │ lane 1 │ … │ lane 0: A, B │ lane 1: … │ extents of allocate()  │
 ///     └────────────────────┴───────────────────────────┴────────────────────────┘
 ///
-/// A *lane* serves one communicator at a time. Its flags are three slots: what was published at an
-/// even index, at an odd one, and up to where this rank is done with what others published. A slot
-/// has room for [#INLINE_BYTES] of data behind its flag, so that little data comes with the flag, in
-/// one cache line; larger data lies in the staging areas A and B, which take turns in the same way.
+/// A *lane* serves one communicator at a time. Its flags are [#SLOTS] slots for what was published, which
+/// take turns, and one that says up to where this rank is done with what others published. A slot has
+/// room for [#INLINE_BYTES] of data behind its flag, so that little data comes with the flag, in one
+/// cache line; larger data lies in the staging areas A and B, which take turns too.
 ///
 /// @param windowBytes of each window
 /// @param stageBytes of one staging area; 0 if the window is too small for lanes
 record WindowLayout(long windowBytes, long stageBytes) {
   static final int LANES = 64;
+  static final int SLOTS = 4; // a power of two, at least as many as areas
+  static final int AREAS = 2; // a power of two
   static final int SLOT_BYTES = 1024;
 
   /// What a slot begins with (flag, digest, place), and ends with: what was called, in a line of
@@ -24,7 +26,7 @@ record WindowLayout(long windowBytes, long stageBytes) {
 
   static final int CALL_AT = SLOT_BYTES - 128;
   static final int INLINE_BYTES = CALL_AT - INLINE_AT;
-  static final int LANE_FLAG_BYTES = 3 * SLOT_BYTES;
+  static final int LANE_FLAG_BYTES = (SLOTS + 1) * SLOT_BYTES;
   static final long FLAG_BYTES = (long) LANES * LANE_FLAG_BYTES;
   static final long PAGE_BYTES = 4096;
 
@@ -35,7 +37,7 @@ record WindowLayout(long windowBytes, long stageBytes) {
 
   static WindowLayout of(long windowBytes) {
     // staging gets at most half of the window
-    long share = windowBytes / 2 / LANES / 2;
+    long share = windowBytes / 2 / LANES / AREAS;
     long stage = Math.min(MOST_STAGE_BYTES, share / PAGE_BYTES * PAGE_BYTES);
     return new WindowLayout(windowBytes, stage < LEAST_STAGE_BYTES ? 0 : stage);
   }
@@ -53,19 +55,19 @@ record WindowLayout(long windowBytes, long stageBytes) {
   }
 
   long published(int lane, long index) {
-    return flags(lane) + (index & 1) * SLOT_BYTES;
+    return flags(lane) + (index & (SLOTS - 1)) * SLOT_BYTES;
   }
 
   long done(int lane) {
-    return flags(lane) + 2 * SLOT_BYTES;
+    return flags(lane) + (long) SLOTS * SLOT_BYTES;
   }
 
   long staging(int lane, long index) {
-    return stagingStart() + (2L * lane + (index & 1)) * stageBytes;
+    return stagingStart() + ((long) AREAS * lane + (index & (AREAS - 1))) * stageBytes;
   }
 
   long buffersStart() {
-    return stagingStart() + 2L * LANES * stageBytes;
+    return stagingStart() + (long) AREAS * LANES * stageBytes;
   }
 
   private static long stagingStart() {

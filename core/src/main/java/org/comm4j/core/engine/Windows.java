@@ -48,7 +48,7 @@ final class Windows {
   ///
   /// @throws TransportFailedException if there is none
   void reserveLane(int lane) {
-    memory.reserve(layout.staging(lane, 0), 2 * layout.stageBytes());
+    memory.reserve(layout.staging(lane, 0), WindowLayout.AREAS * layout.stageBytes());
   }
 
   /// Takes a part of the window, zeroed.
