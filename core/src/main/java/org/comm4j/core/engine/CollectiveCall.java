@@ -176,6 +176,7 @@ final class CollectiveCall extends Call {
       if (usesPeerMemory()) {
         context.lane().begin(digest);
       }
+      context.compareEarly(this);
     }
     while (!hasEnded()) {
       if (round == null) {
@@ -456,6 +457,13 @@ final class CollectiveCall extends Call {
     check(peer, what, count, detail, message);
     grant(message);
     return true;
+  }
+
+  /// Whether a message is of another call.
+  boolean isOther(Early message) {
+    return message.what() != signature.what()
+        || message.detail() != signature.detail()
+        || differs(message.count());
   }
 
   private boolean differs(long count) {

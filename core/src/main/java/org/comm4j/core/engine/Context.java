@@ -568,6 +568,23 @@ final class Context {
             0);
   }
 
+  /// Compares a collective that begins with what has come for it: its plan may need none of that if
+  /// peers call something else.
+  ///
+  /// @throws MismatchedCallException if one does
+  void compareEarly(CollectiveCall begun) {
+    if (early.isEmpty()) {
+      return;
+    }
+    CallSignature mine = begun.signature();
+    early.forEach((key, message) -> {
+      if (key.sequence() == begun.sequence() && begun.isOther(message)) {
+        throw new MismatchedCallException(
+            mine.difference(rank, key.peer(), key.sequence(), message.what(), message.count()));
+      }
+    });
+  }
+
   /// Answers those who waited for this collective to be started here.
   void started(CollectiveCall started) {
     if (inquiries.isEmpty()) {

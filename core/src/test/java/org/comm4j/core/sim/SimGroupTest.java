@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
@@ -195,6 +196,31 @@ final class SimGroupTest {
                   .isInstanceOf(MismatchedCallException.class)
                   .hasMessageContaining("allReduce(MAX, INT32 × 4)")
                   .hasMessageContaining("allReduce(SUM, INT32 × 4)"));
+    }
+  }
+
+  /// Rank 0's message is there before rank 1 calls, which needs none.
+  @Test
+  void broadcast_oneRankWithAnotherRoot_messagesCameEarly_isFound() {
+    try (var group = group(4)) {
+      List<Pending> looks =
+          IntStream.range(0, 4)
+              .mapToObj(rank ->
+                  group.communicator(rank).submit(new PointToPoint.Probe((rank + 1) % 4, 6)))
+              .toList();
+      for (int rank = 0; rank < 2; rank++) {
+        group.communicator(rank).submit(new Collective.Broadcast(CommData.of(new int[1]), rank));
+        for (int at = group.network().step(); at >= 0; at = group.network().step()) {
+          looks.get(at).isDone();
+        }
+      }
+
+      assertThat(looks)
+          .allSatisfy(look ->
+              assertThatThrownBy(() -> look.await(1))
+                  .isInstanceOf(MismatchedCallException.class)
+                  .hasMessageContaining("broadcast(INT32 × 1, root 0)")
+                  .hasMessageContaining("broadcast(INT32 × 1, root 1)"));
     }
   }
 
