@@ -3,9 +3,12 @@ package org.comm4j.cli;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.session.OwnFolder;
@@ -13,6 +16,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
@@ -120,27 +124,80 @@ final class Bench implements Callable<Integer> {
       description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
+  @Option(
+      names = "--beside",
+      paramLabel = "VARIABLE=VALUE",
+      description =
+          "Measure all of it again in ranks that have this setting besides, and show how many times"
+              + " as long it takes: COMM_CHECK=full, COMM_AERON_INTEGRITY=mac, ... May be given"
+              + " several times, for settings to have together.")
+  Map<String, String> beside = Map.of();
+
   Bench() {}
 
   @Override
   public Integer call() throws Exception {
     try (OwnFolder folder = LaunchFolder.create()) {
       Path result = Files.createFile(folder.path().resolve("result"));
-      int code =
-          RankOptions.run(
-              Objects.requireNonNull(spec),
-              BenchProgram.class,
-              BenchProgram::main,
-              plan(result).arguments());
-      String wrong = Files.readString(result); // nothing where another rank prints
-      return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
-          ? ExitCode.CHECK_FAILED
-          : code;
+      BenchPlan plan = plan(result, Files.createFile(folder.path().resolve("times")));
+      checkBeside();
+      int code = measure(plan, Map.of());
+      if (code != ExitCode.FINE || beside.isEmpty()) {
+        return code;
+      }
+      System.out.println("# the same with " + String.join(" ", settings()));
+      return measure(plan, beside);
     }
   }
 
+  private List<String> settings() {
+    return beside.entrySet().stream()
+        .map(each -> each.getKey() + "=" + each.getValue())
+        .sorted()
+        .toList();
+  }
+
+  private int measure(BenchPlan plan, Map<String, String> more) throws Exception {
+    int code =
+        RankOptions.run(
+            Objects.requireNonNull(spec),
+            BenchProgram.class,
+            BenchProgram::main,
+            plan.arguments(),
+            more);
+    String wrong = Files.readString(plan.result()); // nothing where another rank prints
+    return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
+        ? ExitCode.CHECK_FAILED
+        : code;
+  }
+
+  private void checkBeside() {
+    if (beside.isEmpty()) {
+      return;
+    }
+    if (format != Listing.Format.TABLE) {
+      throw refused(
+          "--beside: given with --format %s (expected: a table, which alone has a column for it)"
+              .formatted(format.name().toLowerCase(Locale.ROOT)));
+    }
+    if (RankOptions.areLaunched()) {
+      throw refused(
+          "--beside: given where a launcher has started the ranks (expected: that bench starts them, twice, by -n)");
+    }
+    try {
+      CommConfig.Builder settings = CommConfig.builder();
+      beside.forEach(settings::set);
+    } catch (IllegalArgumentException e) {
+      throw refused("--beside: " + Sentences.of(e));
+    }
+  }
+
+  private ParameterException refused(String sentence) {
+    return new ParameterException(Objects.requireNonNull(spec).commandLine(), sentence);
+  }
+
   /// What was asked for.
-  BenchPlan plan(Path result) {
+  BenchPlan plan(Path result, Path times) {
     return new BenchPlan(
         Objects.requireNonNull(operations).operations(),
         sizes.stream().flatMap(each -> each.bytes().stream()).toList(),
@@ -152,6 +209,7 @@ final class Bench implements Callable<Integer> {
         TimeUnit.MILLISECONDS.toNanos(repetitionMs),
         iterations,
         TimeUnit.MILLISECONDS.toNanos(warmUpMs),
-        result);
+        result,
+        times);
   }
 }

@@ -78,14 +78,22 @@ final class BenchHarness {
     Time dividedBy(int units) {
       return new Time(medianUs / units, minUs / units, crossNs);
     }
+
+    boolean isAsNearAs(Time other) {
+      return areAsNear(crossNs, other.crossNs);
+    }
   }
 
   private record Sample(double us, double crossNs) {
     /// Whether ranks 0 and 1 were as near to each other.
     boolean isAsNearAs(double otherCrossNs) {
-      return crossNs == otherCrossNs
-          || (crossNs < otherCrossNs * STATE_RATIO && otherCrossNs < crossNs * STATE_RATIO);
+      return areAsNear(crossNs, otherCrossNs);
     }
+  }
+
+  private static boolean areAsNear(double crossNs, double otherCrossNs) {
+    return crossNs == otherCrossNs
+        || (crossNs < otherCrossNs * STATE_RATIO && otherCrossNs < crossNs * STATE_RATIO);
   }
 
   /// Tells when calls have been made so often that they are compiled.

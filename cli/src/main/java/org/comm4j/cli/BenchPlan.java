@@ -18,6 +18,7 @@ import org.comm4j.api.ReduceOp;
 /// @param iterations calls of one repetition; 0 to have as many as fit into its time
 /// @param warmUpNs at least so long before an operation is measured, so that it is compiled
 /// @param result rank 0 writes there how many elements were wrong
+/// @param times where rank 0 finds what was measured before, if anything, and leaves its own
 record BenchPlan(
     List<BenchOperation> operations,
     List<Long> sizes,
@@ -29,10 +30,11 @@ record BenchPlan(
     long repetitionNs,
     int iterations,
     long warmUpNs,
-    Path result) {
+    Path result,
+    Path times) {
 
   /// How many arguments a plan is.
-  static final int ARGUMENTS = 11;
+  static final int ARGUMENTS = 12;
 
   BenchPlan {
     operations = List.copyOf(operations);
@@ -79,7 +81,8 @@ record BenchPlan(
         Long.toString(repetitionNs),
         Integer.toString(iterations),
         Long.toString(warmUpNs),
-        result.toString());
+        result.toString(),
+        times.toString());
   }
 
   static BenchPlan of(String[] arguments) {
@@ -94,6 +97,7 @@ record BenchPlan(
         Long.parseLong(arguments[7]),
         Integer.parseInt(arguments[8]),
         Long.parseLong(arguments[9]),
-        Path.of(arguments[10]));
+        Path.of(arguments[10]),
+        Path.of(arguments[11]));
   }
 }

@@ -54,7 +54,11 @@ final class BenchProgram {
                 : "+" + plan.memory().name().toLowerCase(Locale.ROOT);
         var report =
             new BenchReport(
-                plan.format(), out, communicator.backend() + memory, communicator.size());
+                plan.format(),
+                out,
+                communicator.backend() + memory,
+                communicator.size(),
+                communicator.rank() == 0 ? BenchTimes.read(plan.times()) : new BenchTimes());
         new BenchProgram(plan, communicator, lines, report).run();
       } catch (Throwable e) {
         lines.ifPresent(SharedLines::fail);
@@ -77,6 +81,7 @@ final class BenchProgram {
     if (isPrinting) {
       report.end();
       Files.writeString(plan.result(), Long.toString(wrong));
+      report.times().write(plan.times());
     }
   }
 

@@ -12,6 +12,8 @@ final class BenchReport {
   private final PrintWriter out;
   private final String transport;
   private final int ranks;
+  private final BenchTimes before;
+  private final BenchTimes times = new BenchTimes();
   private final Listing json =
       new Listing(
           "system",
@@ -30,11 +32,14 @@ final class BenchReport {
           "wrong");
 
   /// @param transport the backend's name, and what memory where it is not the usual one
-  BenchReport(Listing.Format format, PrintWriter out, String transport, int ranks) {
+  /// @param before what was measured of the same without some settings; may be nothing
+  BenchReport(
+      Listing.Format format, PrintWriter out, String transport, int ranks, BenchTimes before) {
     this.format = format;
     this.out = out;
     this.transport = transport;
     this.ranks = ranks;
+    this.before = before;
   }
 
   /// A measured point.
@@ -56,7 +61,7 @@ final class BenchReport {
       case TABLE -> {
         out.printf("# %d ranks, %s; time in µs, bandwidth in 10^9 B/s%n", ranks, transport);
         out.printf(
-            "%-15s %12s %12s %8s %12s %12s %12s %9s %9s %7s %8s%n",
+            "%-15s %12s %12s %8s %12s %12s %12s %9s %9s %7s %8s%s%n",
             "operation",
             "bytes",
             "count",
@@ -67,7 +72,8 @@ final class BenchReport {
             "algbw",
             "busbw",
             "wrong",
-            "xcore_ns");
+            "xcore_ns",
+            before.isEmpty() ? "" : "  as long");
       }
       case JSON -> {
         // all at once, at the end
@@ -78,6 +84,7 @@ final class BenchReport {
 
   void add(Point point) {
     BenchHarness.Time time = point.time();
+    times.add(point.operation(), point.bytes(), time);
     String name = point.operation().label();
     double algorithmBandwidth = bandwidth((double) point.bytes(), time);
     double busBandwidth = bandwidth(point.operation().busBytes(point.bytes(), ranks), time);
@@ -98,7 +105,7 @@ final class BenchReport {
       case TABLE ->
           out.printf(
               Locale.ROOT,
-              "%-15s %12d %12d %8s %12s %12.2f %12.2f %9.3f %9.3f %7d %8.0f%n",
+              "%-15s %12d %12d %8s %12s %12.2f %12.2f %9.3f %9.3f %7d %8.0f%s%n",
               name,
               point.bytes(),
               point.count(),
@@ -109,7 +116,8 @@ final class BenchReport {
               algorithmBandwidth,
               busBandwidth,
               point.wrong(),
-              time.crossNs());
+              time.crossNs(),
+              ratio(point));
       case JSON ->
           json.row(
               "comm4j",
@@ -128,6 +136,21 @@ final class BenchReport {
               point.wrong());
     }
     out.flush();
+  }
+
+  private String ratio(Point point) {
+    if (before.isEmpty()) {
+      return "";
+    }
+    return before
+        .ratio(point.operation(), point.bytes(), point.time())
+        .map(ratio -> "%9.2f".formatted(ratio))
+        .orElse("        -"); // the machine has changed in between
+  }
+
+  /// {@return all that was added}
+  BenchTimes times() {
+    return times;
   }
 
   void end() {

@@ -105,17 +105,39 @@ final class RankOptions implements CommandLine.IModelTransformer {
     }
   }
 
+  /// Whether a launcher has started this process as one of several ranks.
+  static boolean areLaunched() {
+    return launched(CommConfig.fromEnvironment(Environment.all())) > 1;
+  }
+
+  private static int launched(CommConfig own) {
+    return own.worldSize().orElse(1);
+  }
+
+  /// Runs a program of our own with the settings of the command line.
+  static int run(CommandSpec command, Class<?> program, Body body, List<String> arguments)
+      throws Exception {
+    return run(command, program, body, arguments, Map.of());
+  }
+
   /// Runs a program of our own. Where a launcher has started several of this process each of them
   /// is a rank of it; else it runs on new ranks, as many as `-n` says.
   ///
   /// @param arguments of the program; the settings come after them
-  static int run(CommandSpec command, Class<?> program, Body body, List<String> arguments)
+  /// @param more settings, which only new ranks can have: variables and values
+  static int run(
+      CommandSpec command,
+      Class<?> program,
+      Body body,
+      List<String> arguments,
+      Map<String, String> more)
       throws Exception {
     Map<String, String> given = given(command);
+    given.putAll(more);
     List<String> all = new ArrayList<>(arguments);
     given.forEach((variable, text) -> all.add(variable + "=" + text));
     CommConfig own = CommConfig.fromEnvironment(Environment.all());
-    int launched = own.worldSize().orElse(1);
+    int launched = launched(own);
     @Nullable Integer ranks = command.findOption(RANKS).getValue();
     if (launched > 1) {
       boolean isAsked = command.commandLine().getParseResult().hasMatchedOption(RANKS);

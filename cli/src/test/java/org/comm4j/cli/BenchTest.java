@@ -2,6 +2,7 @@ package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.foreign.Arena;
@@ -20,6 +21,7 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -122,7 +124,8 @@ class BenchTest {
   @Test
   void report_csv_hasTheColumnsOfOtherBenchmarks() {
     var text = new StringWriter();
-    var report = new BenchReport(Listing.Format.CSV, new PrintWriter(text), "shm+heap", 4);
+    var report =
+        new BenchReport(Listing.Format.CSV, new PrintWriter(text), "shm+heap", 4, new BenchTimes());
     report.begin();
     report.add(
         new BenchReport.Point(
@@ -143,6 +146,35 @@ class BenchTest {
   }
 
   @Test
+  void bench_besideASetting_showsHowManyTimesAsLong() throws IOException, InterruptedException {
+    var done =
+        Launches.run(
+            ("bench barrier -n 2 --backend local --warm-up 1 --repetitions 1 --time 1"
+                    + " --beside COMM_CHECK=full")
+                .split(" ", -1));
+    assertThat(done.code()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out()).containsOnlyOnce("as long").contains("COMM_CHECK=full");
+    assertThat(done.out().lines().filter(line -> line.startsWith("barrier"))).hasSize(2);
+  }
+
+  @Test
+  void times_kept_areComparedInTheSameState(@TempDir Path folder) throws IOException {
+    var times = new BenchTimes();
+    times.add(BenchOperation.BARRIER, 0, new BenchHarness.Time(2, 1.5, 60));
+    times.add(BenchOperation.GATHER, 8, new BenchHarness.Time(0.25, 0.2, 0));
+    Path file = folder.resolve("times");
+    times.write(file);
+    BenchTimes read = BenchTimes.read(file);
+    assertThat(read.ratio(BenchOperation.BARRIER, 0, new BenchHarness.Time(3, 3, 65)))
+        .contains(1.5);
+    assertThat(read.ratio(BenchOperation.BARRIER, 0, new BenchHarness.Time(3, 3, 230))).isEmpty();
+    assertThat(read.ratio(BenchOperation.GATHER, 8, new BenchHarness.Time(0.5, 0.4, 0)))
+        .contains(2.0);
+    assertThat(read.ratio(BenchOperation.GATHER, 16, new BenchHarness.Time(1, 1, 0))).isEmpty();
+    assertThat(BenchTimes.read(Files.createFile(folder.resolve("nothing"))).isEmpty()).isTrue();
+  }
+
+  @Test
   void plan_asArguments_isTheSame() {
     var plan = plan(List.of(BenchOperation.values()));
     assertThat(BenchPlan.of(plan.arguments().toArray(String[]::new))).isEqualTo(plan);
@@ -155,7 +187,9 @@ class BenchTest {
     "all -n 2 --sizes 8Q, '8Q', 8B..64MiB",
     "all -n 2 --sizes 64MiB..8B, '64MiB..8B', 8B..64MiB*4",
     "all -n 2 --memory device, device, native",
-    "all -n two, two, is not an int"
+    "all -n two, two, is not an int",
+    "all -n 2 --beside COMM_CHECK=full --format csv, --format csv, a table",
+    "all -n 2 --beside COMM_CHECK=all, --beside: COMM_CHECK, full"
   })
   void bench_wrongUse_namesValueAndExpectation(String line, String value, String expected) {
     var done = Commands.run(new Bench(), line.split(" ", -1));
@@ -200,7 +234,8 @@ class BenchTest {
     new CommandLine(bench)
         .setCaseInsensitiveEnumValuesAllowed(true)
         .parseArgs("all -n 2 --sizes 1KiB --sizes 8B,16B --sizes 4B..16B".split(" ", -1));
-    assertThat(bench.plan(Path.of("result")).sizes()).containsExactly(1024L, 8L, 16L, 4L, 16L);
+    assertThat(bench.plan(Path.of("result"), Path.of("times")).sizes())
+        .containsExactly(1024L, 8L, 16L, 4L, 16L);
   }
 
   private static BenchPlan plan(List<BenchOperation> operations) {
@@ -216,6 +251,7 @@ class BenchTest {
         ms,
         0,
         ms,
-        Path.of("result"));
+        Path.of("result"),
+        Path.of("times"));
   }
 }
