@@ -292,9 +292,12 @@ final class ReplicatedSession implements Session {
   void loseHost(int host, String evidence) {
     lock.lock();
     try {
+      Gone before = gone.get(host);
+      String how = before == null ? evidence : before.evidence();
+      if (lost == null) {
+        lost = () -> new PeerFailedException(List.of(host), List.of(host), how, null);
+      }
       fail(host, evidence, null);
-      Gone how = Objects.requireNonNull(gone.get(host));
-      lost = () -> new PeerFailedException(List.of(host), List.of(host), how.evidence(), null);
       changed.signalAll();
     } finally {
       lock.unlock();
@@ -547,9 +550,11 @@ final class ReplicatedSession implements Session {
     }
 
     /// An exchange needs everyone's bytes; an agreement does without those who are gone. Who has
-    /// given its bytes before it left is as good as there, who has failed is not.
+    /// given its bytes before it left is as good as there, who has failed is not. A rank that has
+    /// lost the history decides nothing: the host that it misses may go on without it, and a group
+    /// that is agreed on without this rank is none of its own.
     void decide() {
-      if (outcome != null) {
+      if (outcome != null || lost != null) {
         return;
       }
       List<Integer> missing = missing();
