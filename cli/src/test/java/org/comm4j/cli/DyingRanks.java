@@ -57,7 +57,7 @@ final class DyingRanks {
   }
 
   /// The folder of the files that this rank has mapped; those of shm have no names by now.
-  private static Path directory() throws IOException {
+  static Path directory() throws IOException {
     try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
       return maps.filter(line -> line.contains("/comm4j-"))
           .filter(line -> line.contains("/rank-") || line.contains("/driver/cnc.dat"))

@@ -17,7 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 
-/// A `comm-cli` as a process of its own, whose lines can be waited for.
+/// A `comm-cli`, or a rank, as a process of its own, whose lines can be waited for.
 final class Launches implements AutoCloseable {
   private static final Duration BOUND = Duration.ofSeconds(100);
 
@@ -70,6 +70,22 @@ final class Launches implements AutoCloseable {
       all.addAll(1, LONG_GRACE);
     }
     command.addAll(all);
+    return startCommand(command, environment);
+  }
+
+  /// Starts a rank that nobody launches: its environment says who it is.
+  ///
+  /// @param by what stands before the command line of ours
+  /// @param main a class of this class path
+  static Launches startRank(List<String> by, Map<String, String> environment, Class<?> main)
+      throws IOException {
+    List<String> command = new ArrayList<>(by);
+    command.addAll(java(main));
+    return startCommand(command, environment);
+  }
+
+  private static Launches startCommand(List<String> command, Map<String, String> environment)
+      throws IOException {
     var builder = new ProcessBuilder(command);
     builder.environment().put("JDK_JAVA_OPTIONS", JVM_OPTIONS);
     builder.environment().putAll(environment);
@@ -169,6 +185,11 @@ final class Launches implements AutoCloseable {
     synchronized (this) {
       return new Commands.Done(process.exitValue(), String.join("\n", out), String.join("\n", err));
     }
+  }
+
+  /// Ends its standard input.
+  void endInput() throws IOException {
+    process.getOutputStream().close();
   }
 
   /// Ends it by a signal, of which it hears.

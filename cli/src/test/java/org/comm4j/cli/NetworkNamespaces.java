@@ -71,6 +71,22 @@ final class NetworkNamespaces implements AutoCloseable {
     ip(index, "link set eth down");
   }
 
+  /// Ends what [#cutOff] did.
+  void reconnect(int index) throws IOException, InterruptedException {
+    ip(index, "link set eth up");
+  }
+
+  /// Loses on the way what one sends to another, and not what comes back. The sender does not
+  /// notice: it goes to the address of an interface that does not exist.
+  void loseFrom(int from, int to) throws IOException, InterruptedException {
+    ip(from, "neigh replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth", address(to));
+  }
+
+  /// Ends what [#loseFrom] did.
+  void deliverFrom(int from, int to) throws IOException, InterruptedException {
+    ip(from, "neigh del %s dev eth", address(to));
+  }
+
   private void add(int index) throws IOException, InterruptedException {
     run(List.of("ip", "netns", "add", name(index)));
     names.add(name(index));
