@@ -44,7 +44,7 @@ final class Context {
   private @Nullable Hosts hosts; // where some ranks share memory and some don't
   private long windowBytes; // that one rank can publish at once to all
   private final List<Call> calls = new ArrayList<>();
-  private final Map<Early.Key, Early> early = new HashMap<>();
+  private final Map<Long, Map<Early.Key, Early>> early = new HashMap<>(); // by sequence
   private final Messages messages;
   private final BitSet left = new BitSet(); // the session, or this communicator
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
@@ -480,8 +480,9 @@ final class Context {
       engine.wake(call); // its thread alone may take it
     }
     Early waiting =
-        early.computeIfAbsent(
-            new Early.Key(peer, sequence, number), _ -> new Early(what, count, detail));
+        early
+            .computeIfAbsent(sequence, _ -> new HashMap<>())
+            .computeIfAbsent(new Early.Key(peer, number), _ -> new Early(what, count, detail));
     if (request) {
       waiting.request();
       return false;
@@ -573,14 +574,16 @@ final class Context {
   ///
   /// @throws MismatchedCallException if one does
   void compareEarly(CollectiveCall begun) {
-    if (early.isEmpty()) {
+    Map<Early.Key, Early> here = early.isEmpty() ? null : early.get(begun.sequence());
+    if (here == null) {
       return;
     }
-    CallSignature mine = begun.signature();
-    early.forEach((key, message) -> {
-      if (key.sequence() == begun.sequence() && begun.isOther(message)) {
+    here.forEach((key, message) -> {
+      if (begun.isOther(message)) {
         throw new MismatchedCallException(
-            mine.difference(rank, key.peer(), key.sequence(), message.what(), message.count()));
+            begun
+                .signature()
+                .difference(rank, key.peer(), begun.sequence(), message.what(), message.count()));
       }
     });
   }
@@ -606,7 +609,15 @@ final class Context {
   }
 
   @Nullable Early takeEarly(int peer, long sequence, int number) {
-    return early.isEmpty() ? null : early.remove(new Early.Key(peer, sequence, number));
+    Map<Early.Key, Early> here = early.isEmpty() ? null : early.get(sequence);
+    if (here == null) {
+      return null;
+    }
+    Early taken = here.remove(new Early.Key(peer, number));
+    if (here.isEmpty()) {
+      early.remove(sequence);
+    }
+    return taken;
   }
 
   /// Breaks the communicator because a call failed on this rank.
@@ -680,14 +691,16 @@ final class Context {
       lane.over();
     }
     messages.drop();
-    for (Map.Entry<Early.Key, Early> entry : early.entrySet()) {
-      for (Early.Payload payload : entry.getValue().payloads()) {
-        if (payload.credited()) {
-          oweAtTheEnd(members[entry.getKey().peer()], payload.bytes().length);
-        }
+    early.values().forEach(here -> here.forEach(this::oweAtTheEnd));
+    early.clear();
+  }
+
+  private void oweAtTheEnd(Early.Key key, Early message) {
+    for (Early.Payload payload : message.payloads()) {
+      if (payload.credited()) {
+        oweAtTheEnd(members[key.peer()], payload.bytes().length);
       }
     }
-    early.clear();
   }
 
   /// Where the transport is broken nobody is owed anything any more.

@@ -20,8 +20,8 @@ final class Early {
     this.detail = detail;
   }
 
-  /// Which message.
-  record Key(int peer, long sequence, int number) {}
+  /// Which message of a collective.
+  record Key(int peer, int number) {}
 
   /// A copy of what came.
   @SuppressWarnings("ArrayRecordComponent") // never compared
