@@ -155,7 +155,7 @@ final class CollectiveCall extends Call {
   boolean isAwaitingMemory() {
     return switch (blockedAt) {
       case Step.AwaitPeer s -> !context.lane().isPublished(s.peer(), firstStage + s.stage());
-      case Step.Publish s -> !context.lane().areDone(before(s));
+      case Step.Publish s -> !context.lane().seemDone(before(s));
       case null, default -> false;
     };
   }

@@ -123,6 +123,16 @@ final class Lane {
     return index <= doneUpTo || haveDone(index);
   }
 
+  /// The same for who has not the engine's lock: nothing is kept of what was seen.
+  boolean seemDone(long index) {
+    for (int peer : near) {
+      if (!isDone(peer, index)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   private boolean haveDone(long index) {
     long least = Long.MAX_VALUE;
     for (int peer : near) {

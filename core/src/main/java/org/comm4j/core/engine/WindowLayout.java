@@ -67,6 +67,10 @@ record WindowLayout(long windowBytes, long stageBytes) {
   }
 
   long buffersStart() {
+    return hasLanes() ? stagingEnd() : 0;
+  }
+
+  private long stagingEnd() {
     return stagingStart() + (long) AREAS * LANES * stageBytes;
   }
 

@@ -169,6 +169,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
       switch (step) {
         case Step.Local _, Step.Message _ -> {}
         case Step.Publish publish -> {
+          // little data does not wait for that: its time may be less than this
           int before = publish.stage() < 2 ? 0 : doneByReaders(state.rank, publish.stage() - 2);
           if (before < 0) {
             return false;

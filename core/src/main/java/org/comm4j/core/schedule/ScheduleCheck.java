@@ -33,9 +33,9 @@ import org.jspecify.annotations.Nullable;
 ///   data's type;
 /// - the rules of peer memory: stages ascend, are awaited before they are read and read before they
 ///   are done, fit the window, and every rank has done every stage. A rank publishes stage `s` when
-///   all ranks have done `s - 2`, and what it published of its output it does not write before all
-///   have done that stage. Where ranks are on several hosts, "all" are those of its host, and it
-///   reads no others.
+///   all ranks have done `s - 2` (little data goes before that, which is not looked at), and what
+///   it published of its output it does not write before all have done that stage. Where ranks are
+///   on several hosts, "all" are those of its host, and it reads no others.
 ///
 /// For tests and the command line. Costs memory for every element on every rank.
 public final class ScheduleCheck {

@@ -65,12 +65,12 @@ public sealed interface Step {
 
   /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
   /// stage. Stages are numbered from 0, the same on all ranks; a rank that publishes nothing in a
-  /// stage leaves the step out. It waits until every rank has passed the Done of two stages before.
+  /// stage leaves the step out. It waits until every rank has passed the Done of two stages before,
+  /// or, with little data, of four.
   ///
   /// What peers read is what the slice holds now, so it is copied into this rank's window: the plan
   /// may write it later. It need not be copied where it is in the window already and will not be
-  /// written: the output, of which plans publish only what is finished; and the input, except in
-  /// place, where writing the output writes it.
+  /// written: the input, except in place, where writing the output writes it.
   record Publish(int stage, Slice slice) implements Peer {}
 
   /// Waits until a peer has published a stage.

@@ -41,8 +41,8 @@ class LaneTest {
   }
 
   @Test
-  void lend_everyLane_hasALoanForBothOfItsSlots() {
-    assertThat(PeerMemory.LOANS).isGreaterThanOrEqualTo(2 * WindowLayout.LANES);
+  void lend_everyLane_hasALoanForEachOfItsAreas() {
+    assertThat(PeerMemory.LOANS).isGreaterThanOrEqualTo(WindowLayout.AREAS * WindowLayout.LANES);
   }
 
   /// Small differences must not make up for each other, neither in one call nor over two.
