@@ -128,6 +128,27 @@ final class LifeCycleChecks {
     LiveRank.works("L5", r.comm());
   }
 
+  @Rule("F12")
+  @Needs(ranks = 2, capabilities = Capability.SPLIT)
+  static void close_duringACollective_isHeardAtOnce(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      comm.start(new Collective.Barrier());
+      closes(comm);
+      r.comm().barrier();
+    } else {
+      r.comm().barrier();
+      Expect.eventually("F12", "they hear of it", () -> comm.failure().isPresent());
+      isNamed(
+          "F12",
+          () -> {
+            throw comm.failure().orElseThrow();
+          });
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
   @Rule({"F12", "L4"})
   @Needs(ranks = 2, capabilities = Capability.SPLIT)
   static void close_otherThreadInCollective_breaksItForTheOthers(LiveRank r) throws Exception {
