@@ -184,6 +184,14 @@ final class Bench implements Callable<Integer> {
       throw refused(
           "--beside: given where a launcher has started the ranks (expected: that bench starts them, twice, by -n)");
     }
+    beside.keySet().stream()
+        .filter(Environment::isOfLaunch)
+        .findFirst()
+        .ifPresent(variable -> {
+          throw refused(
+              "--beside: %s (expected: a setting of the ranks; which ranks there are bench says itself)"
+                  .formatted(variable));
+        });
     try {
       CommConfig.Builder settings = CommConfig.builder();
       beside.forEach(settings::set);

@@ -100,7 +100,8 @@ final class Environment {
     return OPEN_MPI_SETTINGS.stream().anyMatch(name::startsWith);
   }
 
-  private static boolean isOfLaunch(String name) {
+  /// Whether a variable says what a launch is, and which rank of it.
+  static boolean isOfLaunch(String name) {
     return OF_A_RANK.contains(name)
         || FOREIGN.contains(name)
         || FOREIGN_PREFIXES.stream().anyMatch(name::startsWith);

@@ -149,12 +149,14 @@ class BenchTest {
   void bench_besideASetting_showsHowManyTimesAsLong() throws IOException, InterruptedException {
     var done =
         Launches.run(
-            ("bench barrier -n 2 --backend local --warm-up 1 --repetitions 1 --time 1"
-                    + " --beside COMM_CHECK=full")
+            ("bench barrier -n 2 --backend shm --warm-up 1 --repetitions 1 --time 1"
+                    + " --beside COMM_BACKEND=local")
                 .split(" ", -1));
     assertThat(done.code()).isEqualTo(ExitCode.FINE);
-    assertThat(done.out()).containsOnlyOnce("as long").contains("COMM_CHECK=full");
-    assertThat(done.out().lines().filter(line -> line.startsWith("barrier"))).hasSize(2);
+    assertThat(done.out())
+        .containsSubsequence(
+            "# 2 ranks, shm", "barrier", "COMM_BACKEND=local", "# 2 ranks, local", "barrier")
+        .containsOnlyOnce("as long");
   }
 
   @Test
@@ -189,6 +191,7 @@ class BenchTest {
     "all -n 2 --memory device, device, native",
     "all -n two, two, is not an int",
     "all -n 2 --beside COMM_CHECK=full --format csv, --format csv, a table",
+    "all -n 2 --beside COMM_RANK=1, --beside: COMM_RANK, a setting of the ranks",
     "all -n 2 --beside COMM_CHECK=all, --beside: COMM_CHECK, full"
   })
   void bench_wrongUse_namesValueAndExpectation(String line, String value, String expected) {
