@@ -54,7 +54,7 @@ final class AllocatedBytes {
     }
   }
 
-  private static BackendProvider provider(String name) {
+  static BackendProvider provider(String name) {
     return Stream.of(new LocalProvider(), new ShmProvider())
         .filter(provider -> provider.name().equals(name))
         .findFirst()

@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
@@ -93,6 +94,14 @@ class AllocationTest {
     assertAllocates(provider, RepeatedCall.FEW_RECORDS_AFTER_MANY, 0, INTERPRETER);
   }
 
+  /// Whose receiver has asked for it, of which its sender keeps a note.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void run_recordAgainAfterALateMessage_allocatesNothing(BackendProvider provider)
+      throws Exception {
+    assertAllocates(provider, RepeatedCall.RECORD_AFTER_A_LATE_MESSAGE, 0, INTERPRETER);
+  }
+
   @ParameterizedTest
   @MethodSource("providers")
   void barrier_allocatesNothing(BackendProvider provider) throws Exception {
@@ -122,6 +131,15 @@ class AllocationTest {
   @MethodSource("providers")
   void allReduce_oneLine_allocatesItsRecordAlone(BackendProvider provider) throws Exception {
     assertAllocates(provider, RepeatedCall.ONE_LINE, RECORD_BYTES, INTERPRETER);
+  }
+
+  @ParameterizedTest
+  @MethodSource("providers")
+  void message_afterLateOnes_allocatesNoMoreThanBefore(BackendProvider provider) throws Exception {
+    List<String> output = run(INTERPRETER, AllocatedAfterLateMessages.class, provider.name());
+    double[] bytes =
+        Stream.of(output.getLast().split(" ", -1)).mapToDouble(Double::parseDouble).toArray();
+    assertThat(bytes[1]).as("bytes of a message, %s before", bytes[0]).isLessThan(bytes[0] + 1);
   }
 
   /// Six messages in four pieces each wait in the ring when the first is received: what is behind
@@ -189,10 +207,19 @@ class AllocationTest {
       BackendProvider provider, Set<RepeatedCall> calls, long most, List<String> options)
       throws Exception {
     String names = calls.stream().map(RepeatedCall::name).collect(Collectors.joining(","));
+    List<String> output =
+        run(options, AllocatedBytes.class, provider.name(), names, String.valueOf(most));
+    assertThat(output.subList(output.size() - calls.size(), output.size()))
+        .as("bytes of each call")
+        .allSatisfy(
+            line -> assertThat(Double.parseDouble(line.split(" ", -1)[1])).isLessThan(most + 1.0));
+  }
+
+  /// What a program prints.
+  private static List<String> run(List<String> options, Class<?> main, String... arguments)
+      throws Exception {
     Process child =
-        new ProcessBuilder(
-                ShmProcessTest.JVM.command(
-                    options, AllocatedBytes.class, provider.name(), names, String.valueOf(most)))
+        new ProcessBuilder(ShmProcessTest.JVM.command(options, main, arguments))
             .redirectErrorStream(true)
             .start();
     List<String> output;
@@ -201,10 +228,7 @@ class AllocationTest {
     }
     assertThat(child.waitFor(BOUND_SECONDS, SECONDS)).isTrue();
     assertThat(child.exitValue()).as("%s", output).isZero();
-    assertThat(output.subList(output.size() - calls.size(), output.size()))
-        .as("bytes of each call")
-        .allSatisfy(
-            line -> assertThat(Double.parseDouble(line.split(" ", -1)[1])).isLessThan(most + 1.0));
+    return output;
   }
 
   private static void onTwoRanks(BackendProvider provider, Consumer<Communicator> body)

@@ -1,7 +1,9 @@
 package org.comm4j.backend.local;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeoutException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
@@ -10,6 +12,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 
 /// What [AllocatedBytes] has two ranks call over and over.
 enum RepeatedCall {
@@ -30,6 +33,9 @@ enum RepeatedCall {
   /// More shapes in turn than are kept, and then few, each of which was kept and thrown out before.
   FEW_RECORDS_AFTER_MANY,
 
+  /// Rank 1 asked where its message was, and got it later.
+  RECORD_AFTER_A_LATE_MESSAGE,
+
   BARRIER,
 
   REDUCE,
@@ -47,6 +53,9 @@ enum RepeatedCall {
   SEND_RECEIVE,
 
   ONE_LINE;
+
+  /// A call asks its peer where it is after a tenth of a second.
+  private static final Duration TIME_TO_ASK = Duration.ofMillis(300);
 
   /// The call on this rank.
   Runnable on(Communicator comm) {
@@ -68,6 +77,10 @@ enum RepeatedCall {
           many.run();
         }
         yield inTurn(comm, records.subList(0, 5));
+      }
+      case RECORD_AFTER_A_LATE_MESSAGE -> {
+        lateMessage(comm);
+        yield again(comm, allReduce(100));
       }
       case BARRIER -> comm::barrier;
       case REDUCE -> again(comm, new Collective.Reduce(data(100), data(100), ReduceOp.SUM, 1));
@@ -104,6 +117,29 @@ enum RepeatedCall {
   private static Runnable inTurn(Communicator comm, List<Collective> records) {
     int[] turn = new int[1];
     return () -> comm.run(records.get(turn[0]++ % records.size()));
+  }
+
+  /// In the all-reduce, not before, rank 0 hears that rank 1 has asked.
+  private static void lateMessage(Communicator comm) {
+    if (comm.rank() == 1) {
+      Request receive = comm.start(new PointToPoint.Receive(data(100), 0, 7));
+      awaitInVain(receive);
+      comm.allReduce(0L, ReduceOp.SUM);
+      receive.await();
+    } else {
+      comm.allReduce(0L, ReduceOp.SUM);
+      comm.run(new PointToPoint.Send(data(100), 1, 7));
+    }
+  }
+
+  /// Until it has asked its peer where that is.
+  static void awaitInVain(Request request) {
+    try {
+      request.await(TIME_TO_ASK);
+    } catch (TimeoutException _) {
+      return;
+    }
+    throw new AssertionError(request + " has ended");
   }
 
   private static HostData data(int count) {
