@@ -19,6 +19,8 @@ import org.comm4j.api.spi.Session;
 /// never replaced; `auto` takes the best that is usable for the launch, on every rank the same.
 @SuppressWarnings("ReferenceEquality") // rows of one list
 final class Choice {
+  private static final String TOO_MANY_FILES = "Too many open files"; // in the system's words
+
   private final CommConfig config;
   private final List<Found> found;
   private final List<Found> candidates;
@@ -90,6 +92,15 @@ final class Choice {
   }
 
   private static BackendUnavailableException unknown(List<Found> found, String name) {
+    for (Found each : found) {
+      String reason = each.info().reason().orElse("");
+      if (reason.contains(TOO_MANY_FILES)) { // it may be the one that is asked for
+        return new BackendUnavailableException(
+            name,
+            "it can't be looked for: " + reason,
+            "let this process open more files: ulimit -n 4096 in the shell that starts it");
+      }
+    }
     String known = String.join(", ", found.stream().map(Found::name).distinct().toList());
     String remedy =
         found.stream()

@@ -13,6 +13,7 @@ import java.util.function.Predicate;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentTerminationException;
+import org.comm4j.core.session.OpenFiles;
 import org.jspecify.annotations.Nullable;
 
 /// What goes wrong in a media driver or a client, and whether it can go on.
@@ -105,7 +106,7 @@ final class Faults implements ErrorHandler {
     }
     Throwable mapping = find(cause, Faults::isFailedMapping);
     return mapping == null
-        ? cause.toString()
+        ? cause + OpenFiles.remedy(cause)
         : "%s; raise how much a process may map (vm.max_map_count, ulimit -v)"
             .formatted(both(cause, mapping));
   }

@@ -21,6 +21,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.PortRange;
 
 /// How the ranks of a session learn where the others receive.
@@ -195,6 +196,7 @@ final class Rendezvous {
                     ThreadLocalRandom.current().nextInt());
         return port;
       } catch (SocketException | RegistrationException taken) {
+        checkMayOpenFiles(host, taken);
         last = taken;
       }
     }
@@ -203,6 +205,15 @@ final class Rendezvous {
             .formatted(
                 host.getHostAddress(), ports.isAny() ? "" : ", of those in the range " + ports),
         last);
+  }
+
+  /// Without files no port is free.
+  private static void checkMayOpenFiles(InetAddress host, Exception failure) {
+    String remedy = OpenFiles.remedy(failure);
+    if (!remedy.isEmpty()) {
+      throw new TransportFailedException(
+          "no socket on %s: %s%s".formatted(host.getHostAddress(), failure, remedy), failure);
+    }
   }
 
   /// In which order a rank tries ports: first those that no other rank of its host tries first, as
@@ -224,7 +235,8 @@ final class Rendezvous {
     try (var socket = new DatagramSocket(new InetSocketAddress(host, 0))) {
       return socket.getLocalPort();
     } catch (IOException e) {
-      throw new TransportFailedException("no UDP port of " + host + " is free: " + e, e);
+      throw new TransportFailedException(
+          "no UDP port of %s is free: %s%s".formatted(host, e, OpenFiles.remedy(e)), e);
     }
   }
 }

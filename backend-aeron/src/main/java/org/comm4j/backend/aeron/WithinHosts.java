@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
@@ -13,6 +14,7 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.HostTransports;
 import org.comm4j.core.transport.Transport;
@@ -40,7 +42,14 @@ final class WithinHosts {
 
   /// What is on the class path to open shared memory with.
   static Optional<HostTransports> found() {
-    return ServiceLoader.load(HostTransports.class, WithinHosts.class.getClassLoader()).findFirst();
+    try {
+      return ServiceLoader.load(HostTransports.class, WithinHosts.class.getClassLoader())
+          .findFirst();
+    } catch (ServiceConfigurationError e) {
+      throw new TransportFailedException(
+          "what shares memory within hosts can't be loaded: %s%s".formatted(e, OpenFiles.remedy(e)),
+          e);
+    }
   }
 
   /// Opens shared memory on every host, if that is wanted, if there are ranks that share a host,

@@ -1,5 +1,6 @@
 package org.comm4j.core.kernel;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -23,13 +24,18 @@ final class Specialized {
   static <T> T copy(Class<? extends T> template, Class<T> as, Object operator) {
     String name = template.getName();
     String file = name.substring(name.lastIndexOf('.') + 1) + ".class";
-    try (InputStream bytes = Objects.requireNonNull(template.getResourceAsStream(file), file)) {
+    try (InputStream bytes = template.getResourceAsStream(file)) {
+      if (bytes == null) {
+        throw new FileNotFoundException(
+            file
+                + ", of the library; if too many files are open, let its process open more (ulimit -n)");
+      }
       Lookup copy =
           MethodHandles.lookup()
               .defineHiddenClassWithClassData(bytes.readAllBytes(), operator, true);
       return as.cast(copy.lookupClass().getDeclaredConstructor().newInstance());
     } catch (IOException e) {
-      throw new UncheckedIOException("cannot read " + file, e);
+      throw new UncheckedIOException("cannot read " + e.getMessage(), e);
     } catch (ReflectiveOperationException e) {
       throw new LinkageError("cannot specialize " + name, e);
     }

@@ -5,6 +5,7 @@ import org.jspecify.annotations.Nullable;
 /// What to do where a process may open no more files.
 public final class OpenFiles {
   private static final String TOO_MANY = "Too many open files"; // in the system's words
+  private static final String NO_MOUNTS = "Mount point not found"; // the JDK can't open their list
 
   private OpenFiles() {}
 
@@ -18,7 +19,7 @@ public final class OpenFiles {
       if (message.contains("ulimit -n")) {
         return "";
       }
-      isTooMany |= message.contains(TOO_MANY);
+      isTooMany |= message.contains(TOO_MANY) || message.contains(NO_MOUNTS);
       depth++;
     }
     return isTooMany

@@ -253,8 +253,9 @@ public final class SessionServer implements AutoCloseable {
       }
       throw new JoinException(
           Reason.ADDRESS,
-          "can't listen on %s port %d: %s%s"
-              .formatted(address.getHostAddress(), port, e.getMessage(), hint(e)),
+          "can't listen on %s port %d: %s%s%s"
+              .formatted(
+                  address.getHostAddress(), port, e.getMessage(), hint(e), OpenFiles.remedy(e)),
           e);
     }
   }

@@ -116,7 +116,8 @@ final class TcpSession implements ReplicatedSession.History {
       session.thread.start();
       return session;
     } catch (IOException e) {
-      throw new JoinException(Reason.ADDRESS, "can't open a selector: " + e.getMessage(), e);
+      throw new JoinException(
+          Reason.ADDRESS, "can't open a selector: " + e.getMessage() + OpenFiles.remedy(e), e);
     }
   }
 
@@ -205,6 +206,7 @@ final class TcpSession implements ReplicatedSession.History {
         if (!awaitsHost && e instanceof ConnectException) {
           throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
         }
+        checkMayOpenFiles(e);
         trouble = String.valueOf(e.getMessage());
       } finally {
         if (connection != null && !keep) {
@@ -218,6 +220,18 @@ final class TcpSession implements ReplicatedSession.History {
     joined.completeExceptionally(
         new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
     return null;
+  }
+
+  /// What this process may not do is no matter of who listens, and of patience.
+  private void checkMayOpenFiles(IOException e) {
+    String remedy = OpenFiles.remedy(e);
+    if (!remedy.isEmpty()) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "rank %d could not join at %s: %s%s"
+              .formatted(request.rank(), place(), e.getMessage(), remedy),
+          e);
+    }
   }
 
   private @Nullable Connection connect(long deadline) throws IOException {

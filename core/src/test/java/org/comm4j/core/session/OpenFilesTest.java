@@ -15,6 +15,7 @@ class OpenFilesTest {
     assertThat(OpenFiles.remedy(above)).contains("ulimit -n 4096");
     var told = new IOException("no folder" + OpenFiles.remedy(system), system);
     assertThat(OpenFiles.remedy(told)).isEmpty();
+    assertThat(OpenFiles.remedy(new IOException("Mount point not found"))).contains("ulimit -n");
   }
 
   @Test
