@@ -9,14 +9,15 @@ import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.ReduceOp;
 
-/// A rank of [OutOfMemoryTest] whose JVM has little memory: all-reduces until there is none.
+/// A rank of [OutOfMemoryTest] whose JVM has little memory: all-reduces, and uses it up if it is
+/// greedy.
 ///
-///     OPERATOR | LIBRARY
+///     OPERATOR | LIBRARY  true | false
 ///
 /// Prints where its files were, what the call has thrown, with its causes, and what the communicator
 /// says then.
 final class GreedyRank {
-  /// Who uses the memory up.
+  /// Who is to use it up; the library, on all ranks, where their JVMs let it.
   enum Where {
     /// A user-defined operator, with objects on the heap.
     OPERATOR,
@@ -25,7 +26,7 @@ final class GreedyRank {
 
     /// What all ranks call.
     ///
-    /// @param isGreedy whether the operator is to be
+    /// @param isGreedy whether this rank is to use its memory up
     Collective call(boolean isGreedy) {
       return switch (this) {
         case OPERATOR -> {
@@ -62,11 +63,13 @@ final class GreedyRank {
   private GreedyRank() {}
 
   public static void main(String[] arguments) throws IOException {
+    boolean isGreedy = Boolean.parseBoolean(arguments[1]);
     try (Communicator comm = Communicators.open()) {
       comm.barrier();
       System.out.println(DyingRanks.directory());
       try {
-        comm.run(Where.valueOf(arguments[0]).call(true));
+        comm.run(Where.valueOf(arguments[0]).call(isGreedy));
+        comm.barrier(); // the call may not need the greedy rank any more
       } catch (RuntimeException | OutOfMemoryError e) {
         for (Throwable each = e; each != null; each = each.getCause()) {
           System.out.println("thrown: " + each);

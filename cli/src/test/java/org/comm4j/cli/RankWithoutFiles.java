@@ -87,7 +87,7 @@ final class RankWithoutFiles {
   }
 
   private LocalGroup open() {
-    return ThreadGroups.open(provider, 2, config);
+    return ThreadGroups.open(provider, 2, CommConfig.builder().build());
   }
 
   /// With as many files as it likes first, which loads native libraries.

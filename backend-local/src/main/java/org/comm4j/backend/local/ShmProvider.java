@@ -15,6 +15,7 @@ import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.Versions;
 
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
@@ -104,7 +105,8 @@ public final class ShmProvider implements BackendProvider {
           String.valueOf(e.getMessage()), "correct " + WindowOption.SHM.variable());
     } catch (IOException e) {
       return Availability.unavailable(
-          "%s can't be looked at: %s".formatted(root, e), "see what it is with df " + root);
+          "%s can't be looked at: %s%s".formatted(root, e, OpenFiles.remedy(e)),
+          "see what it is with df " + root);
     }
   }
 

@@ -74,8 +74,9 @@ public final class OwnFolder implements AutoCloseable {
       try {
         return new OwnFolder(path, lock(path));
       } catch (IOException e) {
-        remove(path);
         OWN.remove(path);
+        Files.deleteIfExists(path.resolve(BEGINNING)); // a walk would open files: one too many
+        Files.deleteIfExists(path);
         throw e;
       }
     }
