@@ -58,7 +58,7 @@ class OpenFilesTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"shm, ITS_OWN", "aeron, LAUNCHER"})
+  @CsvSource({"shm, ITS_OWN", "shm, LAUNCHER"})
   void noMoreFiles_everythingSaysSoUntilThereAreEnough(String backend, Place place)
       throws Exception {
     List<String> lines = linesOf(backend, place);

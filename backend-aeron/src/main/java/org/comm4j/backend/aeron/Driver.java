@@ -85,7 +85,7 @@ final class Driver implements AutoCloseable {
       }
       this.aeron = Aeron.connect(context);
       this.clientAgent = aeron.conductorAgentInvoker().agent();
-    } catch (RuntimeException | InternalError e) {
+    } catch (Exception | InternalError e) { // Agrona throws checked ones too
       whenClosed.run();
       throw new TransportFailedException(
           "no way into %s: %s".formatted(name, Faults.reason(e, directory)), e);
@@ -116,7 +116,7 @@ final class Driver implements AutoCloseable {
                       DriverSettings.peersNs(liveness),
                       DriverSettings.PATIENCE_NS,
                       faults)));
-    } catch (RuntimeException | InternalError e) {
+    } catch (Exception | InternalError e) { // Agrona throws checked ones too
       folder.close();
       throw new TransportFailedException(
           "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);

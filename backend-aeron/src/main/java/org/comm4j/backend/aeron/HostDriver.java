@@ -74,7 +74,7 @@ final class HostDriver {
           new HostDriver(rank, dimensions, pairs, peersNs, clientsNs, ofRank, changes, folder);
       driver.thread.start();
       return driver;
-    } catch (RuntimeException | InternalError e) {
+    } catch (Exception | InternalError e) { // Agrona throws checked ones too
       folder.close();
       throw new TransportFailedException(
           "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);
