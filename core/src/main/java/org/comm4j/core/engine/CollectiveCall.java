@@ -425,7 +425,7 @@ final class CollectiveCall extends Call {
   ///
   /// @return false to keep it for later
   boolean accept(int peer, int number, long what, long count, long detail, MemorySegment payload) {
-    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+    if (isOther(what, count, detail)) {
       throw mismatch(peer, what, count);
     }
     Incoming message = isHere() ? find(peer, number) : null;
@@ -447,7 +447,7 @@ final class CollectiveCall extends Call {
   ///
   /// @return false to keep that for later
   boolean request(int peer, int number, long what, long count, long detail) {
-    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+    if (isOther(what, count, detail)) {
       throw mismatch(peer, what, count);
     }
     Incoming message = isHere() ? find(peer, number) : null;
@@ -459,15 +459,19 @@ final class CollectiveCall extends Call {
     return true;
   }
 
-  /// Whether a message is of another call.
-  boolean isOther(Early message) {
-    return message.what() != signature.what()
-        || message.detail() != signature.detail()
-        || differs(message.count());
+  /// Compares with a message that came before this began.
+  ///
+  /// @throws MismatchedCallException if it is of another call
+  void compare(int peer, Early message) {
+    if (isOther(message.what(), message.count(), message.detail())) {
+      throw mismatch(peer, message.what(), message.count());
+    }
   }
 
-  private boolean differs(long count) {
-    return !varied && count != signature.count();
+  private boolean isOther(long what, long count, long detail) {
+    return what != signature.what()
+        || detail != signature.detail()
+        || (!varied && count != signature.count());
   }
 
   void granted(int worldPeer, int number) {
@@ -496,7 +500,7 @@ final class CollectiveCall extends Call {
   }
 
   private void check(int peer, long what, long count, long detail, Incoming message) {
-    if (what != signature.what() || detail != signature.detail() || differs(count)) {
+    if (isOther(what, count, detail)) {
       throw mismatch(peer, what, count);
     }
     if (varied && count != message.slice.count()) {

@@ -575,17 +575,9 @@ final class Context {
   /// @throws MismatchedCallException if one does
   void compareEarly(CollectiveCall begun) {
     Map<Early.Key, Early> here = early.isEmpty() ? null : early.get(begun.sequence());
-    if (here == null) {
-      return;
+    if (here != null) {
+      here.forEach((key, message) -> begun.compare(key.peer(), message));
     }
-    here.forEach((key, message) -> {
-      if (begun.isOther(message)) {
-        throw new MismatchedCallException(
-            begun
-                .signature()
-                .difference(rank, key.peer(), begun.sequence(), message.what(), message.count()));
-      }
-    });
   }
 
   /// Answers those who waited for this collective to be started here.

@@ -145,7 +145,7 @@ final class Lane {
     return true;
   }
 
-  /// Up to where a peer is done; not needed if that is less than `index`.
+  /// Up to where a peer is surely done: at least to `index` if it is done with that.
   private long doneBy(int peer, long index) {
     return flag(peer, published(index + 1)) >= base + index + 2
         ? index
