@@ -137,10 +137,10 @@ final class Bench implements Callable<Integer> {
 
   @Override
   public Integer call() throws Exception {
+    checkBeside();
     try (OwnFolder folder = LaunchFolder.create()) {
       Path result = Files.createFile(folder.path().resolve("result"));
       BenchPlan plan = plan(result, Files.createFile(folder.path().resolve("times")));
-      checkBeside();
       int code = measure(plan, Map.of());
       if (code != ExitCode.FINE || beside.isEmpty()) {
         return code;

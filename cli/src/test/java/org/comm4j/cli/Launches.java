@@ -77,10 +77,12 @@ final class Launches implements AutoCloseable {
   ///
   /// @param by what stands before the command line of ours
   /// @param main a class of this class path
-  static Launches startRank(List<String> by, Map<String, String> environment, Class<?> main)
+  static Launches startRank(
+      List<String> by, Map<String, String> environment, Class<?> main, String... arguments)
       throws IOException {
     List<String> command = new ArrayList<>(by);
     command.addAll(java(main));
+    command.addAll(List.of(arguments));
     return startCommand(command, environment);
   }
 

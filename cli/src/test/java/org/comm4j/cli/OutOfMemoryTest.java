@@ -2,14 +2,12 @@ package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.comm4j.core.session.SessionServer;
@@ -26,7 +24,7 @@ class OutOfMemoryTest {
   private static final int RANKS = 3;
   private static final int VICTIM = RANKS - 1;
 
-  private final List<Process> processes = new ArrayList<>();
+  private final List<Launches> ranks = new ArrayList<>();
 
   @ParameterizedTest
   @CsvSource({
@@ -38,9 +36,9 @@ class OutOfMemoryTest {
       String backend, GreedyRank.Where where, String thrown) throws Exception {
     try (SessionServer server = server()) {
       for (int rank = 0; rank < RANKS; rank++) {
-        processes.add(start(backend, where, rank, server.port()));
+        ranks.add(start(backend, where, rank, server.port()));
       }
-      for (Process survivor : processes.subList(0, VICTIM)) {
+      for (Launches survivor : ranks.subList(0, VICTIM)) {
         assertThat(linesOf(survivor))
             .hasSize(3)
             .last()
@@ -48,26 +46,24 @@ class OutOfMemoryTest {
             .startsWith("failure: Optional[org.comm4j.api.AbortedException: rank 2 ")
             .contains("OutOfMemoryError");
       }
-      List<String> lines = linesOf(processes.get(VICTIM));
+      List<String> lines = linesOf(ranks.get(VICTIM));
       assertThat(lines.get(1)).startsWith("thrown: " + thrown);
       assertThat(lines.get(lines.size() - 2)).startsWith("thrown: java.lang.OutOfMemoryError: ");
       assertThat(lines.getLast())
           .startsWith("failure: Optional[org.comm4j.api.AbortedException: rank 2 ")
           .contains("OutOfMemoryError");
     } finally {
-      processes.forEach(Process::destroyForcibly);
+      ranks.forEach(Launches::close);
     }
   }
 
   /// What a rank prints; it ends in order, and its files are gone.
-  private static List<String> linesOf(Process rank) throws Exception {
-    try (BufferedReader out = rank.inputReader()) {
-      List<String> lines = out.lines().toList();
-      assertThat(rank.waitFor(60, TimeUnit.SECONDS)).isTrue();
-      assertThat(rank.exitValue()).as("%s", lines).isZero();
-      assertThat(Path.of(lines.getFirst())).doesNotExist();
-      return lines;
-    }
+  private static List<String> linesOf(Launches rank) throws InterruptedException {
+    Commands.Done done = rank.await();
+    assertThat(done.code()).as(done.out() + done.err()).isZero();
+    List<String> lines = done.out().lines().toList();
+    assertThat(Path.of(lines.getFirst())).doesNotExist();
+    return lines;
   }
 
   private static SessionServer server() {
@@ -80,23 +76,29 @@ class OutOfMemoryTest {
         new SessionServer.Listener() {});
   }
 
-  private static Process start(String backend, GreedyRank.Where where, int rank, int port)
+  private static Launches start(String backend, GreedyRank.Where where, int rank, int port)
       throws IOException {
     boolean isVictim = rank == VICTIM;
-    List<String> command = Launches.java(GreedyRank.class);
-    command.addAll(1, List.of("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
-    command.addAll(1, List.of("-Xmx96m", "-XX:MaxDirectMemorySize=" + (isVictim ? "8m" : "64m")));
-    command.addAll(List.of(where.name(), Boolean.toString(isVictim)));
-    var builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
-    Map<String, String> environment = builder.environment();
-    environment.keySet().removeIf(name -> name.startsWith("COMM_"));
-    environment.put("COMM_BACKEND", backend);
-    environment.put("COMM_RANK", Integer.toString(rank));
-    environment.put("COMM_WORLD_SIZE", Integer.toString(RANKS));
-    environment.put("COMM_MASTER_ADDR", "127.0.0.1");
-    environment.put("COMM_MASTER_PORT", Integer.toString(port));
-    environment.put("COMM_SESSION", "job");
-    environment.put(DefaultSessionFactory.HOSTED, "launcher");
-    return builder.start();
+    String memory = " -Xmx96m -XX:MaxDirectMemorySize=" + (isVictim ? "8m" : "64m");
+    Map<String, String> environment =
+        Map.of(
+            "JDK_JAVA_OPTIONS",
+            Launches.JVM_OPTIONS + memory,
+            "COMM_BACKEND",
+            backend,
+            "COMM_RANK",
+            Integer.toString(rank),
+            "COMM_WORLD_SIZE",
+            Integer.toString(RANKS),
+            "COMM_MASTER_ADDR",
+            "127.0.0.1",
+            "COMM_MASTER_PORT",
+            Integer.toString(port),
+            "COMM_SESSION",
+            "job",
+            DefaultSessionFactory.HOSTED,
+            "launcher");
+    return Launches.startRank(
+        List.of(), environment, GreedyRank.class, where.name(), Boolean.toString(isVictim));
   }
 }
