@@ -389,11 +389,9 @@ final class CollectiveCall extends Call {
       return false;
     }
     check(peer, early.what(), early.count(), early.detail(), message);
-    for (Early.Payload payload : early.payloads()) {
-      consume(message, MemorySegment.ofArray(payload.bytes()));
-      if (payload.credited()) {
-        engine.owe(context.worldRank(peer), payload.bytes().length);
-      }
+    for (KeptPayloads.Payload payload : early.payloads()) {
+      consume(message, payload.memory());
+      context.kept().consumed(peer, payload);
     }
     if (early.isRequested() && !message.done) {
       grant(message);

@@ -46,6 +46,7 @@ final class Context {
   private final List<Call> calls = new ArrayList<>();
   private final Map<Long, Map<Early.Key, Early>> early = new HashMap<>(); // by sequence
   private final Messages messages;
+  private final KeptPayloads kept;
   private final BitSet left = new BitSet(); // the session, or this communicator
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
@@ -77,6 +78,7 @@ final class Context {
     }
     this.rank = own;
     this.messages = new Messages(this);
+    this.kept = new KeptPayloads(this);
   }
 
   private static boolean isIdentity(int[] members) {
@@ -172,6 +174,10 @@ final class Context {
 
   Messages messages() {
     return messages;
+  }
+
+  KeptPayloads kept() {
+    return kept;
   }
 
   @Nullable CommException failure() {
@@ -388,11 +394,12 @@ final class Context {
       }
       return false;
     }
+    long before = kept.everKept();
     try {
       return dispatch(worldPeer, peer, header, payload);
     } catch (Throwable thrown) {
       breakBy(Frame.isOfMessage(header) ? null : find(Frame.sequence(header)), thrown);
-      return false;
+      return kept.everKept() > before;
     }
   }
 
@@ -487,7 +494,7 @@ final class Context {
       waiting.request();
       return false;
     }
-    waiting.add(payload, Frame.isCredited(Frame.word(header)));
+    waiting.add(kept.keep(peer, payload, Frame.isCredited(Frame.word(header))));
     return true;
   }
 
@@ -683,25 +690,8 @@ final class Context {
       lane.over();
     }
     messages.drop();
-    early.values().forEach(here -> here.forEach(this::oweAtTheEnd));
     early.clear();
-  }
-
-  private void oweAtTheEnd(Early.Key key, Early message) {
-    for (Early.Payload payload : message.payloads()) {
-      if (payload.credited()) {
-        oweAtTheEnd(members[key.peer()], payload.bytes().length);
-      }
-    }
-  }
-
-  /// Where the transport is broken nobody is owed anything any more.
-  private void oweAtTheEnd(int worldPeer, int bytes) {
-    try {
-      engine.owe(worldPeer, bytes);
-    } catch (TransportFailedException _) {
-      // every communicator is broken by it, or closes
-    }
+    kept.giveBackAll();
   }
 
   /// Takes in what the session knows of failures.

@@ -1,8 +1,5 @@
 package org.comm4j.core.engine;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -11,7 +8,7 @@ final class Early {
   private final long what;
   private final long count;
   private final long detail;
-  private final List<Payload> payloads = new ArrayList<>(1);
+  private final List<KeptPayloads.Payload> payloads = new ArrayList<>(1);
   private boolean requested;
 
   Early(long what, long count, long detail) {
@@ -23,12 +20,8 @@ final class Early {
   /// Which message of a collective.
   record Key(int peer, int number) {}
 
-  /// A copy of what came.
-  @SuppressWarnings("ArrayRecordComponent") // never compared
-  record Payload(byte[] bytes, boolean credited) {}
-
-  void add(MemorySegment payload, boolean credited) {
-    payloads.add(new Payload(payload.toArray(JAVA_BYTE), credited));
+  void add(KeptPayloads.Payload payload) {
+    payloads.add(payload);
   }
 
   void request() {
@@ -47,7 +40,7 @@ final class Early {
     return detail;
   }
 
-  List<Payload> payloads() {
+  List<KeptPayloads.Payload> payloads() {
     return payloads;
   }
 

@@ -268,9 +268,9 @@ final class Engine {
     link(worldPeer).control(header, word, sequence, 0, 0, 0);
   }
 
-  /// A payload that cost credit was consumed or dropped.
-  void owe(int worldPeer, long payloadBytes) {
-    link(worldPeer).owe(header, Frame.cost(payloadBytes));
+  /// Payloads that cost credit were consumed or dropped.
+  void owe(int worldPeer, long cost) {
+    link(worldPeer).owe(header, cost);
   }
 
   /// Whether a rank has failed or left.
@@ -625,7 +625,7 @@ final class Engine {
     }
     boolean kept = context != null && context.deliver(peer, frame, payload);
     if (!kept && Frame.isCredited(word)) {
-      owe(peer, payload.byteSize());
+      owe(peer, Frame.cost(payload.byteSize()));
     }
   }
 

@@ -1,8 +1,5 @@
 package org.comm4j.core.engine;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import org.comm4j.api.DataType;
 import org.jspecify.annotations.Nullable;
@@ -15,7 +12,7 @@ final class Message {
   private final int tag;
   private final DataType type;
   private final long count;
-  private @Nullable ArrayDeque<Early.Payload> payloads; // most messages never keep any
+  private @Nullable ArrayDeque<KeptPayloads.Payload> payloads; // most messages never keep any
   private boolean requested;
   private @Nullable ReceiveCall receiver;
   private @Nullable SendCall local;
@@ -63,18 +60,18 @@ final class Message {
     arrivedBytes += bytes;
   }
 
-  void keep(MemorySegment payload, boolean credited) {
+  void add(KeptPayloads.Payload payload) {
     if (payloads == null) {
       payloads = new ArrayDeque<>(1);
     }
-    payloads.add(new Early.Payload(payload.toArray(JAVA_BYTE), credited));
+    payloads.add(payload);
   }
 
   boolean hasPayloads() {
     return payloads != null && !payloads.isEmpty();
   }
 
-  Early.@Nullable Payload nextPayload() {
+  KeptPayloads.@Nullable Payload nextPayload() {
     return payloads == null ? null : payloads.poll();
   }
 

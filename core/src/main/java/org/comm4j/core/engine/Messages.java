@@ -101,7 +101,7 @@ final class Messages {
         new Message(context.rank(), number, send.tag(), send.data().type(), send.data().count());
     message.arrived(call.data().byteSize());
     if (call.data().byteSize() <= MOST_BUFFERED_BYTES && !context.engine().sendsSynchronously()) {
-      message.keep(call.data(), false);
+      message.add(context.kept().keep(context.rank(), call.data(), false));
       call.complete(null);
     } else {
       message.local(call);
@@ -287,7 +287,7 @@ final class Messages {
       receiver.take(message, payload);
       return true;
     }
-    message.keep(payload, credited);
+    message.add(context.kept().keep(message.source(), payload, credited));
     if (receiver != null) {
       context.engine().wake(receiver); // its thread alone may take it
     }
@@ -330,29 +330,12 @@ final class Messages {
     unexpected.add(message);
   }
 
-  /// Credit for everything that was kept and will not be received.
+  /// Forgets what will not be received.
   void drop() {
-    unexpected.forEach(this::giveBack);
-    arriving.values().forEach(this::giveBack);
     unexpected.clear();
     arriving.clear();
     posted.clear();
     awaited = null;
     begun = null;
-  }
-
-  private void giveBack(Message message) {
-    for (Early.Payload payload = message.nextPayload();
-        payload != null;
-        payload = message.nextPayload()) {
-      if (payload.credited()) {
-        context.engine().owe(context.worldRank(message.source()), payload.bytes().length);
-      }
-    }
-  }
-
-  /// For tests and reports: how many messages nobody has received yet.
-  int waiting() {
-    return unexpected.size();
   }
 }

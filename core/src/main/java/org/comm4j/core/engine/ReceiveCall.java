@@ -70,13 +70,11 @@ final class ReceiveCall extends Call {
       return false;
     }
     boolean moved = false;
-    for (Early.Payload payload = from.nextPayload();
+    for (KeptPayloads.Payload payload = from.nextPayload();
         payload != null;
         payload = from.nextPayload()) {
-      take(MemorySegment.ofArray(payload.bytes()));
-      if (payload.credited()) {
-        engine.owe(context.worldRank(from.source()), payload.bytes().length);
-      }
+      take(payload.memory());
+      context.kept().consumed(from.source(), payload);
       moved = true;
     }
     SendCall local = from.local();
