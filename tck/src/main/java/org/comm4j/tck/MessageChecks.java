@@ -11,6 +11,7 @@ import java.util.concurrent.CancellationException;
 import java.util.function.Function;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -54,9 +55,20 @@ final class MessageChecks {
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void message_anyTypeAndLength_arrivesUnchanged(LiveRank r) {
     Communicator comm = r.comm();
+    List<CommBuffer> buffers = new ArrayList<>();
     List<Function<byte[], HostData>> places =
         List.of(
             CommData::of,
+            content -> {
+              CommBuffer buffer = comm.allocate(DataType.INT8, content.length + 1L);
+              buffers.add(buffer);
+              if (!(buffer.data() instanceof HostData whole)) {
+                return CommData.of(content); // a device's memory is another check's
+              }
+              HostData part = whole.slice(1, content.length);
+              part.segment().copyFrom(MemorySegment.ofArray(content));
+              return part;
+            },
             content -> {
               MemorySegment segment = Arena.ofAuto().allocate(content.length + 3L).asSlice(3);
               segment.copyFrom(MemorySegment.ofArray(content));
@@ -92,6 +104,8 @@ final class MessageChecks {
             "D4",
             Arrays.equals(from.segment().toArray(java.lang.foreign.ValueLayout.JAVA_BYTE), sent),
             "a send changed its data");
+        buffers.forEach(CommBuffer::close);
+        buffers.clear();
       }
     }
   }
@@ -106,13 +120,18 @@ final class MessageChecks {
       comm.send(CommData.of(sent), 1, 0);
       Arrays.fill(sent, (byte) 0); // it may be changed now
       comm.send(CommData.of(bytes(bytes, r.seed() + 1)), 1, 0);
+      try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes / 3)) {
+        buffer.write(0, CommData.of(bytes(bytes / 3, r.seed() + 2)));
+        comm.send(buffer.data(), 1, 0);
+        buffer.write(0, CommData.of(new byte[bytes / 3]));
+      }
     } else if (r.rank() == 1) {
-      for (int i = 0; i < 2; i++) {
-        byte[] got = new byte[bytes];
+      for (int i = 0; i < 3; i++) {
+        byte[] got = new byte[i < 2 ? bytes : bytes / 3];
         comm.receive(CommData.of(got), 0, 0);
         Expect.that(
-            i == 0 ? "P11" : "P1",
-            Arrays.equals(got, bytes(bytes, r.seed() + i)),
+            i == 1 ? "P1" : "P11",
+            Arrays.equals(got, bytes(got.length, r.seed() + i)),
             "a long message is not what was sent");
       }
     }

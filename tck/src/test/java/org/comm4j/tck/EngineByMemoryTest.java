@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -14,10 +16,14 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
@@ -29,11 +35,12 @@ import org.junit.jupiter.api.Timeout;
 class EngineByMemoryTest extends CommunicatorContract {
   private static final int LANES = 64;
   private static final long WINDOW_BYTES = 16 << 20;
+  private static final int LONG = 3_000_001;
 
   /// Threads of `local` run the whole contract by memory.
   @Override
   protected String wanted() {
-    return ".*(anyArguments|F\\d|L\\d).*";
+    return ".*(anyArguments|[FLP]\\d).*";
   }
 
   @Override
@@ -84,6 +91,51 @@ class EngineByMemoryTest extends CommunicatorContract {
   private static void runForEver(EngineCommunicator comm) {
     while (true) {
       comm.run(new Collective.Barrier());
+    }
+  }
+
+  /// What the receiver has read then may be anything.
+  @Test
+  @Timeout(60)
+  void send_endedBeforeItIsKnownThatItWasRead_isNotReceived() throws Exception {
+    CyclicBarrier step = new CyclicBarrier(2);
+    eachRank(
+        (_, memory) -> memory,
+        world -> {
+          EngineCommunicator copy = (EngineCommunicator) world.duplicate();
+          if (copy.rank() == 0) {
+            CommBuffer buffer = copy.allocate(DataType.INT8, LONG);
+            Pending send = copy.submit(new PointToPoint.Send(buffer.data(), 1, 5));
+            assertThatThrownBy(buffer::close)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("in flight");
+            await(step);
+            await(step);
+            copy.abort(new AbortedException(0, "on purpose", null));
+            assertThatThrownBy(() -> send.await(Long.MAX_VALUE))
+                .isInstanceOf(AbortedException.class);
+            buffer.close();
+          } else {
+            await(step);
+            Pending receive =
+                copy.submit(new PointToPoint.Receive(CommData.of(new byte[LONG]), 0, 5));
+            for (int i = 0; i < 1000; i++) {
+              assertThat(receive.isDone()).isFalse();
+            }
+            await(step);
+            assertThatThrownBy(() -> receive.await(Long.MAX_VALUE))
+                .isInstanceOf(AbortedException.class)
+                .hasMessageContaining("on purpose");
+          }
+          copy.close();
+        });
+  }
+
+  private static void await(CyclicBarrier step) {
+    try {
+      step.await(30, TimeUnit.SECONDS);
+    } catch (InterruptedException | BrokenBarrierException | TimeoutException e) {
+      throw new AssertionError(e);
     }
   }
 

@@ -444,13 +444,24 @@ final class Context {
               Frame.count(header),
               payload,
               Frame.kind(word) == Frame.REQUEST_MESSAGE,
+              Frame.detail(header),
               Frame.isCredited(word));
       case Frame.GRANT_MESSAGE -> {
-        for (Call call : calls) {
-          if (call instanceof SendCall send && send.granted(worldPeer, aux, sequence)) {
-            break;
-          }
+        SendCall granted = findSend(worldPeer, aux, sequence);
+        if (granted != null) {
+          granted.granted();
         }
+        yield false;
+      }
+      case Frame.READ_MESSAGE -> {
+        SendCall read = findSend(worldPeer, aux, sequence);
+        if (read != null) {
+          read.read();
+        }
+        yield false;
+      }
+      case Frame.KEPT_MESSAGE -> {
+        messages.kept(peer, sequence);
         yield false;
       }
       default ->
@@ -459,6 +470,15 @@ final class Context {
                   .formatted(peer, Frame.kind(word)),
               null);
     };
+  }
+
+  private @Nullable SendCall findSend(int worldPeer, int tag, long number) {
+    for (int i = 0; i < calls.size(); i++) {
+      if (calls.get(i) instanceof SendCall send && send.matches(worldPeer, tag, number)) {
+        return send;
+      }
+    }
+    return null;
   }
 
   private boolean collective(int peer, long[] header, MemorySegment payload, boolean request) {

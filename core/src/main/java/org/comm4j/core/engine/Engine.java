@@ -70,6 +70,7 @@ final class Engine {
   private final LongSupplier clock;
   private final Selector selector;
   private final @Nullable Windows windows;
+  private final @Nullable Offers offers;
   private final boolean isWindowRead; // by any other rank
   private final PeerTable<Link> links;
   private final boolean oversubscribed;
@@ -116,6 +117,7 @@ final class Engine {
     this.clock = clock;
     Windows own = memory == null ? null : new Windows(memory, backend);
     this.windows = own;
+    this.offers = own == null ? null : new Offers(own, transport.rank());
     this.isWindowRead = own != null && isWindowRead(own);
     long credit = Math.min(MOST_CREDIT_BYTES, ALL_CREDIT_BYTES / Math.max(1, transport.size()));
     this.links =
@@ -189,6 +191,10 @@ final class Engine {
 
   @Nullable Windows windows() {
     return windows;
+  }
+
+  @Nullable Offers offers() {
+    return offers;
   }
 
   /// Whether buffers belong into this rank's window: others read it.

@@ -9,7 +9,8 @@ import org.comm4j.core.transport.Transport;
 ///        sender to this receiver; of CREDIT the bytes given back; of RETURN the number of a loan
 ///     2  what is called (CallSignature#what); of a message its type
 ///     3  how many elements: of the call, or where ranks may differ of this message
-///     4  details that must agree (CallSignature#detail)
+///     4  details that must agree (CallSignature#detail); of REQUEST_MESSAGE where the receiver may read
+///        the message, see below
 ///
 /// `aux` is the number of a message within its collective (per sender and receiver), or a tag.
 ///
@@ -18,6 +19,10 @@ import org.comm4j.core.transport.Transport;
 /// by CREDIT when they are consumed. Who runs out of it sends a REQUEST for its message, which costs
 /// nothing, and goes on when GRANTed, that is when the receiver has a place for the rest of it. So no
 /// receiver ever has to leave a payload in the transport, and none can block another behind it.
+///
+/// A large message that lies in the sender's window is requested at once, with its place there plus 1. A
+/// receiver that reads that window copies it from there instead of granting it, and says so with READ. The
+/// sender answers KEPT: only now it is known that the memory was still the message's when it was read.
 ///
 /// A collective that gets nowhere for a while asks those that it waits for with an INQUIRY, which has
 /// what it calls. Who has started that collective too compares, and answers with PRESENT frames, one for
@@ -41,6 +46,8 @@ final class Frame {
   static final int PRESENT = 9;
   static final int RETURN = 10;
   static final int CLOSED = 11;
+  static final int READ_MESSAGE = 12;
+  static final int KEPT_MESSAGE = 13;
 
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;
@@ -74,8 +81,10 @@ final class Frame {
 
   /// Whether a frame's sequence number is that of a message, and not of a collective.
   static boolean isOfMessage(long[] header) {
-    int kind = kind(word(header));
-    return kind == MESSAGE || kind == REQUEST_MESSAGE || kind == GRANT_MESSAGE;
+    return switch (kind(word(header))) {
+      case MESSAGE, REQUEST_MESSAGE, GRANT_MESSAGE, READ_MESSAGE, KEPT_MESSAGE -> true;
+      default -> false;
+    };
   }
 
   static boolean isCredited(long word) {

@@ -14,6 +14,7 @@ final class Message {
   private final long count;
   private @Nullable ArrayDeque<KeptPayloads.Payload> payloads; // most messages never keep any
   private boolean requested;
+  private long place; // where it may be read, else 0
   private @Nullable ReceiveCall receiver;
   private @Nullable SendCall local;
   private boolean hasBegun; // an empty one has come when its payload has, which is empty
@@ -75,8 +76,14 @@ final class Message {
     return payloads == null ? null : payloads.poll();
   }
 
-  void request() {
+  /// @param readablePlace where the receiver may read it, else 0
+  void request(long readablePlace) {
     requested = true;
+    place = readablePlace;
+  }
+
+  long place() {
+    return place;
   }
 
   /// Whether the sender waits to be asked; asking once is enough.

@@ -67,7 +67,9 @@ final class Messages {
     MemorySegment data = Buffers.segment(send.data());
     Link link = context.link(send.destination());
     long cost = Frame.cost(data.byteSize());
-    if (data.byteSize() > link.maxPayloadBytes()) {
+    Offers offers = engine.offers();
+    if (data.byteSize() > link.maxPayloadBytes()
+        || (offers != null && offers.isFor(link.peer(), data))) {
       return false;
     }
     return offer(send, link, data, cost)
@@ -115,7 +117,7 @@ final class Messages {
       if (call.accepts(message)) {
         unexpected.remove(i);
         call.match(message);
-        call.advance();
+        context.advance(call);
         return;
       }
     }
@@ -208,15 +210,37 @@ final class Messages {
   }
 
   void grant(Message message) {
+    answer(message, Frame.GRANT_MESSAGE);
+  }
+
+  /// All of it has been read where it lies, if its sender says so too ([#kept]).
+  void read(Message message) {
+    answer(message, Frame.READ_MESSAGE);
+  }
+
+  private void answer(Message message, int kind) {
     context
         .engine()
         .control(
             context.worldRank(message.source()),
-            Frame.word(Frame.GRANT_MESSAGE, 0, message.tag(), context.id()),
+            Frame.word(kind, 0, message.tag(), context.id()),
             message.number());
   }
 
+  /// A sender has kept its memory as it was until it was read.
+  void kept(int source, long number) {
+    Message message = arriving.remove(new Message.Key(source, number));
+    if (message == null || message.receiver() == null) {
+      throw new IllegalStateException(
+          "rank %d confirms a message %d that nobody has read".formatted(source, number));
+    }
+    message.arrived(message.type().bytes(message.count()));
+    message.receiver().finishIfWhole(message);
+  }
+
   /// A payload, or with `request` the announcement of a message that waits to be asked for.
+  ///
+  /// @param place where a requested one may be read, else 0
   ///
   /// @return whether the payload was kept
   boolean deliver(
@@ -227,6 +251,7 @@ final class Messages {
       long count,
       MemorySegment payload,
       boolean request,
+      long place,
       boolean credited) {
     long[] next = numbers.get(source);
     DataType type = DataType.ofId(typeId);
@@ -248,7 +273,7 @@ final class Messages {
     }
     boolean kept = false;
     if (request) {
-      message.request();
+      message.request(place);
     } else {
       message.arrived(payload.byteSize());
       kept = !take(message, payload, credited);
@@ -256,8 +281,9 @@ final class Messages {
     if (message.hasArrived() && number < numbers.get(source)[1]) {
       arriving.remove(key);
     }
-    if (request && message.receiver() != null) {
-      message.receiver().advance();
+    ReceiveCall receiver = message.receiver();
+    if (request && receiver != null && !context.advance(receiver)) {
+      context.engine().wake(receiver); // its thread alone may read it
     }
     return kept;
   }
@@ -316,7 +342,7 @@ final class Messages {
       if (call.accepts(message)) {
         posted.remove(i);
         call.match(message);
-        call.advance();
+        context.advance(call);
         return;
       }
     }
@@ -324,7 +350,7 @@ final class Messages {
     if (receive != null) {
       ReceiveCall call = begin(receive);
       call.match(message);
-      call.advance();
+      context.advance(call);
       return;
     }
     unexpected.add(message);

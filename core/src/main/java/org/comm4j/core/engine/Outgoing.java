@@ -13,12 +13,15 @@ final class Outgoing {
   private final long count;
   private final long detail;
   private final MemorySegment data;
+  private final long place;
   private boolean started;
   private boolean requested;
   private boolean granted;
+  private boolean read; // by the receiver, where it lies
   private final boolean mustBeGranted;
   private long sent;
 
+  /// @param place where the receiver may read it instead, else 0
   /// @param mustBeGranted whether nothing may leave before the receiver has asked for it
   Outgoing(
       Link link,
@@ -30,6 +33,7 @@ final class Outgoing {
       long count,
       long detail,
       MemorySegment data,
+      long place,
       boolean mustBeGranted) {
     this.link = link;
     this.kind = kind;
@@ -40,6 +44,7 @@ final class Outgoing {
     this.count = count;
     this.detail = detail;
     this.data = data;
+    this.place = place;
     this.mustBeGranted = mustBeGranted;
   }
 
@@ -59,10 +64,17 @@ final class Outgoing {
     granted = true;
   }
 
+  void read() {
+    read = true;
+  }
+
   /// Sends as much as goes now.
   ///
   /// @return whether something moved
   boolean advance(long[] header) {
+    if (read) {
+      return confirm(header);
+    }
     boolean moved = false;
     while (!isDone()) {
       long payloadBytes = Math.min(link.maxPayloadBytes(), data.byteSize() - sent);
@@ -87,10 +99,28 @@ final class Outgoing {
   }
 
   private void request(long[] header) {
-    if (!requested) {
-      requested = true;
-      int request = kind == Frame.COLLECTIVE ? Frame.REQUEST_COLLECTIVE : Frame.REQUEST_MESSAGE;
-      link.control(header, Frame.word(request, 0, aux, context), sequence, what, count, detail);
+    if (requested) {
+      return;
     }
+    requested = true;
+    if (kind == Frame.COLLECTIVE) {
+      long word = Frame.word(Frame.REQUEST_COLLECTIVE, 0, aux, context);
+      link.control(header, word, sequence, what, count, detail);
+    } else {
+      long word = Frame.word(Frame.REQUEST_MESSAGE, 0, aux, context);
+      link.control(header, word, sequence, what, count, place);
+    }
+  }
+
+  /// Tells the receiver that what it has read was the message; not as a control frame, which may
+  /// never leave once this rank has closed.
+  private boolean confirm(long[] header) {
+    Frame.write(header, Frame.word(Frame.KEPT_MESSAGE, 0, aux, context), sequence, 0, 0, 0);
+    if (!link.offer(header, data.asSlice(0, 0))) {
+      return false;
+    }
+    started = true;
+    sent = data.byteSize();
+    return true;
   }
 }

@@ -12,9 +12,13 @@ import org.jspecify.annotations.Nullable;
 
 /// A receive that waits for its message, then for the message's bytes.
 final class ReceiveCall extends Call {
+  private static final long MOST_READ_BYTES = 1 << 20; // then others have a turn
+
   private final Receive receive;
   private final MemorySegment data;
   private @Nullable Message message;
+  private @Nullable MemorySegment theirs; // the sender's memory, while it is read
+  private boolean doomed; // by a sender that has taken it back
   private long got; // bytes
 
   private ReceiveCall(
@@ -66,7 +70,7 @@ final class ReceiveCall extends Call {
   @Override
   boolean advance() {
     Message from = message;
-    if (from == null || hasEnded() || !isHere()) {
+    if (from == null || hasEnded() || doomed || !isHere()) {
       return false;
     }
     boolean moved = false;
@@ -84,11 +88,44 @@ final class ReceiveCall extends Call {
       moved = true;
     }
     if (from.takeRequest()) {
-      context.messages().grant(from);
+      answer(from);
+      moved = true;
+    }
+    if (theirs != null) {
+      readOn(from, theirs);
       moved = true;
     }
     finishIfWhole(from);
     return moved;
+  }
+
+  private void answer(Message from) {
+    Offers offers = engine.offers();
+    if (offers == null || from.place() == 0) {
+      context.messages().grant(from);
+      return;
+    }
+    theirs =
+        offers.offered(
+            context.worldRank(from.source()), from.place(), from.type().bytes(from.count()));
+    doomed = theirs == null;
+  }
+
+  /// A sender whose communicator is broken may close or change what it has offered: nothing that
+  /// comes of it counts, and nothing is done any more until why is known.
+  @Override
+  boolean waitsInsteadOf(Throwable thrown) {
+    MemorySegment memory = theirs;
+    doomed |= memory != null && !memory.scope().isAlive();
+    return doomed;
+  }
+
+  private void readOn(Message from, MemorySegment memory) {
+    take(memory.asSlice(got, Math.min(MOST_READ_BYTES, memory.byteSize() - got)));
+    if (got == memory.byteSize()) {
+      theirs = null;
+      context.messages().read(from);
+    }
   }
 
   /// Takes a payload straight from the wire.
@@ -102,7 +139,7 @@ final class ReceiveCall extends Call {
     got += payload.byteSize();
   }
 
-  private void finishIfWhole(Message from) {
+  void finishIfWhole(Message from) {
     if (from.hasArrived() && got == from.type().bytes(from.count())) {
       complete(new Received(from.source(), from.tag(), from.count()));
     }

@@ -1,5 +1,7 @@
 package org.comm4j.core.engine;
 
+import static java.util.Objects.requireNonNull;
+
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 import org.comm4j.api.Operation;
@@ -10,6 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class SendCall extends Call {
   private final Send send;
   private final MemorySegment data;
+  private final long place; // where the receiver may read it, or 0
   private final @Nullable Outgoing outgoing;
 
   /// @param operation what the user called: the send or what contains it
@@ -17,6 +20,7 @@ final class SendCall extends Call {
     super(context, operation, boundTo);
     this.send = send;
     this.data = Buffers.segment(send.data());
+    this.place = offer();
     this.outgoing =
         send.destination() == context.rank()
             ? null
@@ -30,7 +34,15 @@ final class SendCall extends Call {
                 send.data().count(),
                 0,
                 data,
-                engine.sendsSynchronously());
+                place,
+                place != 0 || engine.sendsSynchronously());
+  }
+
+  private long offer() {
+    Offers offers = engine.offers();
+    return offers == null || send.destination() == context.rank()
+        ? 0
+        : offers.offer(context.worldRank(send.destination()), data);
   }
 
   MemorySegment data() {
@@ -42,6 +54,9 @@ final class SendCall extends Call {
     if (outgoing == null) {
       return false;
     }
+    if (place != 0 && isMemoryClosed()) {
+      throw new IllegalStateException("Already closed"); // the JDK's words for what a copy meets
+    }
     boolean moved = outgoing.advance(engine.header());
     if (outgoing.isDone()) {
       complete(null);
@@ -49,12 +64,18 @@ final class SendCall extends Call {
     return moved;
   }
 
-  boolean granted(int worldPeer, int tag, long number) {
-    if (outgoing == null || !outgoing.matches(worldPeer, tag, number)) {
-      return false;
-    }
-    outgoing.grant();
-    return true;
+  /// Whether this is the send that a peer answers.
+  boolean matches(int worldPeer, int tag, long number) {
+    return outgoing != null && outgoing.matches(worldPeer, tag, number);
+  }
+
+  void granted() {
+    requireNonNull(outgoing).grant();
+  }
+
+  /// The receiver has read it where it lies.
+  void read() {
+    requireNonNull(outgoing).read();
   }
 
   @Override
@@ -83,7 +104,11 @@ final class SendCall extends Call {
   }
 
   @Override
-  void release() {}
+  void release() {
+    if (place != 0) {
+      requireNonNull(engine.offers()).takeBack(place);
+    }
+  }
 
   @Override
   String describe() {

@@ -52,7 +52,7 @@ public interface PeerMemory {
   }
 
   /// How many segments a rank can lend at a time, numbered from 0.
-  int LOANS = 128;
+  int LOANS = 256;
 
   /// Lets the ranks that share this one's memory read a segment of the caller's where it is, if
   /// they can: ranks of one JVM can. What is lent is seen by who sees a flag in the window that was
