@@ -26,6 +26,7 @@ final class RingWriter {
   static final int SLOT_PAYLOAD = SLOT_HEADER + Transport.HEADER_BYTES;
   static final int INLINE_BYTES = LINE_BYTES - SLOT_PAYLOAD;
   static final int LENGTH_BITS = 20;
+  private static final int AHEAD = 4;
   static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
   private final MemorySegment block;
@@ -82,7 +83,21 @@ final class RingWriter {
     dataTail = end;
     next++;
     LONG.setRelease(block, slot, next << LENGTH_BITS | bytes);
+    if ((next & (AHEAD - 1)) == 0) {
+      fetchAhead();
+    }
     return true;
+  }
+
+  /// Takes the lines of several slots from the reader's cache at once: fetched one by one, each
+  /// would be waited for at the next fence. Not that of the next slot, at which the reader looks.
+  private void fetchAhead() {
+    if (next + AHEAD + 1 - consumed < slots) {
+      for (int i = 1; i <= AHEAD; i++) {
+        long slot = slotsAt + ((next + i) & (slots - 1)) * LINE_BYTES;
+        LONG.set(block, slot + SLOT_HEADER, 0L);
+      }
+    }
   }
 
   /// Whether an offer has failed and there is room since; says so once. On the thread that parks,

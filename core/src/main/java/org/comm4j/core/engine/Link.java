@@ -12,6 +12,7 @@ final class Link {
 
   private final Transport transport;
   private final int peer;
+  private final int maxPayloadBytes;
   private final long fullCredit;
   private final List<Link> backlog;
   private final ArrayDeque<long[]> controls = new ArrayDeque<>();
@@ -23,6 +24,7 @@ final class Link {
     this.backlog = backlog;
     this.transport = transport;
     this.peer = peer;
+    this.maxPayloadBytes = transport.maxPayloadBytes(peer) & -16; // whole elements of every type
     this.fullCredit = fullCredit;
     this.credit = fullCredit;
   }
@@ -32,7 +34,7 @@ final class Link {
   }
 
   int maxPayloadBytes() {
-    return transport.maxPayloadBytes(peer) & -16; // whole elements of every type
+    return maxPayloadBytes;
   }
 
   boolean hasCredit(long cost) {
