@@ -44,8 +44,12 @@ final class ReplicatedSession implements Session {
   private static final long HALT_PATIENCE_NS = TimeUnit.SECONDS.toNanos(2);
 
   /// How many topics, and how many aborts, a session remembers. A topic that is forgotten has been
-  /// answered; a rank that has not looked at the news for so many aborts may miss one.
+  /// answered, or nobody here has asked; a rank that has not looked at the news for so many aborts
+  /// may miss one.
   private static final int MOST_REMEMBERED = 4096;
+
+  /// How many values a session remembers: enough for some of each rank of a large launch.
+  private static final int MOST_VALUES = 16 * 1024;
 
   private static final System.Logger LOG = System.getLogger(ReplicatedSession.class.getName());
 
@@ -73,10 +77,11 @@ final class ReplicatedSession implements Session {
   private final AtomicInteger waiters = new AtomicInteger();
 
   // Guarded by the lock.
-  private final Map<Topic, Gathering> gatherings = new HashMap<>();
-  private final Set<Topic> used = recent();
-  private final Set<Topic> answered = recent();
-  private final Map<String, byte[]> values = new HashMap<>();
+  private final Map<Topic, Gathering> gatherings = latest(MOST_REMEMBERED);
+  private final Set<Topic> used = Collections.newSetFromMap(latest(MOST_REMEMBERED));
+  private final Set<Topic> timedOut = Collections.newSetFromMap(latest(MOST_REMEMBERED));
+  private final Set<Topic> answered = Collections.newSetFromMap(latest(MOST_REMEMBERED));
+  private final Map<String, byte[]> values = latest(MOST_VALUES);
   private final Map<Integer, Gone> gone = new LinkedHashMap<>();
   private boolean halted;
   private int told;
@@ -352,15 +357,14 @@ final class ReplicatedSession implements Session {
     }
   }
 
-  /// A set that forgets its oldest elements.
-  private static Set<Topic> recent() {
-    return Collections.newSetFromMap(
-        new LinkedHashMap<>() {
-          @Override
-          protected boolean removeEldestEntry(Map.Entry<Topic, Boolean> eldest) {
-            return size() > MOST_REMEMBERED;
-          }
-        });
+  /// A map that forgets its oldest entries.
+  private static <K, V> Map<K, V> latest(int most) {
+    return new LinkedHashMap<>() {
+      @Override
+      protected boolean removeEldestEntry(Map.Entry<K, V> eldest) {
+        return size() > most;
+      }
+    };
   }
 
   private void contribute(Event.Contribute event) {
@@ -399,16 +403,20 @@ final class ReplicatedSession implements Session {
 
   private Outcome gather(Topic topic, byte[] mine, Duration timeout) {
     checkBytes("mine", mine, FrameCodec.MAX_VALUE_BYTES);
+    boolean isNew;
     lock.lock();
     try {
       checkUsable(topic.toString());
-      if (!used.add(topic)) {
+      isNew = used.add(topic);
+      if (!isNew && !timedOut.remove(topic)) {
         throw new IllegalArgumentException("key: " + topic + " (expected: one not used before)");
       }
     } finally {
       lock.unlock();
     }
-    history.append(new Event.Contribute(rank, topic, mine.clone()));
+    if (isNew) {
+      history.append(new Event.Contribute(rank, topic, mine.clone()));
+    }
     return await(
         topic.toString(),
         timeout,
@@ -425,6 +433,7 @@ final class ReplicatedSession implements Session {
 
   private CollectiveTimeoutException late(Topic topic, Duration timeout) {
     List<Integer> missing = gathering(topic).missing();
+    timedOut.add(topic);
     return new CollectiveTimeoutException(
         missing, "%s: ranks %s did not come within %s".formatted(topic, missing, seconds(timeout)));
   }

@@ -93,6 +93,57 @@ final class InMemorySessionsTest {
   }
 
   @Test
+  void agree_timeWasOver_mayGoOnWaiting() {
+    InMemorySessions sessions = InMemorySessions.group(2);
+    List<Integer> both = List.of(0, 1);
+    byte[] first = {1};
+    for (int i = 0; i < 2; i++) {
+      assertThatThrownBy(() -> sessions.session(0).agree("k", both, first, Duration.ZERO))
+          .isInstanceOfSatisfying(
+              CollectiveTimeoutException.class,
+              late -> assertThat(late.missing()).containsExactly(1));
+    }
+
+    assertThat(sessions.session(1).agree("k", both, new byte[] {2}, SOON)).hasSize(2);
+
+    assertThat(sessions.session(0).agree("k", both, new byte[] {3}, SOON))
+        .as("the first bytes stay")
+        .containsExactly(new byte[] {1}, new byte[] {2});
+    assertThatThrownBy(() -> sessions.session(0).agree("k", both, first, SOON))
+        .isInstanceOf(IllegalArgumentException.class);
+    sessions.close();
+  }
+
+  /// A rank that has closed a communicator takes no part in what the others agree on.
+  @Test
+  void agree_othersVeryOften_forgetsTheOldest() {
+    InMemorySessions sessions = InMemorySessions.group(2);
+    List<Integer> both = List.of(0, 1);
+    for (int key = 0; key < 10_000; key++) {
+      String each = "k" + key;
+      assertThatThrownBy(() -> sessions.session(1).agree(each, both, new byte[1], Duration.ZERO))
+          .isInstanceOf(CollectiveTimeoutException.class);
+    }
+    assertThat(sessions.session(0).agree("k9999", both, new byte[1], SOON)).hasSize(2);
+    assertThatThrownBy(() -> sessions.session(0).agree("k0", both, new byte[1], Duration.ZERO))
+        .isInstanceOf(CollectiveTimeoutException.class);
+    sessions.close();
+  }
+
+  @Test
+  void put_veryOften_forgetsTheOldest() {
+    InMemorySessions sessions = InMemorySessions.group(2);
+    for (int key = 0; key < 50_000; key++) {
+      sessions.session(0).put("k" + key, new byte[] {1});
+    }
+    Session reader = sessions.session(1);
+    assertThat(reader.get("k40000", Duration.ZERO)).containsExactly(1);
+    assertThatThrownBy(() -> reader.get("k20000", Duration.ZERO))
+        .isInstanceOf(CollectiveTimeoutException.class);
+    sessions.close();
+  }
+
+  @Test
   void abortProcesses_haltsOncePerRank() {
     var codes = new ArrayList<Integer>();
     InMemorySessions sessions = InMemorySessions.group(3, System::nanoTime, codes::add);
