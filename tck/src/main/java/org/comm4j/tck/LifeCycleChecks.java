@@ -110,6 +110,22 @@ final class LifeCycleChecks {
     LiveRank.works("G9", r.comm());
   }
 
+  /// The others don't come, so that nothing else ends it before the deadline.
+  @Rule({"L4", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHRINK, Capability.SPLIT})
+  static void close_otherThreadShrinks_wakesIt(LiveRank r) throws Exception {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      long start = System.nanoTime();
+      closesDuring(comm, comm::shrink);
+      Promise.CLOSED.keep("L4", "a call while another thread closes", start);
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
   @Rule({"F12", "L4"})
   @Needs(
       ranks = 2,

@@ -495,6 +495,34 @@ final class SharedMemoryChecks {
     LiveRank.works("F6", r.comm());
   }
 
+  /// A rank of the host has closed the communicator before the others begin, and makes other calls.
+  @Rule("F13")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void createRegion_rankHasClosed_namesIt(LiveRank r) {
+    if (r.comm().topology().hosts().size() > 1) {
+      return; // the node groups are of their own
+    }
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      comm.close();
+    }
+    r.comm().barrier();
+    if (r.rank() != 0) {
+      var reason =
+          Expect.thrown(
+              "F13",
+              AbortedException.class,
+              "createRegion() that needs a rank that has closed",
+              () -> comm.sharedMemory().createRegion(DataType.INT32, 10));
+      Expect.equal("F13", "who closed", reason.rank(), 0);
+      Expect.says("F13", reason, "rank 0", "closed");
+    }
+    comm.close();
+    LiveRank.works("F13", r.comm());
+  }
+
   @Rule("L2")
   @Needs(capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
   static void shared_communicatorClosed_isClosedToo(LiveRank r) {

@@ -72,7 +72,6 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private static final int MOST_PLANS = 64;
   private static final Duration MEETING_SLICE = Duration.ofMillis(50);
-  private static final Duration A_LOOK = Duration.ofNanos(1);
   private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
   private static final long CLOSE_NS =
       400_000_000L; // a transport has 0.4 s more, see L1 in docs/contract.md
@@ -300,6 +299,10 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (failure != null) {
       throw failure;
     }
+    checkOpen(label);
+  }
+
+  private void checkOpen(String label) {
     if (closed || context.isClosed()) {
       throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
     }
@@ -505,7 +508,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   /// @param id of which the greatest is agreed on
   /// @param lanes that the rank could use, as bits
   /// @param flags at least as great as any in those lanes
-  private record Proposal(long id, long lanes, long flags) {
+  record Proposal(long id, long lanes, long flags) {
     static Proposal of(long[] row) {
       return new Proposal(row[0], row[1], row[2]);
     }
@@ -656,7 +659,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     List<Integer> members = Arrays.stream(context.members()).boxed().toList();
     String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks++;
     return propose(mine -> {
-      Map<Integer, long[]> living = agree(key, members, mine);
+      Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
       EngineCommunicator made = group("shrunk", survivors, living, false);
@@ -675,47 +678,12 @@ public final class EngineCommunicator implements BackendCommunicator {
   /// breaks with this one. Once.
   EngineCommunicator hostGroup() {
     HostIdentity here = host(rank());
-    List<Integer> ranks =
-        IntStream.range(0, size()).filter(rank -> host(rank).equals(here)).boxed().toList();
-    int[] members = ranks.stream().mapToInt(context::worldRank).toArray();
-    return propose(mine -> group("node", members, meet(ranks, mine), true));
-  }
-
-  /// What some ranks say, each of them. Other than [#agree] it can be left, where this communicator
-  /// breaks or is closed.
-  private Map<Integer, long[]> meet(List<Integer> ranks, Proposal proposal) {
-    String key = "node/" + Long.toHexString(scope()) + "/"; // and a world rank: scopes come again
-    engine.session().put(key + worldRank(rank()), proposal.bytes(engine.epoch()));
-    long sinceNs = engine.nanoTime();
-    Map<Integer, long[]> rows = new HashMap<>();
-    for (int rank : ranks) {
-      Optional<byte[]> said = said(key, rank, MEETING_SLICE);
-      for (; said.isEmpty(); said = said(key, rank, MEETING_SLICE)) {
-        checkNow("splitLocal");
-        long waitedNs = engine.nanoTime() - sinceNs;
-        if (waitedNs >= engine.config().timeout().toNanos()) {
-          throw late(
-              waitedNs, ranks.stream().filter(it -> said(key, it, A_LOOK).isEmpty()).toList());
-        }
-      }
-      rows.put(rank, Proposal.longs(said.orElseThrow()));
-    }
-    return rows;
-  }
-
-  private CollectiveTimeoutException late(long waitedNs, List<Integer> missing) {
-    return new CollectiveTimeoutException(
-        missing,
-        "rank %d waited %.1f s in createRegion() or splitLocal() of '%s' for rank(s) %s of its host, who have not come; raise COMM_TIMEOUT if they may take longer"
-            .formatted(rank(), waitedNs / 1e9, name(), missing));
-  }
-
-  private Optional<byte[]> said(String key, int rank, Duration patience) {
-    try {
-      return Optional.of(engine.session().get(key + worldRank(rank), patience));
-    } catch (CollectiveTimeoutException _) {
-      return Optional.empty();
-    }
+    int[] members =
+        IntStream.range(0, size())
+            .filter(rank -> host(rank).equals(here))
+            .map(context::worldRank)
+            .toArray();
+    return propose(mine -> group("node", members, new HostMeeting(this, members).hold(mine), true));
   }
 
   /// Throws if the communicator is closed or broken, by what the session knows by now.
@@ -736,18 +704,33 @@ public final class EngineCommunicator implements BackendCommunicator {
     return child(id, label, members, proposals, breaksTogether);
   }
 
-  private Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal) {
+  /// A look that a rank takes now and then while others have not come to an agreement.
+  interface Look {
+    /// Looks whether there is anything left to wait for.
+    ///
+    /// @param missing those who have not come, as world ranks
+    /// @param isOver whether the time of a call is over
+    /// @throws CommException if the wait is over
+    void at(List<Integer> missing, boolean isOver);
+  }
+
+  /// What ranks say, by world rank; those that are gone say nothing. Can be left, other than a wait
+  /// in the session.
+  ///
+  /// @param members world ranks
+  Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal, Look look) {
     byte[] mine = proposal.bytes(engine.epoch());
-    List<byte @Nullable []> answers;
-    try {
-      answers = engine.session().agree(key, members, mine, engine.config().timeout());
-    } catch (CollectiveTimeoutException e) {
-      List<Integer> missing = e.missing().stream().map(context::rankOf).toList();
-      throw new CollectiveTimeoutException(
-          missing,
-          "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
-              .formatted(rank(), engine.config().timeout().toMillis() / 1e3, name(), missing));
+    long sinceNs = engine.nanoTime();
+    while (true) {
+      try {
+        return rows(members, engine.session().agree(key, members, mine, MEETING_SLICE));
+      } catch (CollectiveTimeoutException e) {
+        look.at(e.missing(), engine.nanoTime() - sinceNs >= engine.timeoutNs());
+      }
     }
+  }
+
+  private static Map<Integer, long[]> rows(List<Integer> members, List<byte @Nullable []> answers) {
     Map<Integer, long[]> rows = new HashMap<>();
     for (int i = 0; i < answers.size(); i++) {
       byte[] answer = answers.get(i);
@@ -756,6 +739,18 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
     }
     return rows;
+  }
+
+  /// While this rank shrinks; also what is broken can.
+  private void lookAtShrink(List<Integer> missing, boolean isOver) {
+    checkOpen("shrink");
+    if (isOver) {
+      List<Integer> late = missing.stream().map(context::rankOf).toList();
+      throw new CollectiveTimeoutException(
+          late,
+          "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
+              .formatted(rank(), engine.timeoutNs() / 1e9, name(), late));
+    }
   }
 
   // --- memory ---
@@ -841,6 +836,14 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   int[] members() {
     return context.members();
+  }
+
+  Engine engine() {
+    return engine;
+  }
+
+  Context context() {
+    return context;
   }
 
   /// The rank of this communicator that a rank of the session is.
