@@ -101,7 +101,7 @@ final class MpiCommunicator implements BackendCommunicator {
     boolean isHere;
     group.lock();
     try {
-      group.checkUsable(operation.label());
+      checkUsable(operation);
       call = call(operation, false);
       isHere = job.waitsInLibrary() && operation instanceof Collective && call.isBound();
       if (isHere) {
@@ -129,6 +129,14 @@ final class MpiCommunicator implements BackendCommunicator {
           });
     }
     return call;
+  }
+
+  private void checkUsable(Operation operation) {
+    if (operation instanceof Collective) {
+      group.checkUsableByAll(operation.label());
+    } else {
+      group.checkUsable(operation.label());
+    }
   }
 
   private Pending alone(Collective collective) {
@@ -314,7 +322,7 @@ final class MpiCommunicator implements BackendCommunicator {
     MpiCall waiting;
     group.lock();
     try {
-      group.checkUsable(purpose.name().toLowerCase(Locale.ROOT));
+      group.checkUsableByAll(purpose.name().toLowerCase(Locale.ROOT));
       CallMemory memory = memory(false);
       long number = group.nextSequence();
       List<Stage> stages = new ArrayList<>(2);

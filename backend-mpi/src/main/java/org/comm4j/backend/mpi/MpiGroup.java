@@ -600,6 +600,22 @@ final class MpiGroup {
     }
   }
 
+  /// Throws if no collective may begin any more. One whose caller was on its way into it when
+  /// another thread closed the communicator is as good as begun, since peers may wait in it: they
+  /// are told. The caller holds the lock.
+  void checkUsableByAll(String label) {
+    if (leaving && failure() == null) {
+      tellOfClose(label);
+    }
+    checkUsable(label);
+  }
+
+  private void tellOfClose(String label) {
+    String message = "rank %d closed '%s' during %s".formatted(rank, name, label);
+    job.session()
+        .abort(scope, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
+  }
+
   ClosedException closed(String label) {
     return new ClosedException(label + " on communicator '" + name + "', which is closed");
   }
@@ -744,9 +760,7 @@ final class MpiGroup {
       }
       for (MpiCall call : calls()) {
         if (failure == null && call.concernsPeers()) {
-          String message = "rank %d closed '%s' during %s".formatted(rank, name, call.label());
-          job.session()
-              .abort(scope, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
+          tellOfClose(call.label());
           tellReceivers();
           break;
         }

@@ -76,7 +76,7 @@ final class MpiRank {
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
-      case "exit", "late", "load", "signals", "sums", "two", "wrong-rank" ->
+      case "close", "exit", "late", "load", "signals", "sums", "two", "wrong-rank" ->
           RankInTrouble.run(config, args);
       default -> run(config, args);
     }

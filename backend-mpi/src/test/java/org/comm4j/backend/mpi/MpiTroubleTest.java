@@ -60,6 +60,25 @@ class MpiTroubleTest {
     }
   }
 
+  /// The others wait in the barrier, and nothing else would end it before the deadline.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void close_barrierAboutToBegin_isHeardByTheOthers(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "20s");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "close")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter(line -> line.startsWith("failed: ")))
+          .as(job.output())
+          .hasSize(3)
+          .filteredOn(line -> line.contains("AbortedException"))
+          .hasSize(2)
+          .allSatisfy(line -> assertThat(line).contains("rank 0 closed", "during barrier"));
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"OPEN_MPI, true", "MPICH, false", "MPICH, true"})
   void signals_opened_areStillTheJvms(Abi abi, boolean wanted) throws Exception {

@@ -17,7 +17,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -30,9 +32,10 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     close | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
-/// `exit` ends the JVM with code 7 while a communicator is open. `late` lets rank 1 not come to a
+/// `close` lets rank 0 close while a thread of its is about to begin a barrier. `exit` ends the JVM
+/// with code 7 while a communicator is open. `late` lets rank 1 not come to a
 /// barrier. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
@@ -46,6 +49,7 @@ final class RankInTrouble {
 
   static void run(CommConfig config, String... args) throws IOException {
     switch (args[0]) {
+      case "close" -> close(config);
       case "exit" -> exit(config);
       case "late" -> late(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
@@ -170,6 +174,23 @@ final class RankInTrouble {
       System.out.println("failed: code %d, %s".formatted(e.code(), e.getMessage()));
       System.out.println("broken: " + communicator.failure());
     }
+    communicator.close();
+  }
+
+  /// The API closes for one thread while another one has passed its checks.
+  private static void close(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiCommunicator copy = (MpiCommunicator) communicator.duplicate();
+    if (copy.rank() == 0) {
+      copy.leaveCall(new AbortedException(0, "closed", null));
+    }
+    try {
+      copy.run(new Collective.Barrier());
+    } catch (CommException | ClosedException e) {
+      System.out.println("failed: " + e);
+    }
+    copy.close();
+    communicator.run(new Collective.Barrier());
     communicator.close();
   }
 
