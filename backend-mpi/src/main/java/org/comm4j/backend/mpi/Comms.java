@@ -71,7 +71,7 @@ final class Comms {
     } finally {
       if (!haveEnded) {
         CallMemory.keep(requests, used); // they may still end
-        Library.markLost();
+        Library.markAbsent();
       }
     }
   }

@@ -5,17 +5,21 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 
 /// The library's life in this process. It is initialised once, by the first communicator, and
 /// finalised once, when the JVM ends: it can't be initialised again. Nothing is finalised that
-/// others have initialised, nor after a failure, where it would wait for ranks that are gone; and
-/// the JVM's end does not wait for a library that does not come back although all ranks are there.
+/// others have initialised, nor where it would wait for ranks that are gone; and the JVM's end does
+/// not wait for a library that does not come back although all ranks are there.
+///
+/// A launcher ends all processes when one ends that has not finalised the library, whatever they do
+/// then. So the JVM's end waits for the others; after a failure as long as ranks may be late.
 final class Library {
   private static final long CLOSING_NS = 500_000_000;
-  private static final long LOST_MILLIS = 3_000;
+  private static final long ABSENT_MILLIS = 3_000;
   private static final long FINALIZE_MILLIS = 5_000; // when all ranks are there
   private static final long POLL_NS = 1_000_000;
 
@@ -29,7 +33,8 @@ final class Library {
 
   private static boolean initialised;
   private static boolean isOurs; // and to be finalised, also where it can't be used
-  private static boolean lost;
+  private static boolean absent; // ranks, which may never come
+  private static long patienceNs = Long.MAX_VALUE; // with the others
   private static volatile boolean usesNetwork;
   private static int jobs;
   private static int threadLevel;
@@ -153,9 +158,16 @@ final class Library {
     jobs--;
   }
 
-  /// Requests are left that may never end.
-  static synchronized void markLost() {
-    lost = true;
+  /// A failure has left requests that may never end.
+  ///
+  /// @param timeoutNs how long ranks may be late
+  static synchronized void markLost(long timeoutNs) {
+    patienceNs = timeoutNs;
+  }
+
+  /// Ranks are gone, or have not come where they should.
+  static synchronized void markAbsent() {
+    absent = true;
   }
 
   /// Ranks are there that share no memory with others.
@@ -170,10 +182,9 @@ final class Library {
     Thread finishing =
         Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
     try {
-      if (lost) { // it may wait for ever
-        finishing.join(LOST_MILLIS);
-      } else {
-        ALL_COME.await(); // ranks may go on, however long
+      if (absent) { // it may wait for ever
+        finishing.join(ABSENT_MILLIS);
+      } else if (ALL_COME.await(patienceNs, TimeUnit.NANOSECONDS)) { // ranks may go on
         finishing.join(FINALIZE_MILLIS);
       }
     } catch (InterruptedException _) {

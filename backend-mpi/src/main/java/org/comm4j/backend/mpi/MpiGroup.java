@@ -644,6 +644,9 @@ final class MpiGroup {
       return;
     }
     failure = reason;
+    if (reason instanceof CollectiveTimeoutException) {
+      Library.markAbsent();
+    }
     try {
       if (tell) {
         job.session().abort(scope, AbortNotice.of(reason).encode());
@@ -671,7 +674,9 @@ final class MpiGroup {
   private void take(Session.News now) {
     for (Session.Failure gone : now.failures()) {
       int peer = rankOf(gone.rank());
-      if (peer >= 0 && gone.left() && !leavers.contains(peer)) {
+      if (!gone.left()) {
+        Library.markAbsent();
+      } else if (peer >= 0 && !leavers.contains(peer)) {
         leavers.add(peer, job.collectivesOf(gone.rank(), scope));
       }
     }

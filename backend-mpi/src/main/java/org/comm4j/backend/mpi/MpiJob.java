@@ -267,7 +267,7 @@ final class MpiJob {
 
   /// Requests are running that nobody can end.
   void markLost() {
-    Library.markLost();
+    Library.markLost(timeoutNs);
   }
 
   // --- progress without anybody waiting ---

@@ -38,7 +38,7 @@ final class World {
     } finally {
       if (!opened) {
         Library.jobEnded();
-        Library.markLost();
+        Library.markAbsent();
       }
     }
   }

@@ -60,6 +60,23 @@ class MpiTroubleTest {
     }
   }
 
+  /// The launcher would end the others, and MPICH's would call that a success.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void end_afterAFailure_waitsForTheOthers(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "abort")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains("to see how that ends")
+          .contains("rank 0 has done all", "rank 1 has done all", "rank 2 has done all");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
   /// The others wait in the barrier, and nothing else would end it before the deadline.
   @ParameterizedTest
   @EnumSource(

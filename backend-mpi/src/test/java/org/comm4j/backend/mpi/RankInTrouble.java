@@ -32,9 +32,10 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     close | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
-/// `close` lets rank 0 close while a thread of its is about to begin a barrier. `exit` ends the JVM
+/// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `exit` ends the JVM
 /// with code 7 while a communicator is open. `late` lets rank 1 not come to a
 /// barrier. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
@@ -49,6 +50,7 @@ final class RankInTrouble {
 
   static void run(CommConfig config, String... args) throws IOException {
     switch (args[0]) {
+      case "abort" -> abort(config);
       case "close" -> close(config);
       case "exit" -> exit(config);
       case "late" -> late(config);
@@ -59,6 +61,27 @@ final class RankInTrouble {
       case "wrong-rank" -> wrongRank(config);
       default -> throw new IllegalArgumentException(args[0]);
     }
+  }
+
+  private static void abort(CommConfig config) {
+    int rank;
+    try (var communicator = Communicators.open(config);
+        var copy = communicator.duplicate()) {
+      rank = communicator.rank();
+      if (rank == 0) {
+        copy.abort("to see how that ends");
+      }
+      try {
+        copy.barrier();
+      } catch (CommException e) {
+        System.out.println("failed: " + e.getMessage());
+      }
+      communicator.barrier();
+    }
+    if (rank != 1) {
+      LockSupport.parkNanos(MpiRank.LATE_NS); // it saves what it has
+    }
+    System.out.println("rank " + rank + " has done all");
   }
 
   private static void exit(CommConfig config) {
