@@ -129,7 +129,7 @@ final class CheckedCommunicator implements Communicator {
 
   @Override
   public @Nullable Received run(Operation operation) {
-    String call = operation.label();
+    String call = Objects.requireNonNull(operation, "operation").label();
     enter(call);
     try {
       checks.blocking(operation);
@@ -141,7 +141,7 @@ final class CheckedCommunicator implements Communicator {
 
   @Override
   public Request start(Operation operation) {
-    String call = operation.label();
+    String call = Objects.requireNonNull(operation, "operation").label();
     enter(call);
     try {
       checks.asynchronous(operation);
@@ -163,6 +163,7 @@ final class CheckedCommunicator implements Communicator {
 
   @Override
   public PersistentRequest prepare(Operation operation) {
+    Objects.requireNonNull(operation, "operation");
     enter("prepare");
     try {
       checks.group(operation);
@@ -370,6 +371,7 @@ final class CheckedCommunicator implements Communicator {
 
   @Override
   public CommBuffer allocate(DataType type, long count) {
+    Objects.requireNonNull(type, "type");
     type.bytes(count);
     enter("allocate");
     try {

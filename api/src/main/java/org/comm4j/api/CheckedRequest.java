@@ -2,6 +2,7 @@ package org.comm4j.api;
 
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -74,6 +75,7 @@ final class CheckedRequest implements Request {
 
   @Override
   public void await(Duration timeout) throws TimeoutException {
+    Objects.requireNonNull(timeout, "timeout");
     if (timeout.isNegative()) {
       throw new IllegalArgumentException(
           "timeout: " + Values.seconds(timeout) + " (expected: zero or more)");

@@ -34,6 +34,7 @@ final class Checks {
   private Checks() {}
 
   static void reduction(ReduceOp op, CommData input) {
+    Objects.requireNonNull(input, "input");
     Objects.requireNonNull(op, "op");
     if (!op.supports(input.type())) {
       throw new IllegalArgumentException(
@@ -55,6 +56,7 @@ final class Checks {
   }
 
   static void sameType(String what, CommData data, CommData other) {
+    Objects.requireNonNull(data, what);
     if (data.type() != other.type()) {
       throw new IllegalArgumentException(
           "%s: %s (expected: %s, the type of the other buffer)"
@@ -77,6 +79,7 @@ final class Checks {
 
   /// Checks what the result of a reduction goes into.
   static void result(CommData output, CommData input, ReduceOp op, @Nullable Epilogue epilogue) {
+    Objects.requireNonNull(output, "output");
     if (epilogue == null) {
       sameType("output", output, input);
       return;

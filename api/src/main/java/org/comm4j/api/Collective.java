@@ -116,6 +116,7 @@ public sealed interface Collective extends Operation {
   record AllGather(CommData input, CommData output) implements Collective {
     /// Checks what needs no group.
     public AllGather {
+      Objects.requireNonNull(input, "input");
       Checks.sameType("output", output, input);
     }
 
@@ -133,6 +134,8 @@ public sealed interface Collective extends Operation {
   record AllGatherV(CommData input, CommData output, Partition parts) implements Collective {
     /// Checks what needs no group.
     public AllGatherV {
+      Objects.requireNonNull(input, "input");
+      Objects.requireNonNull(parts, "parts");
       Checks.sameType("output", output, input);
       Checks.holds("output", output, parts);
     }
@@ -284,6 +287,7 @@ public sealed interface Collective extends Operation {
     public ReduceScatterV {
       Checks.reduction(op, input);
       Checks.result(output, input, op, epilogue);
+      Objects.requireNonNull(parts, "parts");
       Checks.holds("input", input, parts);
     }
 
@@ -310,6 +314,7 @@ public sealed interface Collective extends Operation {
   record AllToAll(CommData input, CommData output) implements Collective {
     /// Checks what needs no group.
     public AllToAll {
+      Objects.requireNonNull(input, "input");
       Checks.sameShape("output", output, input);
       Checks.disjoint(input, output);
     }
@@ -331,6 +336,9 @@ public sealed interface Collective extends Operation {
       implements Collective {
     /// Checks what needs no group.
     public AllToAllV {
+      Objects.requireNonNull(input, "input");
+      Objects.requireNonNull(sendParts, "sendParts");
+      Objects.requireNonNull(receiveParts, "receiveParts");
       Checks.sameType("output", output, input);
       Checks.holds("input", input, sendParts);
       Checks.holds("output", output, receiveParts);

@@ -101,9 +101,8 @@ public sealed interface CommData permits HostData, DeviceData {
       case ByteBuffer b -> of(DataType.INT8, MemorySegment.ofBuffer(b));
       default ->
           throw new IllegalArgumentException(
-              "buffer: "
-                  + buffer
-                  + " (expected: numbers; for characters view the memory as a MemorySegment)");
+              "buffer: a CharBuffer of %d (expected: numbers; for characters view the memory as a MemorySegment)"
+                  .formatted(buffer.remaining()));
     };
   }
 

@@ -1,5 +1,7 @@
 package org.comm4j.api;
 
+import static java.util.Objects.requireNonNull;
+
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -111,7 +113,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(float[] data, ReduceOp op) {
-    allReduce(CommData.of(data), op);
+    allReduce(CommData.of(requireNonNull(data, "data")), op);
   }
 
   /// [Collective.AllReduce] of FLOAT64, in place.
@@ -119,7 +121,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(double[] data, ReduceOp op) {
-    allReduce(CommData.of(data), op);
+    allReduce(CommData.of(requireNonNull(data, "data")), op);
   }
 
   /// [Collective.AllReduce] of INT32, in place.
@@ -127,7 +129,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(int[] data, ReduceOp op) {
-    allReduce(CommData.of(data), op);
+    allReduce(CommData.of(requireNonNull(data, "data")), op);
   }
 
   /// [Collective.AllReduce] of INT64, in place.
@@ -135,7 +137,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data this rank's elements, overwritten with the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void allReduce(long[] data, ReduceOp op) {
-    allReduce(CommData.of(data), op);
+    allReduce(CommData.of(requireNonNull(data, "data")), op);
   }
 
   /// [Collective.AllReduce] of one number.
@@ -177,7 +179,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param op how elements are combined; legal for the type
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(float[] data, ReduceOp op, int root) {
-    reduce(CommData.of(data), CommData.of(data), op, root);
+    CommData whole = CommData.of(requireNonNull(data, "data"));
+    reduce(whole, whole, op, root);
   }
 
   /// [Collective.Reduce] of FLOAT64, in place on the root.
@@ -187,7 +190,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param op how elements are combined; legal for the type
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void reduce(double[] data, ReduceOp op, int root) {
-    reduce(CommData.of(data), CommData.of(data), op, root);
+    CommData whole = CommData.of(requireNonNull(data, "data"));
+    reduce(whole, whole, op, root);
   }
 
   /// [Collective.Broadcast].
@@ -203,7 +207,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(float[] data, int root) {
-    broadcast(CommData.of(data), root);
+    broadcast(CommData.of(requireNonNull(data, "data")), root);
   }
 
   /// [Collective.Broadcast] of FLOAT64.
@@ -211,7 +215,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(double[] data, int root) {
-    broadcast(CommData.of(data), root);
+    broadcast(CommData.of(requireNonNull(data, "data")), root);
   }
 
   /// [Collective.Broadcast] of INT32.
@@ -219,7 +223,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(int[] data, int root) {
-    broadcast(CommData.of(data), root);
+    broadcast(CommData.of(requireNonNull(data, "data")), root);
   }
 
   /// [Collective.Broadcast] of INT64.
@@ -227,7 +231,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(long[] data, int root) {
-    broadcast(CommData.of(data), root);
+    broadcast(CommData.of(requireNonNull(data, "data")), root);
   }
 
   /// [Collective.Broadcast] of INT8, that is of bytes.
@@ -235,7 +239,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param data read on the root, written elsewhere; the same count on every rank
   /// @param root the root, in `0..size()-1`, the same on every rank
   default void broadcast(byte[] data, int root) {
-    broadcast(CommData.of(data), root);
+    broadcast(CommData.of(requireNonNull(data, "data")), root);
   }
 
   /// [Collective.AllGather].
@@ -251,7 +255,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(float[] input, float[] output) {
-    allGather(CommData.of(input), CommData.of(output));
+    allGather(
+        CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
   }
 
   /// [Collective.AllGather] of FLOAT64.
@@ -259,7 +264,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(double[] input, double[] output) {
-    allGather(CommData.of(input), CommData.of(output));
+    allGather(
+        CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
   }
 
   /// [Collective.AllGather] of INT32.
@@ -267,7 +273,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(int[] input, int[] output) {
-    allGather(CommData.of(input), CommData.of(output));
+    allGather(
+        CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
   }
 
   /// [Collective.AllGather] of INT64.
@@ -275,7 +282,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param input this rank's elements; the same count on every rank
   /// @param output `size()` times as many, rank 0's first
   default void allGather(long[] input, long[] output) {
-    allGather(CommData.of(input), CommData.of(output));
+    allGather(
+        CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
   }
 
   /// [Collective.AllGatherV], parts one behind the other.
@@ -364,7 +372,10 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param output becomes this rank's part of the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void reduceScatter(float[] input, float[] output, ReduceOp op) {
-    reduceScatter(CommData.of(input), CommData.of(output), op);
+    reduceScatter(
+        CommData.of(requireNonNull(input, "input")),
+        CommData.of(requireNonNull(output, "output")),
+        op);
   }
 
   /// [Collective.ReduceScatter] of FLOAT64.
@@ -373,7 +384,10 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param output becomes this rank's part of the result; the same count on every rank
   /// @param op how elements are combined; legal for the type
   default void reduceScatter(double[] input, double[] output, ReduceOp op) {
-    reduceScatter(CommData.of(input), CommData.of(output), op);
+    reduceScatter(
+        CommData.of(requireNonNull(input, "input")),
+        CommData.of(requireNonNull(output, "output")),
+        op);
   }
 
   /// [Collective.ReduceScatterV], parts one behind the other.

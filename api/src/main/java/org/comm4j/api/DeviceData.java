@@ -16,6 +16,7 @@ public record DeviceData(
     implements CommData {
   /// Checks the arguments.
   public DeviceData {
+    Objects.requireNonNull(type, "type");
     type.bytes(count);
     Objects.requireNonNull(scope, "scope");
     if (device < 0) {

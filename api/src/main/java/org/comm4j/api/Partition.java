@@ -1,6 +1,7 @@
 package org.comm4j.api;
 
 import java.util.Arrays;
+import java.util.Objects;
 
 /// Which part of a buffer belongs to which rank: a count and a displacement for each, in elements.
 ///
@@ -20,7 +21,7 @@ public final class Partition {
   ///
   /// @param counts how many elements each rank has, at least 0
   public static Partition of(long... counts) {
-    long[] own = counts.clone();
+    long[] own = Objects.requireNonNull(counts, "counts").clone();
     long[] displacements = new long[own.length];
     for (int rank = 1; rank < own.length; rank++) {
       displacements[rank] = displacements[rank - 1] + Math.max(0, own[rank - 1]);
@@ -34,6 +35,8 @@ public final class Partition {
   /// @param displacements where each rank's first element stands, at least 0
   /// @throws IllegalArgumentException if the lengths differ, a number is negative or parts overlap
   public static Partition of(long[] counts, long[] displacements) {
+    Objects.requireNonNull(counts, "counts");
+    Objects.requireNonNull(displacements, "displacements");
     if (counts.length != displacements.length) {
       throw new IllegalArgumentException(
           "displacements: %d of them (expected: %d, one for each count)"

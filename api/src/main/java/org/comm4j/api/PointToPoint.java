@@ -58,6 +58,8 @@ public sealed interface PointToPoint extends Operation {
       implements PointToPoint {
     /// Checks what needs no group.
     public SendReceive {
+      Objects.requireNonNull(output, "output");
+      Objects.requireNonNull(input, "input");
       Checks.disjoint(output, input);
     }
 

@@ -144,6 +144,7 @@ public sealed interface ReduceOp {
     /// Checks the arguments.
     public UserDefined {
       Objects.requireNonNull(function, "function");
+      Objects.requireNonNull(name, "name");
       if (name.isBlank()) {
         throw new IllegalArgumentException(
             "name: '" + name + "' (expected: a name shown in errors)");

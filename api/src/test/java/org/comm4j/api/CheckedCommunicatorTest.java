@@ -3,6 +3,7 @@ package org.comm4j.api;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -17,6 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.comm4j.api.spi.CallListener;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -41,6 +43,37 @@ class CheckedCommunicatorTest {
     assertThat(backend.calls).isEmpty();
     comm.broadcast(new float[2], 3);
     assertThat(backend.calls).containsExactly("broadcast");
+  }
+
+  @Test
+  @SuppressWarnings("NullAway")
+  void argument_null_isRefusedByItsNameAndNeverReachesTheBackend() {
+    float[] one = {1};
+    double[] two = {1};
+    CommData data = CommData.of(one);
+    assertNull("operation", () -> comm.run(null));
+    assertNull("operation", () -> comm.start(null));
+    assertNull("operation", () -> comm.prepare(null));
+    assertNull("data", () -> comm.allReduce((float[]) null, ReduceOp.SUM));
+    assertNull("data", () -> comm.reduce((double[]) null, ReduceOp.SUM, 0));
+    assertNull("data", () -> comm.broadcast((byte[]) null, 0));
+    assertNull("input", () -> comm.allGather((float[]) null, one));
+    assertNull("output", () -> comm.allGather(two, null));
+    assertNull("input", () -> comm.reduceScatter((float[]) null, one, ReduceOp.SUM));
+    assertNull("output", () -> comm.reduceScatter(two, null, ReduceOp.SUM));
+    assertNull("counts", () -> comm.allGatherV(data, data, null));
+    assertNull("displacements", () -> comm.allGatherV(data, data, new long[4], null));
+    assertNull("counts", () -> comm.reduceScatterV(data, null, data, ReduceOp.SUM));
+    assertNull("input", () -> comm.sendReceive(data, 0, null, 0, 0));
+    assertNull("output", () -> comm.sendReceive(null, 0, data, 0, 0));
+    assertNull("type", () -> comm.allocate(null, 1));
+    assertNull("reason", () -> comm.abort(null));
+    assertThat(backend.calls).isEmpty();
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  private static void assertNull(String name, ThrowingCallable call) {
+    assertThatNullPointerException().isThrownBy(call).withMessage(name);
   }
 
   @Test

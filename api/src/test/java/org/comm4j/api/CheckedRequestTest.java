@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -49,6 +50,7 @@ class CheckedRequestTest {
     assertThatExceptionOfType(TimeoutException.class)
         .isThrownBy(() -> request.await(Duration.ZERO));
     assertThatIllegalArgumentException().isThrownBy(() -> request.await(Duration.ofNanos(-1)));
+    assertThatNullPointerException().isThrownBy(() -> request.await(null)).withMessage("timeout");
 
     assertThat(comm.failure()).isEmpty();
     comm.sync();

@@ -300,18 +300,53 @@ class ChecksTest {
 
   @Test
   @SuppressWarnings("NullAway")
-  void buffer_null_isRefusedByTheRecord() {
-    for (ThrowingCallable call :
-        List.<ThrowingCallable>of(
-            () -> new Broadcast(null, 0),
-            () -> new Gather(null, null, 0),
-            () -> new GatherV(null, null, null, 0),
-            () -> new Scatter(null, null, 0),
-            () -> new ScatterV(null, null, null, 0),
-            () -> new AllReduce(three, three, null),
-            () -> new Send(null, 0, 0),
-            () -> new Receive(null, 0, 0))) {
-      assertThatNullPointerException().isThrownBy(call).withMessageMatching("data|input|output|op");
+  void argument_null_isRefusedByTheRecordByItsName() {
+    Partition parts = Partition.of(3);
+    assertNull("data", () -> new Broadcast(null, 0), () -> new Send(null, 0, 0));
+    assertNull("data", () -> new Receive(null, 0, 0));
+    assertNull("op", () -> new AllReduce(three, three, null));
+    assertNull("op", () -> new ExclusiveScan(three, three, null));
+    assertNull(
+        "input",
+        () -> new AllReduce(null, three, ReduceOp.SUM),
+        () -> new Reduce(null, null, ReduceOp.SUM, 0),
+        () -> new AllGather(null, three),
+        () -> new AllGatherV(null, three, parts),
+        () -> new Gather(null, null, 0),
+        () -> new GatherV(null, null, null, 0),
+        () -> new ReduceScatter(null, three, ReduceOp.SUM),
+        () -> new ReduceScatterV(null, parts, three, ReduceOp.SUM),
+        () -> new AllToAll(null, three),
+        () -> new AllToAllV(null, parts, three, parts),
+        () -> new Scan(null, three, ReduceOp.SUM),
+        () -> new ExclusiveScan(null, three, ReduceOp.SUM),
+        () -> new SendReceive(three, 0, 0, null, 0, 0));
+    assertNull(
+        "output",
+        () -> new AllReduce(three, null, ReduceOp.SUM),
+        () -> new AllReduce(three, null, ReduceOp.SUM, Epilogue.scale(2)),
+        () -> new AllGather(three, null),
+        () -> new AllGatherV(three, null, parts),
+        () -> new Scatter(null, null, 0),
+        () -> new ScatterV(null, null, null, 0),
+        () -> new ReduceScatter(three, null, ReduceOp.SUM),
+        () -> new ReduceScatterV(three, parts, null, ReduceOp.SUM),
+        () -> new AllToAll(three, null),
+        () -> new AllToAllV(three, parts, null, parts),
+        () -> new Scan(three, null, ReduceOp.SUM),
+        () -> new ExclusiveScan(three, null, ReduceOp.SUM),
+        () -> new SendReceive(null, 0, 0, three, 0, 0));
+    assertNull(
+        "parts",
+        () -> new AllGatherV(three, ints(3), null),
+        () -> new ReduceScatterV(three, null, ints(3), ReduceOp.SUM));
+    assertNull("sendParts", () -> new AllToAllV(three, null, ints(3), parts));
+    assertNull("receiveParts", () -> new AllToAllV(three, parts, ints(3), null));
+  }
+
+  private static void assertNull(String name, ThrowingCallable... calls) {
+    for (ThrowingCallable call : calls) {
+      assertThatNullPointerException().isThrownBy(call).withMessage(name);
     }
   }
 

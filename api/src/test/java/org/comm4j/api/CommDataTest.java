@@ -48,6 +48,9 @@ class CommDataTest {
     assertThatNullPointerException()
         .isThrownBy(() -> CommData.of(null, MemorySegment.NULL))
         .withMessage("type");
+    assertThatNullPointerException()
+        .isThrownBy(() -> CommData.ofUnsafeDeviceAddress(null, 64, 1, 0))
+        .withMessage("type");
   }
 
   @Test
@@ -68,7 +71,8 @@ class CommDataTest {
     ShortBuffer swapped = ByteBuffer.allocate(8).order(other).asShortBuffer();
 
     assertRefused(() -> CommData.of(swapped), "byte order: " + other, "order(");
-    assertRefused(() -> CommData.of(CharBuffer.allocate(2)), "buffer", "MemorySegment");
+    assertRefused(
+        () -> CommData.of(CharBuffer.allocate(2)), "buffer: a CharBuffer of 2", "MemorySegment");
   }
 
   @Test

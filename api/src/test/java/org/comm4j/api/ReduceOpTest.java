@@ -105,9 +105,12 @@ class ReduceOpTest {
 
   @Test
   @SuppressWarnings("NullAway")
-  void userDefined_withoutFunction_isRefused() {
+  void userDefined_withoutNameOrFunction_isRefused() {
     assertThatNullPointerException()
         .isThrownBy(() -> ReduceOp.of("mine", null))
-        .withMessageContaining("function");
+        .withMessage("function");
+    assertThatNullPointerException()
+        .isThrownBy(() -> ReduceOp.of(null, (source, accumulator, type, count) -> {}))
+        .withMessage("name");
   }
 }
