@@ -46,7 +46,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// Ends the population; a collective of the node group. Afterwards every rank sees what the
   /// leader wrote.
   ///
-  /// @throws IllegalStateException if it was called before
+  /// @throws IllegalStateException if it was called before, or by the writer of [#populate]
   void fence();
 
   /// {@return the region, read-only: on every rank of the host the same memory} Of a device's
@@ -67,6 +67,9 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
 
   /// Gives the memory back once every rank of the host has closed it. What a rank has a device do
   /// with it must have ended before. Closing twice does nothing.
+  ///
+  /// @throws IllegalStateException while an operation in flight, or the writer of [#populate], uses
+  ///   it; it stays open
   @Override
   void close();
 }

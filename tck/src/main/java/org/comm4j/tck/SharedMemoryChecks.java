@@ -121,6 +121,25 @@ final class SharedMemoryChecks {
     LiveRank.works("S6", r.comm());
   }
 
+  @Rule("S3")
+  @Needs(capabilities = Capability.SHARED_MEMORY)
+  static void region_endedByItsWriter_isRefused(LiveRank r) {
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    SharedRegion<HostData> region = shared.createRegion(DataType.INT64, 10);
+    if (shared.isLeader()) {
+      region.populate(data -> {
+        Expect.thrown("S3", IllegalStateException.class, "close() by the writer", region::close);
+        Expect.thrown("S3", IllegalStateException.class, "fence() by the writer", region::fence);
+        fill(data, 10, 3);
+      });
+      Expect.equal("S6", "phase", region.phase(), Phase.POPULATED);
+    }
+    region.fence();
+    Expect.equal("S4", "element 1", region.data().segment().getAtIndex(LONG, 1), 6L);
+    region.close();
+    LiveRank.works("S3", r.comm());
+  }
+
   /// Rank 1 closes what its call still needs: the others join the call later.
   @Rule("D11")
   @Needs(

@@ -17,6 +17,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   private final boolean leader;
   private final Owner owner;
   private Phase phase = Phase.ALLOCATED;
+  private boolean isWriting; // the leader's writer is in it
 
   /// Whose memory a region is.
   public interface Owner {
@@ -87,8 +88,23 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
       throw wrong(what, "before the fence");
     }
-    writer.accept(whole(false));
+    boolean isNested = isWriting;
+    isWriting = true;
+    try {
+      writer.accept(whole(false));
+    } finally {
+      isWriting = isNested;
+    }
     phase = Phase.POPULATED;
+  }
+
+  /// The lock does not keep the writer itself out.
+  private void checkNotWriting(String what) {
+    if (isWriting) {
+      throw new IllegalStateException(
+          "%s: the region is being written by populate (expected: called after it)"
+              .formatted(what));
+    }
   }
 
   private D part(String what, D whole, long from, HostData other) {
@@ -104,6 +120,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
       throw wrong("fence", "once, before the close");
     }
+    checkNotWriting("fence");
     owner.fence();
     phase = Phase.FENCED;
   }
@@ -130,6 +147,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     if (phase == Phase.CLOSED) {
       return;
     }
+    checkNotWriting("close");
     try {
       owner.close();
     } catch (CommException | ClosedException _) {
