@@ -121,6 +121,29 @@ final class SharedMemoryChecks {
     LiveRank.works("S6", r.comm());
   }
 
+  /// The last rank alone asks for what can't be, as the first thing that it does with regions.
+  @Rule({"A1", "A3"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
+  static void createRegion_wrongArgument_isThatRanksAffair(LiveRank r) {
+    try (Communicator comm = r.comm().duplicate()) {
+      if (r.rank() == r.size() - 1) {
+        Expect.thrown(
+            "A1",
+            IllegalArgumentException.class,
+            "createRegion() of fewer than 0",
+            () -> comm.sharedMemory().createRegion(DataType.INT64, -1));
+        Expect.thrown(
+            "A1",
+            IllegalArgumentException.class,
+            "createRegion() of more bytes than a number has",
+            () -> comm.sharedMemory().createRegion(DataType.INT64, Long.MAX_VALUE));
+      }
+      LiveRank.works("A3", comm);
+    }
+  }
+
   @Rule("S3")
   @Needs(capabilities = Capability.SHARED_MEMORY)
   static void region_endedByItsWriter_isRefused(LiveRank r) {

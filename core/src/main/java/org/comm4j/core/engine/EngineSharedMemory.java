@@ -5,6 +5,7 @@ import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -132,8 +133,8 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
   @Override
   public SharedRegion<HostData> createRegion(DataType type, long count) {
+    long bytes = Objects.requireNonNull(type, "type").bytes(count);
     EngineCommunicator group = inNode("createRegion", Function.identity());
-    long bytes = type.bytes(count);
     if (group.size() == 1) {
       return HostRegion.ofOne(type, count, this::checkUnused);
     }
