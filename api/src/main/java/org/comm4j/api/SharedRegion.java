@@ -66,7 +66,8 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   void read(long from, HostData target);
 
   /// Gives the memory back once every rank of the host has closed it. What a rank has a device do
-  /// with it must have ended before. Closing twice does nothing.
+  /// with it must have ended before. What this rank viewed of a shared region is gone then: each
+  /// use of it is an exception. Closing twice does nothing.
   ///
   /// @throws IllegalStateException while an operation in flight, or the writer of [#populate], uses
   ///   it; it stays open

@@ -67,6 +67,29 @@ public abstract class PeerMemoryContract {
   }
 
   @Test
+  final void view_closed_leavesTheWindowAndNeverOutlivesTheTransport() throws Exception {
+    var memories = memories(2);
+    PeerMemory owner = memories.get(0);
+    PeerMemory reader = memories.get(1);
+    owner.reserve(4096, 8192);
+    owner.window(0).set(INT, 8192, 7);
+    PeerMemory.Extent view = reader.view(0, 8192, 4096);
+    PeerMemory.Extent other = reader.view(0, 4096, 8192);
+    MemorySegment seen = view.segment();
+    assertThat(seen.byteSize()).isEqualTo(4096);
+    assertThat(seen.get(INT, 0)).isEqualTo(7);
+
+    view.close();
+    view.close();
+
+    assertThat(other.segment().get(INT, 4096)).isEqualTo(7);
+    assertThat(reader.window(0).get(INT, 8192)).isEqualTo(7);
+    MemorySegment left = other.segment();
+    open.forEach(Transport::close);
+    assertThatThrownBy(() -> left.get(INT, 0)).isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
   final void reserve_fresh_isZeroed() throws Exception {
     var memories = memories(2);
     long bytes = memories.get(0).windowBytes();

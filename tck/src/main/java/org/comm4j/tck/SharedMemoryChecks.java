@@ -121,6 +121,42 @@ final class SharedMemoryChecks {
     LiveRank.works("S6", r.comm());
   }
 
+  /// Once all have closed a region its memory is the next one's.
+  @Rule("S10")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHARED_MEMORY})
+  static void region_closed_viewsEndOnEveryRank(LiveRank r) {
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    if (shared.splitLocal().size() == 1) {
+      return; // plain memory of its own
+    }
+    SharedRegion<HostData> region = shared.createRegion(DataType.INT64, 1000);
+    if (shared.isLeader()) {
+      region.populate(data -> fill(data, 1000, 1));
+    }
+    region.fence();
+    HostData view = region.data();
+    HostData part = view.slice(1, 2);
+    Expect.equal("S4", "element 1", part.segment().getAtIndex(LONG, 0), 2L);
+    region.close();
+    for (HostData each : List.of(view, part)) {
+      Expect.thrown(
+          "S10",
+          IllegalStateException.class,
+          "what was viewed",
+          () -> each.segment().getAtIndex(LONG, 0));
+    }
+    var refused =
+        Expect.thrown(
+            "S10",
+            IllegalArgumentException.class,
+            "a call on what was viewed",
+            () -> r.comm().reduce(view, null, ReduceOp.SUM, (r.rank() + 1) % r.size()));
+    Expect.says("S10", refused, "closed");
+    LiveRank.works("S10", r.comm());
+  }
+
   /// The last rank alone asks for what can't be, as the first thing that it does with regions.
   @Rule({"A1", "A3"})
   @Needs(

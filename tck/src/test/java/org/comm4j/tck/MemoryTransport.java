@@ -153,8 +153,13 @@ final class MemoryTransport implements Transport, PeerMemory {
 
   @Override
   public Extent map(long offset, long bytes) {
+    return view(rank, offset, bytes);
+  }
+
+  @Override
+  public Extent view(int owner, long offset, long bytes) {
     Arena life = Arena.ofShared();
-    MemorySegment part = RestrictedMemory.view(window(rank).asSlice(offset, bytes), life);
+    MemorySegment part = RestrictedMemory.view(window(owner).asSlice(offset, bytes), life);
     return new Extent() {
       @Override
       public MemorySegment segment() {

@@ -76,6 +76,11 @@ record RegionsBeside(HostTransport near, Transport far) implements HostTransport
   }
 
   @Override
+  public Extent view(int rank, long offset, long bytes) {
+    return near.view(rank, offset, bytes);
+  }
+
+  @Override
   public void wake(int rank) {
     near.wake(rank);
   }

@@ -138,8 +138,7 @@ final class FileMemory implements RankMemory {
   public synchronized MemorySegment map(long offset, long bytes, Arena owner) {
     checkOpen();
     if (calls != null) {
-      return MemorySegment.ofAddress(block(rank).address() + offset)
-          .reinterpret(bytes, owner, null);
+      return view(rank, offset, bytes, owner);
     }
     try {
       return undisturbed(
@@ -148,6 +147,13 @@ final class FileMemory implements RankMemory {
       throw new TransportFailedException(
           "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
     }
+  }
+
+  @Override
+  public synchronized MemorySegment view(int peer, long offset, long bytes, Arena owner) {
+    checkOpen();
+    MemorySegment part = block(peer).asSlice(offset, bytes);
+    return calls == null ? part : part.reinterpret(owner, null);
   }
 
   @Override

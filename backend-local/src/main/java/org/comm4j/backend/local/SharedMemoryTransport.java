@@ -241,10 +241,24 @@ final class SharedMemoryTransport implements HostTransport {
         throw new IllegalStateException("rank %d's transport is closed".formatted(rank));
       }
       reserve(offset, bytes);
-      var extent = new WindowExtent(offset, bytes);
-      extents.add(extent);
-      return extent;
+      return extent(rank, offset, bytes);
     }
+  }
+
+  @Override
+  public Extent view(int peer, long offset, long bytes) {
+    synchronized (lock) {
+      if (closed) {
+        throw new IllegalStateException("rank %d's transport is closed".formatted(rank));
+      }
+      return extent(peer, offset, bytes);
+    }
+  }
+
+  private Extent extent(int owner, long offset, long bytes) {
+    var extent = new WindowExtent(owner, offset, bytes);
+    extents.add(extent);
+    return extent;
   }
 
   @Override
@@ -353,9 +367,13 @@ final class SharedMemoryTransport implements HostTransport {
     private final Arena arena = Arena.ofShared();
     private final MemorySegment segment;
 
-    WindowExtent(long offset, long bytes) {
+    WindowExtent(int owner, long offset, long bytes) {
+      long start = layout.windowAt() + offset;
       try {
-        segment = memory.map(layout.windowAt() + offset, bytes, arena);
+        segment =
+            owner == rank
+                ? memory.map(start, bytes, arena)
+                : memory.view(owner, start, bytes, arena);
       } catch (RuntimeException e) {
         arena.close();
         throw e;

@@ -64,6 +64,11 @@ final class ThreadMemory implements RankMemory {
     return part(rank, offset, bytes, owner);
   }
 
+  @Override
+  public MemorySegment view(int peer, long offset, long bytes, Arena owner) {
+    return part(peer, offset, bytes, owner);
+  }
+
   /// Peers are threads of this JVM: they read what any thread may.
   @Override
   public boolean lend(int loan, MemorySegment memory) {

@@ -3,7 +3,6 @@ package org.comm4j.core.engine;
 import static org.comm4j.core.engine.CallSignature.Purpose.FENCE;
 import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
@@ -21,11 +20,13 @@ import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.UnsupportedException;
+import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: parts of the leader's window.
 ///
-/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]).
+/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]); it
+/// may then hold other data, so each rank sees it through an extent that ends with its close.
 final class EngineSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator parent;
   private final Engine engine;
@@ -177,12 +178,10 @@ final class EngineSharedMemory implements SharedMemoryProvider {
                 null);
       }
       int home = group.worldRank(0);
-      MemorySegment memory =
-          mine == null
-              ? windows.memory().window(home).asSlice(all[0][2], bytes)
-              : mine.part.segment().asSlice(0, bytes);
-      HostData whole = CommData.of(type, memory);
-      return new HostRegion(whole, leader, new Home(whole, mine, home, all[0][3]));
+      PeerMemory.Extent extent =
+          mine == null ? windows.memory().view(home, all[0][2], bytes) : mine.part.extent();
+      HostData whole = CommData.of(type, extent.segment().asSlice(0, bytes));
+      return new HostRegion(whole, leader, new Home(whole, extent, mine, home, all[0][3]));
     } catch (Throwable thrown) {
       if (mine != null) { // nobody reads it before a fence, which can't be any more
         mine.takeBack();
@@ -260,14 +259,16 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   /// Where a region that is shared lives. It needs the communicator no more.
   private final class Home implements Region.Owner {
     private final HostData whole;
+    private final PeerMemory.Extent extent; // ends with the region, and with it what was viewed
     private final @Nullable Loan mine; // on the leader
     private final int home;
     private final long number;
 
     /// @param home the leader, as a rank of the session
     /// @param number of the leader's loan
-    Home(HostData whole, @Nullable Loan mine, int home, long number) {
+    Home(HostData whole, PeerMemory.Extent extent, @Nullable Loan mine, int home, long number) {
       this.whole = whole;
+      this.extent = extent;
       this.mine = mine;
       this.home = home;
       this.number = number;
@@ -287,7 +288,11 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       }
       engine.lock();
       try {
-        engine.giveBackLoan(home, number);
+        engine.giveBack(() -> {
+          extent.close();
+          engine.giveBackLoan(home, number);
+          return true;
+        });
       } finally {
         engine.unlock();
       }

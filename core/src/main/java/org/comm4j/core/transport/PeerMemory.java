@@ -42,6 +42,24 @@ public interface PeerMemory {
   /// while the window lives.
   Extent map(long offset, long bytes);
 
+  /// A part of a peer's window that this rank reads, which it can end while the window lives: what
+  /// was viewed of it is another one's memory then. Where a transport can't it ends with the
+  /// window.
+  ///
+  /// @param rank that shares this one's memory
+  default Extent view(int rank, long offset, long bytes) {
+    MemorySegment part = window(rank).asSlice(offset, bytes);
+    return new Extent() {
+      @Override
+      public MemorySegment segment() {
+        return part;
+      }
+
+      @Override
+      public void close() {}
+    };
+  }
+
   /// Copies into this rank's own window what peers will read and this rank won't. A transport may
   /// do it past this processor's caches.
   ///
@@ -78,7 +96,7 @@ public interface PeerMemory {
   /// it may wait for was stored.
   void wake(int rank);
 
-  /// A part of the own window.
+  /// A part of a window.
   interface Extent extends AutoCloseable {
     /// Valid until the close; access afterwards is an [IllegalStateException].
     MemorySegment segment();

@@ -141,6 +141,11 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
+  public Extent view(int rank, long offset, long bytes) {
+    return near.view(nearRanks[rank], offset, bytes);
+  }
+
+  @Override
   public void copyIn(
       MemorySegment source, long sourceOffset, MemorySegment own, long offset, long bytes) {
     near.copyIn(source, sourceOffset, own, offset, bytes);
