@@ -222,6 +222,33 @@ final class MismatchChecks {
     LiveRank.works("G9", r.comm());
   }
 
+  /// Nobody waits for a peer in such a call, so the next one finds out.
+  @Rule("M6")
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void ranks_leaveOutWhatMovesNothing_areToldLater(LiveRank r) {
+    Operation sum = allReduce(floats(4), ReduceOp.SUM);
+    Partition none = Partition.even(r.size(), 0);
+    Operation reduction = allReduce(floats(0), ReduceOp.SUM);
+    Operation scatter = new Collective.ScatterV(floats(0), none, floats(0), 0);
+    for (Operation nothing : List.of(reduction, scatter)) {
+      try (Communicator comm = r.comm().duplicate()) {
+        Mismatches.untilBroken(
+            "M6",
+            comm,
+            () -> {
+              if (r.rank() != 1) {
+                comm.run(nothing);
+              }
+              comm.run(sum);
+              comm.run(sum);
+            });
+      }
+    }
+    LiveRank.works("G9", r.comm());
+  }
+
   @Rule({"M1", "M6"})
   @Needs(
       ranks = 2,

@@ -31,6 +31,7 @@ final class CollectiveCall extends Call {
   private long sequence;
   private final CallSignature signature;
   private final long digest; // of it
+  private long history; // a digest of it and all collectives before it
   private final boolean varied;
   private final Schedule plan;
   private final Buffers buffers;
@@ -69,6 +70,7 @@ final class CollectiveCall extends Call {
     this.sequence = sequence;
     this.signature = signature;
     this.digest = signature.digest();
+    this.history = context.takeDigest(digest);
     this.varied = CallSignature.isVaried(shape.kind());
     this.plan = plan;
     this.buffers = buffers;
@@ -95,6 +97,7 @@ final class CollectiveCall extends Call {
     buffers.use(next, context.rank());
     begin(buffers.boundTo());
     sequence = newSequence;
+    history = context.takeDigest(digest);
     firstStage = newFirstStage;
     begun = false;
     asked = false;
@@ -174,7 +177,7 @@ final class CollectiveCall extends Call {
     if (!begun) {
       begun = true;
       if (usesPeerMemory()) {
-        context.lane().begin(digest);
+        context.lane().begin(history);
       }
       context.compareEarly(this);
     }

@@ -17,6 +17,7 @@ import org.comm4j.api.Received;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.schedule.Hosts;
+import org.comm4j.core.schedule.SplitMix;
 import org.jspecify.annotations.Nullable;
 
 /// One communicator inside the engine: its ranks, its calls in flight, what came early, and whether
@@ -25,7 +26,6 @@ final class Context {
   // How many calls back a peer that waits can be told that it calls something else.
   private static final int PAST = 64; // a power of two
   private static final int MOST_ANSWERS = 64;
-  private static final int MOST_DOUBTS = 8;
   private static final long OF_MESSAGE = 0; // instead of a collective's number
   private static final String ALREADY_CLOSED = "Already closed"; // the JDK's word for an arena
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
@@ -55,6 +55,7 @@ final class Context {
   private final BitSet messageInquirers = new BitSet();
   private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
+  private long history; // a digest of all collectives so far
   private long nextStage;
   private volatile @Nullable CommException failure;
   private boolean closed;
@@ -192,6 +193,15 @@ final class Context {
   long takeSequence(CallSignature signature) {
     past[(int) nextSequence & (PAST - 1)] = signature;
     return nextSequence++;
+  }
+
+  /// Takes a collective into the digest of all of them, in the order of their numbers.
+  ///
+  /// @param call its [CallSignature#digest]
+  /// @return that digest
+  long takeDigest(long call) {
+    history = SplitMix.mixed(history ^ call);
+    return history;
   }
 
   /// Numbers a plan's stages.
@@ -521,7 +531,7 @@ final class Context {
   /// Asks a peer what it has called as its last collectives before that number. If one was
   /// something else, it says so by breaking the communicator.
   void inquireBefore(int peer, long sequence) {
-    for (long each = Math.max(1, sequence - MOST_DOUBTS); each < sequence; each++) {
+    for (long each = Math.max(1, sequence - PAST); each < sequence; each++) {
       CallSignature mine = past(each);
       if (mine != null) {
         inquire(peer, each, mine);

@@ -26,9 +26,10 @@ import org.jspecify.annotations.Nullable;
 /// Where the data is: at a place in the window, or, if that is negative, behind `~where` bytes of
 /// the segment that the rank has lent its peers for this index ([PeerMemory#lend]).
 ///
-/// A digest is of all calls that went by the lane so far: ranks that call different things, now or
-/// before, have different ones. Two ranks that each take the other one for the root of a gather do
-/// not wait for each other; their next call finds that out.
+/// A digest is of all calls so far, those that needed no lane or no peer too: ranks that call different
+/// things, now or before, have different ones. Two ranks that each take the other one for the root of
+/// a gather do not wait for each other, nor do those of a call of 0 elements; their next call finds
+/// that out.
 final class Lane {
   private static final VarHandle FLAG = JAVA_LONG.varHandle();
   private static final int AREAS = WindowLayout.AREAS;
@@ -107,9 +108,9 @@ final class Lane {
 
   /// Takes a call into the digest; calls come in their order.
   ///
-  /// @param call its [CallSignature#digest]
-  void begin(long call) {
-    digest = SplitMix.mixed(digest ^ call);
+  /// @param calls a digest of it and of all calls before it
+  void begin(long calls) {
+    digest = SplitMix.mixed(digest ^ calls);
   }
 
   /// The index that has the slot before `index` has it, and, for data that is not little, the
