@@ -464,14 +464,18 @@ final class DataChecks {
   @Rule({"D13", "A3"})
   static void allocate_noRoom_saysSo(LiveRank r) {
     Communicator comm = r.comm();
-    var thrown =
-        Expect.thrown(
-            "D13",
-            CommException.class,
-            "allocating 2^60 bytes",
-            () -> comm.allocate(DataType.FLOAT64, 1L << 57));
-    Expect.says("D13", thrown, Long.toString(1L << 60));
-    Expect.that("D13", comm.failure().isEmpty(), "it broke the communicator");
+    for (long bytes : new long[] {1L << 60, Long.MAX_VALUE}) {
+      var thrown =
+          Expect.thrown(
+              "D13",
+              CommException.class,
+              "allocating " + bytes + " bytes",
+              () -> comm.allocate(DataType.INT8, bytes));
+      Expect.says("D13", thrown, Long.toString(bytes));
+      String message = String.valueOf(thrown.getMessage());
+      Expect.that("D13", !message.contains("null"), "its message has no reason: %s", message);
+      Expect.that("D13", comm.failure().isEmpty(), "it broke the communicator");
+    }
     LiveRank.works("D13", comm);
   }
 

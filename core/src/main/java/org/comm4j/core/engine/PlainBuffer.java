@@ -2,6 +2,7 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.TransportFailedException;
@@ -29,7 +30,9 @@ final class PlainBuffer implements EngineBuffer {
       arena.close();
       throw new TransportFailedException(
           "allocate: %d bytes do not fit in the native memory of this process (%s); close buffers, or raise what limits it"
-              .formatted(type.bytes(count), e.getMessage()),
+              .formatted(
+                  type.bytes(count),
+                  Objects.requireNonNullElse(e.getMessage(), "more than can be addressed")),
           e);
     }
   }
