@@ -301,7 +301,10 @@ final class MpiCommunicator implements BackendCommunicator {
       group.unlock();
     }
     calls.forEach(call -> call.await(Long.MAX_VALUE));
-    group.checkUsable("sync");
+    CommException failure = group.failure();
+    if (failure != null) { // a close meanwhile is for the barrier behind it to tell the others
+      throw failure;
+    }
   }
 
   // --- groups ---

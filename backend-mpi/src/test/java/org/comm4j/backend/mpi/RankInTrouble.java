@@ -208,6 +208,7 @@ final class RankInTrouble {
       copy.leaveCall(new AbortedException(0, "closed", null));
     }
     try {
+      copy.sync(); // as the API's barrier does
       copy.run(new Collective.Barrier());
     } catch (CommException | ClosedException e) {
       System.out.println("failed: " + e);
