@@ -145,6 +145,17 @@ class OneHostRegionsTest extends SharedMemoryContract {
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }
+      return extent(part, arena);
+    }
+
+    @Override
+    @SuppressWarnings("restricted") // the memory outlives the view, in this test
+    public Extent view(int rank, long offset, long bytes) {
+      Arena arena = Arena.ofShared();
+      return extent(window(rank).asSlice(offset, bytes).reinterpret(arena, null), arena);
+    }
+
+    private static Extent extent(MemorySegment part, Arena arena) {
       return new Extent() {
         @Override
         public MemorySegment segment() {
