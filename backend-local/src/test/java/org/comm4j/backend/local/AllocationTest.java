@@ -21,6 +21,8 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Request;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.tck.Allocations;
 import org.comm4j.tck.ThreadGroups;
@@ -176,10 +178,12 @@ class AllocationTest {
         comm -> {
           HostData data = CommData.of(new byte[MESSAGE_BYTES]);
           if (comm.rank() == 0) {
-            for (int i = 0; i < messages; i++) {
-              comm.send(data, 1, 0);
-            }
+            List<Request> sends =
+                Stream.generate(() -> comm.start(new PointToPoint.Send(data, 1, 0)))
+                    .limit(messages)
+                    .toList();
             sent.countDown();
+            Request.waitAll(sends);
           } else {
             await(sent);
             each.set(Allocations.perCall(messages, () -> receive.accept(comm, data)));
