@@ -12,6 +12,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
@@ -178,6 +179,25 @@ final class SharedMemoryChecks {
       }
       LiveRank.works("A3", comm);
     }
+  }
+
+  @Rule({"S11", "A3"})
+  @Needs(ranks = 2, capabilities = Capability.SHARED_MEMORY)
+  static void createRegion_noRoom_isRefusedOnAllRanks(LiveRank r) {
+    SharedMemoryProvider shared = r.comm().sharedMemory();
+    if (shared.splitLocal().size() > 1) { // a region of one is plain memory
+      long bytes = 1L << 42; // more than any host has
+      var thrown =
+          Expect.thrown(
+              "S11",
+              CommException.class,
+              "a region of 4 TiB",
+              () -> shared.createRegion(DataType.INT8, bytes));
+      Expect.says("S11", thrown, Long.toString(bytes));
+      Expect.that("S11", r.comm().failure().isEmpty(), "it broke the communicator");
+      shared.createRegion(DataType.INT32, 10).close();
+    }
+    LiveRank.works("A3", r.comm());
   }
 
   @Rule("S3")

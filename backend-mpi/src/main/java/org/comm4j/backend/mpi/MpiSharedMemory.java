@@ -4,8 +4,11 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -36,6 +39,8 @@ import org.jspecify.annotations.Nullable;
 final class MpiSharedMemory implements SharedMemoryProvider {
   private static final long NODE_SCOPE = 1L << 62; // of a communicator's host groups
   private static final AtomicLong NUMBERS = new AtomicLong(); // of this process's windows
+  private static final Path MEMORY = Path.of("/dev/shm"); // where the libraries have such windows
+  private static final long LEAST_BYTES_LOOKED_FOR = 1 << 20;
   private static final int NUMBER = 2; // the word with a window's number
   private static final int CLOSED = 3; // the word with how many windows this rank has closed
 
@@ -176,9 +181,33 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       check(all, type, count);
       free(closed, all);
     }
+    checkRoom(type.bytes(count));
     Window window =
         parent.group().make("createRegion", ranksHere, () -> window(type, count, all[0][NUMBER]));
     return new HostRegion(window.data, isLeader(), window);
+  }
+
+  /// Where there is too little, a library may wait for ever, or make a window in which a store
+  /// faults. So all ranks look first at what the leader has, and go on or not together.
+  private void checkRoom(long bytes) {
+    if (bytes < LEAST_BYTES_LOOKED_FOR) {
+      return;
+    }
+    long free = gather(CallSignature.Purpose.REGION, freeBytes())[0][0];
+    if (bytes > free) {
+      throw new TransportFailedException(
+          "createRegion: %d bytes do not fit in %s of this host, which has %d free; remove what is in it, or make it larger (with Docker --shm-size)"
+              .formatted(bytes, MEMORY, free),
+          null);
+    }
+  }
+
+  private static long freeBytes() {
+    try {
+      return Files.getFileStore(MEMORY).getUsableSpace();
+    } catch (IOException _) {
+      return Long.MAX_VALUE; // then the library has to say it
+    }
   }
 
   /// Proposes a number for a window; the leader's is taken.
