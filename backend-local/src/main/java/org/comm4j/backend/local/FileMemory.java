@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.BitSet;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -42,10 +44,14 @@ final class FileMemory implements RankMemory {
   private final BlockLayout layout;
   private final SharedPlace place;
   private final @Nullable NativeCalls calls;
-  private final FileChannel channel;
+  private final FileChannel channel; // of the own file
   private final OptionalInt descriptor;
   private final Arena arena = Arena.ofShared();
   private final @Nullable MemorySegment[] blocks;
+
+  /// Of peers' files, without native access, where parts of them are mapped when they are asked
+  /// for.
+  private final Map<Integer, FileChannel> channels = new HashMap<>();
 
   /// The pages of the own block that have memory.
   private final BitSet reserved = new BitSet();
@@ -94,9 +100,10 @@ final class FileMemory implements RankMemory {
     if (peer == rank) {
       return;
     }
-    try (FileChannel theirs =
+    FileChannel theirs =
         FileChannel.open(
-            file, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
+            file, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+    try {
       if (theirs.size() != layout.storageBytes()) {
         throw new FileSystemException(
             file.toString(),
@@ -104,6 +111,13 @@ final class FileMemory implements RankMemory {
             "%d bytes (expected: %d)".formatted(theirs.size(), layout.storageBytes()));
       }
       blocks[peer] = mapBlock(peer, theirs);
+      if (calls == null) {
+        channels.put(peer, theirs);
+      }
+    } finally {
+      if (!channels.containsKey(peer)) {
+        theirs.close();
+      }
     }
   }
 
@@ -136,24 +150,23 @@ final class FileMemory implements RankMemory {
 
   @Override
   public synchronized MemorySegment map(long offset, long bytes, Arena owner) {
-    checkOpen();
-    if (calls != null) {
-      return view(rank, offset, bytes, owner);
-    }
-    try {
-      return undisturbed(
-          () -> channel.map(READ_WRITE, BlockLayout.blockAt(rank) + offset, bytes, owner));
-    } catch (IOException e) {
-      throw new TransportFailedException(
-          "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
-    }
+    return view(rank, offset, bytes, owner);
   }
 
   @Override
   public synchronized MemorySegment view(int peer, long offset, long bytes, Arena owner) {
     checkOpen();
-    MemorySegment part = block(peer).asSlice(offset, bytes);
-    return calls == null ? part : part.reinterpret(owner, null);
+    if (calls != null) {
+      return block(peer).asSlice(offset, bytes).reinterpret(owner, null);
+    }
+    FileChannel file = channels.getOrDefault(peer, channel);
+    try {
+      return undisturbed(
+          () -> file.map(READ_WRITE, BlockLayout.blockAt(peer) + offset, bytes, owner));
+    } catch (IOException e) {
+      throw new TransportFailedException(
+          "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
+    }
   }
 
   @Override
@@ -167,6 +180,9 @@ final class FileMemory implements RankMemory {
     }
     try {
       channel.close();
+      for (FileChannel theirs : channels.values()) {
+        theirs.close();
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -18,8 +18,7 @@ interface RankMemory extends AutoCloseable {
   /// A part of the own block, reserved, that lives as long as `arena` and the block.
   MemorySegment map(long offset, long bytes, Arena arena);
 
-  /// A part of another rank's block, that lives as long as `arena` and the block; without native
-  /// access as long as the block.
+  /// A part of another rank's block, that lives as long as `arena` and the block.
   MemorySegment view(int peer, long offset, long bytes, Arena arena);
 
   /// As [org.comm4j.core.transport.PeerMemory#lend].
