@@ -20,9 +20,9 @@ import org.comm4j.core.transport.Transport;
 /// nothing, and goes on when GRANTed, that is when the receiver has a place for the rest of it. So no
 /// receiver ever has to leave a payload in the transport, and none can block another behind it.
 ///
-/// A large message that lies in the sender's window is requested at once, with its place there plus 1. A
-/// receiver that reads that window copies it from there instead of granting it, and says so with READ. The
-/// sender answers KEPT: only now it is known that the memory was still the message's when it was read.
+/// A long message that its receiver can read where it lies is requested at once, with its place ([Offers]).
+/// The receiver copies it from there instead of granting it, and says so with READ. The sender answers KEPT:
+/// only now it is known that the memory was still the message's when it was read.
 ///
 /// A collective that gets nowhere for a while asks those that it waits for with an INQUIRY, which has
 /// what it calls. Who has started that collective too compares, and answers with PRESENT frames, one for

@@ -322,17 +322,7 @@ public final class SimNetwork implements AutoCloseable {
 
     @Override
     public Extent map(long offset, long bytes) {
-      MemorySegment part = window(rank).asSlice(offset, bytes);
-      return new Extent() {
-        @Override
-        public MemorySegment segment() {
-          return part;
-        }
-
-        // the window's memory stays, so there is nothing to end
-        @Override
-        public void close() {}
-      };
+      return Extent.lasting(window(rank).asSlice(offset, bytes));
     }
 
     @Override

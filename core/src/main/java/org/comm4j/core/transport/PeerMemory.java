@@ -48,16 +48,7 @@ public interface PeerMemory {
   ///
   /// @param rank that shares this one's memory
   default Extent view(int rank, long offset, long bytes) {
-    MemorySegment part = window(rank).asSlice(offset, bytes);
-    return new Extent() {
-      @Override
-      public MemorySegment segment() {
-        return part;
-      }
-
-      @Override
-      public void close() {}
-    };
+    return Extent.lasting(window(rank).asSlice(offset, bytes));
   }
 
   /// Copies into this rank's own window what peers will read and this rank won't. A transport may
@@ -103,5 +94,18 @@ public interface PeerMemory {
 
     @Override
     void close();
+
+    /// {@return a part that lasts as long as its window: its close ends nothing}
+    static Extent lasting(MemorySegment part) {
+      return new Extent() {
+        @Override
+        public MemorySegment segment() {
+          return part;
+        }
+
+        @Override
+        public void close() {}
+      };
+    }
   }
 }

@@ -111,16 +111,7 @@ class WindowsTest {
 
     @Override
     public Extent map(long offset, long bytes) {
-      MemorySegment part = window.asSlice(offset, bytes);
-      return new Extent() {
-        @Override
-        public MemorySegment segment() {
-          return part;
-        }
-
-        @Override
-        public void close() {}
-      };
+      return Extent.lasting(window.asSlice(offset, bytes));
     }
 
     @Override
