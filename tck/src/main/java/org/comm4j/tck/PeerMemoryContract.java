@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.Callable;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
@@ -21,6 +23,7 @@ public abstract class PeerMemoryContract {
   private static final long BOUND_NANOS = 60_000_000_000L;
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
   private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
+  private static final int LENT_BYTES = 200_000;
 
   private final List<Transport> open = new ArrayList<>();
 
@@ -125,7 +128,7 @@ public abstract class PeerMemoryContract {
     var memories = memories(3);
     var array = MemorySegment.ofArray(new float[100]);
     for (int loan : new int[] {0, PeerMemory.LOANS - 1}) {
-      boolean lends = memories.get(1).lend(loan, array);
+      boolean lends = memories.get(1).lend(loan, array, array.byteSize(), 2, true);
       for (PeerMemory memory : memories) {
         assertThat(memory.lent(1, loan)).isSameAs(lends ? array : null);
         assertThat(memory.lent(2, loan)).isNull();
@@ -133,6 +136,33 @@ public abstract class PeerMemoryContract {
       memories.get(1).endLoan(loan);
       for (PeerMemory memory : memories) {
         assertThat(memory.lent(1, loan)).isNull();
+      }
+    }
+  }
+
+  /// In the same way by all peers: as memory of their own, or as what they can copy only.
+  @Test
+  final void lend_nativeMemory_isReadByPeers() throws Exception {
+    var memories = memories(3);
+    var content = new byte[LENT_BYTES];
+    new Random(1).nextBytes(content);
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment lent = arena.allocate(LENT_BYTES, 64).copyFrom(MemorySegment.ofArray(content));
+      for (int loan : new int[] {0, PeerMemory.LOANS - 1}) {
+        boolean lends = memories.get(1).lend(loan, lent, LENT_BYTES, 2, true);
+        for (PeerMemory memory : memories) {
+          boolean copies = memory.copiesLoans();
+          assertThat(memory.lent(1, loan)).isSameAs(lends && !copies ? lent : null);
+          if (lends && copies) {
+            int bytes = LENT_BYTES - 1001; // none of these is at a page or a line
+            for (MemorySegment target :
+                List.of(arena.allocate(bytes + 3), MemorySegment.ofArray(new byte[bytes + 3]))) {
+              assertThat(memory.copyLent(1, loan, 1000, target, 3, bytes)).isTrue();
+              assertThat(target.asSlice(3).mismatch(lent.asSlice(1000, bytes))).isEqualTo(-1);
+            }
+          }
+        }
+        memories.get(1).endLoan(loan);
       }
     }
   }

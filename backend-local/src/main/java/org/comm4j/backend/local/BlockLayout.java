@@ -1,10 +1,14 @@
 package org.comm4j.backend.local;
 
+import org.comm4j.core.transport.PeerMemory;
+
 /// Where things lie in the block of memory that each rank owns. All ranks compute the same one.
 ///
 ///     0          the owner sleeps: 1, else 0; ranks that have something for it look here
 ///     64         one bit per rank that has ever offered something to the owner
 ///     …          one line per peer: how many of the owner's messages it has taken
+///     …          one line that tells peers how to read the owner's memory ([SingleCopy])
+///     …          where each of its loans begins ([org.comm4j.core.transport.PeerMemory#LOANS])
 ///     …          one ring per peer for what the owner offers to it: slots, then data
 ///     …          the window of [org.comm4j.core.transport.PeerMemory]
 ///
@@ -76,9 +80,19 @@ record BlockLayout(int ranks, long windowBytes) {
         + (long) peer * LINE_BYTES;
   }
 
+  /// A line for [SingleCopy].
+  long introductionAt() {
+    return consumedAt(ranks);
+  }
+
+  /// The address of one of the owner's loans, in its process.
+  long loanAt(int loan) {
+    return introductionAt() + LINE_BYTES + (long) loan * Long.BYTES;
+  }
+
   /// The control lines, from 0.
   long controlBytes() {
-    return roundUp(consumedAt(ranks), PAGE_BYTES);
+    return roundUp(loanAt(PeerMemory.LOANS), PAGE_BYTES);
   }
 
   /// The ring for what the owner offers to `peer`.

@@ -22,7 +22,9 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
+import java.util.stream.IntStream;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks in files that all ranks map, one sparse file per rank. The names are needed only until
@@ -44,6 +46,7 @@ final class FileMemory implements RankMemory {
   private final BlockLayout layout;
   private final SharedPlace place;
   private final @Nullable NativeCalls calls;
+  private final @Nullable SingleCopy singleCopy; // with native access
   private final FileChannel channel; // of the own file
   private final OptionalInt descriptor;
   private final Arena arena = Arena.ofShared();
@@ -61,12 +64,14 @@ final class FileMemory implements RankMemory {
       BlockLayout layout,
       SharedPlace place,
       @Nullable NativeCalls calls,
+      @Nullable SingleCopy singleCopy,
       FileChannel channel,
       OptionalInt descriptor) {
     this.rank = rank;
     this.layout = layout;
     this.place = place;
     this.calls = calls;
+    this.singleCopy = singleCopy;
     this.channel = channel;
     this.descriptor = descriptor;
     this.blocks = new @Nullable MemorySegment[layout.ranks()];
@@ -75,19 +80,28 @@ final class FileMemory implements RankMemory {
   /// Creates this rank's file, readable for this user alone, and reserves its control lines.
   ///
   /// @param calls null where there is no native access
+  /// @param singleCopy null where peers' memory may not be read
   /// @throws TransportFailedException if there is no space
   static FileMemory create(
-      int rank, Path file, BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls)
+      int rank,
+      Path file,
+      BlockLayout layout,
+      SharedPlace place,
+      @Nullable NativeCalls calls,
+      @Nullable SingleCopy singleCopy)
       throws IOException {
     var permissions =
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
     FileChannel channel = FileChannel.open(file, CREATE, permissions);
     OptionalInt descriptor = calls == null ? OptionalInt.empty() : calls.open(file);
-    var memory = new FileMemory(rank, layout, place, calls, channel, descriptor);
+    var memory = new FileMemory(rank, layout, place, calls, singleCopy, channel, descriptor);
     try {
       // Mapping makes the file as large as the mapping.
       memory.blocks[rank] = memory.mapBlock(rank, channel);
       memory.reserve(0, layout.controlBytes());
+      if (singleCopy != null) {
+        singleCopy.introduce(memory.block(rank));
+      }
       return memory;
     } catch (IOException | RuntimeException e) {
       memory.close();
@@ -119,6 +133,55 @@ final class FileMemory implements RankMemory {
         theirs.close();
       }
     }
+  }
+
+  /// When all are attached, on all ranks.
+  void meet() {
+    if (singleCopy != null) {
+      singleCopy.meet(all());
+    }
+  }
+
+  /// When all have met.
+  void decide() {
+    if (singleCopy != null) {
+      singleCopy.decide(all());
+    }
+  }
+
+  private MemorySegment[] all() {
+    return IntStream.range(0, layout.ranks()).mapToObj(this::block).toArray(MemorySegment[]::new);
+  }
+
+  @Override
+  public boolean lend(
+      int loan,
+      MemorySegment memory,
+      long bytes,
+      int readers,
+      boolean kept,
+      StreamingCopy instead) {
+    return singleCopy != null
+        && singleCopy.lend(block(rank), loan, memory, bytes, readers, kept, instead);
+  }
+
+  @Override
+  public void endLoan(int loan) {
+    if (singleCopy != null) {
+      singleCopy.endLoan(loan);
+    }
+  }
+
+  @Override
+  public boolean copiesLoans() {
+    return true;
+  }
+
+  @Override
+  public boolean copyLent(
+      int peer, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+    return singleCopy != null
+        && singleCopy.copy(block(peer), peer, loan, offset, target, targetOffset, bytes);
   }
 
   @Override

@@ -70,7 +70,7 @@ final class LocalTransports {
     try {
       directory = Files.createTempDirectory(root, "comm4j-local-");
       for (int rank = 0; rank < layout.ranks(); rank++) {
-        memories.add(FileMemory.create(rank, file(directory, rank), layout, place, null));
+        memories.add(FileMemory.create(rank, file(directory, rank), layout, place, null, null));
       }
       for (FileMemory memory : memories) {
         for (int peer = 0; peer < layout.ranks(); peer++) {

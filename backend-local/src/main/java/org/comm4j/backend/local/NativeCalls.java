@@ -34,8 +34,10 @@ final class NativeCalls {
 
   private final long futexNumber;
   private final long membarrierNumber;
+  private final long readvNumber;
   private final MethodHandle syscall;
   private final MethodHandle membarrier;
+  private final MethodHandle readv;
   private final MethodHandle open;
   private final MethodHandle close;
   private final MethodHandle fallocate;
@@ -44,9 +46,10 @@ final class NativeCalls {
   private final MethodHandle madvise;
   private final MethodHandle mprotect;
 
-  private NativeCalls(long futexNumber, long membarrierNumber) {
+  private NativeCalls(long futexNumber, long membarrierNumber, long readvNumber) {
     this.futexNumber = futexNumber;
     this.membarrierNumber = membarrierNumber;
+    this.readvNumber = readvNumber;
     var firstVariadic = Linker.Option.firstVariadicArg(1);
     syscall =
         find(
@@ -58,6 +61,13 @@ final class NativeCalls {
         find(
             "syscall",
             FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT),
+            firstVariadic);
+    readv =
+        find(
+            "syscall",
+            FunctionDescriptor.of(
+                JAVA_LONG, JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG,
+                ADDRESS),
             firstVariadic);
     open =
         find(
@@ -87,8 +97,8 @@ final class NativeCalls {
     try {
       var calls =
           switch (System.getProperty("os.arch")) {
-            case "amd64" -> new NativeCalls(202, 324);
-            case "aarch64", "riscv64" -> new NativeCalls(98, 283);
+            case "amd64" -> new NativeCalls(202, 324, 310);
+            case "aarch64", "riscv64" -> new NativeCalls(98, 283, 270);
             default -> null;
           };
       return Optional.ofNullable(calls).filter(NativeCalls::hasFutex);
@@ -121,6 +131,20 @@ final class NativeCalls {
   /// a thread stored before it loaded something that is older than this call, can be seen after it.
   void barrier() {
     membarrier(MEMBARRIER_GLOBAL_EXPEDITED);
+  }
+
+  /// Copies from another process (`process_vm_readv`).
+  ///
+  /// @param here an address and a number of bytes, 8 bytes each: of `target`, or of a part of it
+  /// @param there the same in the other process
+  /// @param target kept alive meanwhile: one argument more than the kernel reads
+  /// @return how many bytes were copied; -1 if none
+  long readProcess(long pid, MemorySegment here, MemorySegment there, MemorySegment target) {
+    try {
+      return (long) readv.invokeExact(readvNumber, pid, here, 1L, there, 1L, 0L, target);
+    } catch (Throwable e) {
+      throw failed(e);
+    }
   }
 
   /// Opens an existing file for reading and writing.

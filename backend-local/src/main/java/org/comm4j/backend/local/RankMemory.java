@@ -2,6 +2,7 @@ package org.comm4j.backend.local;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
 /// One rank's sight of all blocks, its own one among them, zeroed at first. The transport is its
@@ -22,7 +23,15 @@ interface RankMemory extends AutoCloseable {
   MemorySegment view(int peer, long offset, long bytes, Arena arena);
 
   /// As [org.comm4j.core.transport.PeerMemory#lend].
-  default boolean lend(int loan, MemorySegment memory) {
+  ///
+  /// @param instead what copies it otherwise
+  default boolean lend(
+      int loan,
+      MemorySegment memory,
+      long bytes,
+      int readers,
+      boolean kept,
+      StreamingCopy instead) {
     return false;
   }
 
@@ -32,6 +41,17 @@ interface RankMemory extends AutoCloseable {
   /// As [org.comm4j.core.transport.PeerMemory#lent].
   default @Nullable MemorySegment lent(int rank, int loan) {
     return null;
+  }
+
+  /// As [org.comm4j.core.transport.PeerMemory#copiesLoans].
+  default boolean copiesLoans() {
+    return false;
+  }
+
+  /// As [org.comm4j.core.transport.PeerMemory#copyLent].
+  default boolean copyLent(
+      int rank, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+    return false;
   }
 
   /// Takes the blocks out of sight; memory is free when the last rank has closed. Idempotent.

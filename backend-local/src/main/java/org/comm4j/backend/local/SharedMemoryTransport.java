@@ -220,8 +220,8 @@ final class SharedMemoryTransport implements HostTransport {
   }
 
   @Override
-  public boolean lend(int loan, MemorySegment own) {
-    return memory.lend(loan, own);
+  public boolean lend(int loan, MemorySegment own, long bytes, int readers, boolean kept) {
+    return memory.lend(loan, own, bytes, readers, kept, copy);
   }
 
   @Override
@@ -232,6 +232,17 @@ final class SharedMemoryTransport implements HostTransport {
   @Override
   public @Nullable MemorySegment lent(int peer, int loan) {
     return memory.lent(peer, loan);
+  }
+
+  @Override
+  public boolean copiesLoans() {
+    return memory.copiesLoans();
+  }
+
+  @Override
+  public boolean copyLent(
+      int peer, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+    return memory.copyLent(peer, loan, offset, target, targetOffset, bytes);
   }
 
   @Override

@@ -60,12 +60,13 @@ public final class ShmProvider implements BackendProvider {
 
   @Override
   public Set<String> options() {
-    return Set.of(WindowOption.NAME);
+    return Set.of(WindowOption.NAME, SingleCopyOption.NAME);
   }
 
   @Override
   public void checkOptions(CommConfig config) {
     var _ = WindowOption.SHM.bytes(config);
+    var _ = SingleCopyOption.of(config);
   }
 
   @Override
@@ -84,7 +85,8 @@ public final class ShmProvider implements BackendProvider {
           root + " is not there", "as root: mount -m -t tmpfs tmpfs " + root);
     }
     try {
-      WindowOption.SHM.bytes(config);
+      var _ = WindowOption.SHM.bytes(config);
+      var _ = SingleCopyOption.of(config);
       FileStore store = Files.getFileStore(root);
       if (!Files.isWritable(root)) {
         return store.isReadOnly()
@@ -101,8 +103,8 @@ public final class ShmProvider implements BackendProvider {
       }
       return Availability.ready();
     } catch (IllegalArgumentException e) {
-      return Availability.unavailable(
-          String.valueOf(e.getMessage()), "correct " + WindowOption.SHM.variable());
+      String reason = String.valueOf(e.getMessage()); // begins with the variable
+      return Availability.unavailable(reason, "correct " + reason.split(":", 2)[0]);
     } catch (IOException e) {
       return Availability.unavailable(
           "%s can't be looked at: %s%s".formatted(root, e, OpenFiles.remedy(e)),
@@ -142,7 +144,11 @@ public final class ShmProvider implements BackendProvider {
     long windowBytes = WindowOption.SHM.bytes(config);
     SharedMemoryTransport transport =
         new ShmRendezvous(session, ROOT, config.joinTimeout())
-            .open(windowBytes, NativeCalls.find(), SharedMemoryTransport.MAX_SLEEP_NANOS);
+            .open(
+                windowBytes,
+                NativeCalls.find(),
+                SingleCopyOption.of(config),
+                SharedMemoryTransport.MAX_SLEEP_NANOS);
     try {
       return EngineCommunicator.open(name(), session, transport, transport, config);
     } catch (RuntimeException e) {

@@ -13,6 +13,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
 
 /// Brings the memory of a session's ranks together: every rank creates its file, maps everybody's,
@@ -41,16 +42,22 @@ final class ShmRendezvous {
   ///
   /// @param windowBytes of each rank's window, a multiple of [BlockLayout#PAGE_BYTES]
   /// @param found empty without native access
+  /// @param singleCopy whether peers' memory may be read, if there is
   /// @throws CommException if it can't be opened on some rank
-  SharedMemoryTransport open(long windowBytes, Optional<NativeCalls> found, long maxSleepNanos) {
+  SharedMemoryTransport open(
+      long windowBytes,
+      Optional<NativeCalls> found,
+      SingleCopyOption singleCopy,
+      long maxSleepNanos) {
     byte common = agree(windowBytes, abilities(found));
     var layout = new BlockLayout(session.size(), windowBytes);
     var place = new SharedPlace(root, WindowOption.SHM.variable(), windowBytes);
     NativeCalls calls = found.orElse(null);
     try {
-      together("create", place, () -> create(layout, place, calls));
+      together("create", place, () -> create(layout, place, calls, singleCopy));
       together("map", place, this::attachAll);
       together("unlink", place, () -> requireNonNull(names).close());
+      requireNonNull(memory).decide();
     } catch (RuntimeException e) {
       release(e);
       throw e;
@@ -97,17 +104,24 @@ final class ShmRendezvous {
     return common;
   }
 
-  private void create(BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls)
+  private void create(
+      BlockLayout layout, SharedPlace place, @Nullable NativeCalls calls, SingleCopyOption option)
       throws IOException {
     var entered = ShmDirectory.enter(root, session.id(), session.rank());
     names = entered;
-    memory = FileMemory.create(session.rank(), entered.file(session.rank()), layout, place, calls);
+    int rank = session.rank();
+    SingleCopy singleCopy =
+        calls == null
+            ? null
+            : new SingleCopy(rank, layout, calls, option, Processors.areFewerThanRanks(session));
+    memory = FileMemory.create(rank, entered.file(rank), layout, place, calls, singleCopy);
   }
 
   private void attachAll() throws IOException {
     for (int peer = 0; peer < session.size(); peer++) {
       requireNonNull(memory).attach(peer, requireNonNull(names).file(peer));
     }
+    requireNonNull(memory).meet();
   }
 
   /// Does this rank's part of a step, and tells and hears how it went.

@@ -16,6 +16,7 @@ public final class ShmTransports implements HostTransports {
         .open(
             WindowOption.SHM.bytes(config),
             NativeCalls.find(),
+            SingleCopyOption.of(config),
             SharedMemoryTransport.MAX_SLEEP_NANOS);
   }
 }

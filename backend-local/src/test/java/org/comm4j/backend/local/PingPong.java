@@ -89,7 +89,7 @@ final class PingPong {
     var session = new MeetingSession(meeting, rank, 2, "0123456789abcdef");
     try (var transport =
         new ShmRendezvous(session, Path.of("/dev/shm"), TIMEOUT)
-            .open(16 << 20, NativeCalls.find(), Long.MAX_VALUE)) {
+            .open(16 << 20, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE)) {
       new PingPong(transport).measure();
     }
   }

@@ -184,6 +184,6 @@ class ShmRendezvousTest {
 
   private SharedMemoryTransport open(Session session, long windowBytes) {
     return new ShmRendezvous(session, root, TIMEOUT)
-        .open(windowBytes, NativeCalls.find(), Long.MAX_VALUE);
+        .open(windowBytes, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE);
   }
 }

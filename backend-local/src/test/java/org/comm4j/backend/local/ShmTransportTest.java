@@ -52,7 +52,9 @@ class ShmTransportTest {
       var opening = new ArrayList<Future<SharedMemoryTransport>>();
       for (int rank = 0; rank < size; rank++) {
         var rendezvous = new ShmRendezvous(group.session(rank), root, TIMEOUT);
-        opening.add(threads.submit(() -> rendezvous.open(WINDOW_BYTES, calls, maxSleepNanos)));
+        opening.add(
+            threads.submit(
+                () -> rendezvous.open(WINDOW_BYTES, calls, SingleCopyOption.ON, maxSleepNanos)));
       }
       var transports = new ArrayList<SharedMemoryTransport>();
       for (Future<SharedMemoryTransport> each : opening) {

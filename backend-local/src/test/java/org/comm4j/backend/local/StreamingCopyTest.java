@@ -43,6 +43,28 @@ class StreamingCopyTest {
     copies(bytes, streaming::stream);
   }
 
+  @Test
+  void nsPerMib_someLongCopies_isWhatTheyTake() {
+    MemorySegment source = MemorySegment.ofArray(new byte[1 << 16]);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment target = arena.allocate(1 << 16, 64);
+      for (int i = 0; i < 20; i++) {
+        streaming.copy(source, 0, target, 0, 8192);
+        assertThat(streaming.nsPerMib()).as("of short ones").isZero();
+      }
+      for (int i = 0; i < 8; i++) {
+        assertThat(streaming.nsPerMib()).as("of %d", i).isZero();
+        streaming.copy(source, 0, target, 0, 1 << 16);
+      }
+      long start = System.nanoTime();
+      for (int i = 0; i < 1000; i++) {
+        streaming.copy(source, 0, target, 0, 1 << 16);
+      }
+      long most = (System.nanoTime() - start) << 4; // all of them at once, for a MiB
+      assertThat(streaming.nsPerMib()).isBetween(1L, most);
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("sizes")
   void copy_anyPlaceAndSize_copiesThoseBytesAlone(int bytes) {

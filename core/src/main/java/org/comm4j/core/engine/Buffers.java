@@ -1,8 +1,6 @@
 package org.comm4j.core.engine;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.Set;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -22,7 +20,6 @@ import org.jspecify.annotations.Nullable;
 /// reductions of a plan happen here and nowhere else.
 final class Buffers {
   private static final Thread SOME_OTHER_THREAD = new Thread();
-  private static final Set<Class<?>> OWNED = owned();
   static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
 
   private final @Nullable Kernel kernel;
@@ -145,20 +142,6 @@ final class Buffers {
   /// The only thread that may touch memory, or null for any.
   static @Nullable Thread boundTo(MemorySegment memory) {
     return memory.isAccessibleBy(SOME_OTHER_THREAD) ? null : Thread.currentThread();
-  }
-
-  /// Whether any thread may read memory at any time, even when its owner has closed it: it gets an
-  /// exception then. So it is with arrays and with what a shared or an automatic arena owns. What
-  /// no arena owns (the global scope, direct buffers) may be freed by hand.
-  static boolean isSafeToLend(MemorySegment memory) {
-    return !memory.isNative() || OWNED.contains(memory.scope().getClass());
-  }
-
-  /// The scopes of arenas that are not confined.
-  private static Set<Class<?>> owned() {
-    try (Arena shared = Arena.ofShared()) {
-      return Set.of(shared.scope().getClass(), Arena.ofAuto().scope().getClass());
-    }
   }
 
   /// The only thread that may touch the call's memory, or null for any.
@@ -369,6 +352,11 @@ final class Buffers {
           .combineFinished(
               a, aOffset, b, bOffset, memory(to.space()), offset(to), to.count(), divisor);
     }
+  }
+
+  /// Whether a copy of a wire type has nothing to calculate.
+  boolean isPlainCopy(Step.Wire wire, Slice to) {
+    return !needsWidening(wire, to);
   }
 
   private boolean needsWidening(Step.Wire wire, Slice to) {

@@ -38,6 +38,7 @@ final class CollectiveCall extends Call {
   private final PeerTable<int[]> numbers; // {next to send, next to receive} per peer
   private final KnownOperation known = new KnownOperation();
   private long firstStage;
+  private boolean awaited; // by the thread that has called it, until it ends
 
   private boolean begun;
   private boolean asked;
@@ -48,12 +49,16 @@ final class CollectiveCall extends Call {
   private final List<Outgoing> outgoing = new ArrayList<>(2);
   private final List<Incoming> incoming = new ArrayList<>(2);
   private long lastDirect = -1; // the last index at which peers read memory of the caller
+  private MemorySegment theirs = Buffers.NOTHING; // what a step reads of a peer's, while it runs
+  private long theirsAt;
+  private MemorySegment copied = Buffers.NOTHING; // that, if it is a copy
   private @Nullable Step blockedAt;
   private boolean doomed; // by a peer whose communicator is broken
   private final Map<Integer, BitSet> present =
       new HashMap<>(0); // whom those that have come wait for
 
   /// @param firstStage the index of the plan's first stage in the lane
+  /// @param awaited whether the calling thread waits until it has ended
   CollectiveCall(
       Context context,
       Collective collective,
@@ -63,6 +68,7 @@ final class CollectiveCall extends Call {
       Schedule plan,
       Buffers buffers,
       long firstStage,
+      boolean awaited,
       @Nullable Thread boundTo) {
     super(context, collective, boundTo);
     this.op = CallSignature.op(collective);
@@ -75,6 +81,7 @@ final class CollectiveCall extends Call {
     this.plan = plan;
     this.buffers = buffers;
     this.firstStage = firstStage;
+    this.awaited = awaited;
     this.numbers = new PeerTable<>(context.size(), _ -> new int[2]);
     buffers.allocate(plan, engine.temporary());
   }
@@ -91,7 +98,7 @@ final class CollectiveCall extends Call {
         && Shapes.isOf(shape, next, context.rank());
   }
 
-  /// Runs the same plan again, on the memory of `next`.
+  /// Runs the same plan again, on the memory of `next`, for a thread that waits for it.
   void restart(Collective next, long newSequence, long newFirstStage) {
     known.note(next);
     buffers.use(next, context.rank());
@@ -99,6 +106,7 @@ final class CollectiveCall extends Call {
     sequence = newSequence;
     history = context.takeDigest(digest);
     firstStage = newFirstStage;
+    awaited = true;
     begun = false;
     asked = false;
     roundIndex = 0;
@@ -188,6 +196,9 @@ final class CollectiveCall extends Call {
             if (!context.lane().areDone(lastDirect)) {
               return moved;
             }
+            if (isMemoryClosed()) {
+              throw new IllegalStateException("Already closed"); // as a copy of it would say
+            }
             context.lane().endLoans();
           }
           buffers.end();
@@ -254,15 +265,18 @@ final class CollectiveCall extends Call {
         return arrived(s.peer(), firstStage + s.stage());
       }
       case Step.FoldPeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.fold(context.lane().memory(s.peer(), index), from, s.own(), s.to(), s.ownFirst());
+        if (!findTheirs(s.peer(), s.stage(), s.from(), s.to(), s.wire())) {
+          return false;
+        }
+        buffers.fold(theirs, theirsAt, s.own(), s.to(), s.ownFirst());
+        releaseTheirs();
       }
       case Step.FinishPeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.type().bytes();
-        MemorySegment theirs = context.lane().memory(s.peer(), index);
-        buffers.finish(theirs, from, s.own(), s.to(), s.ownFirst(), s.divisor());
+        if (!findTheirs(s.peer(), s.stage(), s.from(), s.to(), Step.Wire.VALUE)) {
+          return false;
+        }
+        buffers.finish(theirs, theirsAt, s.own(), s.to(), s.ownFirst(), s.divisor());
+        releaseTheirs();
       }
       case Step.Done s -> {
         if (context.lane().isRevoked()) {
@@ -271,14 +285,29 @@ final class CollectiveCall extends Call {
         context.lane().done(firstStage + s.stage());
       }
       case Step.ReadPeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.copy(context.lane().memory(s.peer(), index), from, s.wire(), s.to());
+        if (buffers.isPlainCopy(s.wire(), s.to())
+            && context.lane().isOnlyCopied(s.peer(), firstStage + s.stage())) {
+          return copyTheirs(
+              s.peer(),
+              s.stage(),
+              s.from(),
+              s.wire(),
+              s.to().count(),
+              buffers.whole(s.to()),
+              buffers.offset(s.to()));
+        }
+        if (!findTheirs(s.peer(), s.stage(), s.from(), s.to(), s.wire())) {
+          return false;
+        }
+        buffers.copy(theirs, theirsAt, s.wire(), s.to());
+        releaseTheirs();
       }
       case Step.ReducePeer s -> {
-        long index = firstStage + s.stage();
-        long from = context.lane().where(s.peer(), index) + s.from() * buffers.wireBytes(s.wire());
-        buffers.reduce(context.lane().memory(s.peer(), index), from, s.wire(), s.to());
+        if (!findTheirs(s.peer(), s.stage(), s.from(), s.to(), s.wire())) {
+          return false;
+        }
+        buffers.reduce(theirs, theirsAt, s.wire(), s.to());
+        releaseTheirs();
       }
       case Step.Finish s -> buffers.finish(s.from(), s.to(), s.divisor());
       case Step.Copy s -> buffers.copy(s.from(), s.to());
@@ -312,6 +341,55 @@ final class CollectiveCall extends Call {
     return true;
   }
 
+  /// Finds what a peer has published: where it is, or, if it can only be copied, as a copy.
+  ///
+  /// @param from the first element
+  /// @param to for as many elements
+  /// @return false if it is not there any more
+  private boolean findTheirs(int peer, int stage, long from, Slice to, Step.Wire wire) {
+    Lane lane = context.lane();
+    long index = firstStage + stage;
+    if (!lane.isOnlyCopied(peer, index)) {
+      theirs = lane.memory(peer, index);
+      theirsAt = lane.where(peer, index) + from * buffers.wireBytes(wire);
+      return true;
+    }
+    copied = engine.temporary().take(to.count() * buffers.wireBytes(wire));
+    theirs = copied;
+    theirsAt = 0;
+    return copyTheirs(peer, stage, from, wire, to.count(), copied, 0);
+  }
+
+  private void releaseTheirs() {
+    engine.temporary().giveBack(copied);
+    copied = Buffers.NOTHING;
+    theirs = Buffers.NOTHING;
+  }
+
+  /// Copies what a peer has published. Where it is not there any more the peer is gone, or has
+  /// failed: why will be known soon.
+  private boolean copyTheirs(
+      int peer,
+      int stage,
+      long from,
+      Step.Wire wire,
+      long count,
+      MemorySegment target,
+      long targetOffset) {
+    Lane lane = context.lane();
+    long index = firstStage + stage;
+    long bytes = buffers.wireBytes(wire);
+    doomed =
+        !lane.copyLent(
+            peer,
+            index,
+            lane.where(peer, index) + from * bytes,
+            target,
+            targetOffset,
+            count * bytes);
+    return !doomed;
+  }
+
   private long before(Step.Publish step) {
     return context.lane().before(firstStage + step.stage(), buffers.bytes(step.slice()));
   }
@@ -322,9 +400,7 @@ final class CollectiveCall extends Call {
     if (buffer != null) {
       return buffer.windowOffset(data) + from;
     }
-    return bytes >= LEAST_LOAN_BYTES && Buffers.isSafeToLend(data)
-        ? context.lane().lend(index, data, from)
-        : 0;
+    return bytes >= LEAST_LOAN_BYTES ? context.lane().lend(index, data, from, bytes, awaited) : 0;
   }
 
   private boolean arrived(int peer, long index) {
@@ -648,6 +724,7 @@ final class CollectiveCall extends Call {
   void release() {
     outgoing.clear();
     incoming.clear();
+    releaseTheirs();
     buffers.release(engine.temporary());
   }
 

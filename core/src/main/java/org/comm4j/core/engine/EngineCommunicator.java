@@ -278,7 +278,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       Call call =
           switch (operation) {
             case Collective collective ->
-                alone ? startAgain(collective, purpose) : start(collective, purpose);
+                alone ? startAgain(collective, purpose) : start(collective, purpose, false);
             case PointToPoint message -> start(message);
           };
       context.start(call, alone);
@@ -312,14 +312,14 @@ public final class EngineCommunicator implements BackendCommunicator {
   private Call startAgain(Collective call, CallSignature.Purpose purpose) {
     CollectiveCall known = ended.take(call);
     if (known == null) {
-      return start(call, purpose);
+      return start(call, purpose, true);
     }
     known.restart(
         call, context.takeSequence(known.signature()), context.takeStages(known.stages()));
     return known;
   }
 
-  private Call start(Collective call, CallSignature.Purpose purpose) {
+  private Call start(Collective call, CallSignature.Purpose purpose, boolean awaited) {
     Buffers buffers = new Buffers(call, rank());
     Shape shape = shape(call);
     Planned planned = plan(shape);
@@ -340,6 +340,7 @@ public final class EngineCommunicator implements BackendCommunicator {
         plan,
         buffers,
         context.takeStages(plan.stages()),
+        awaited,
         buffers.boundTo());
   }
 

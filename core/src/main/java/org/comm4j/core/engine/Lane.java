@@ -181,11 +181,13 @@ final class Lane {
     return where;
   }
 
-  /// Lets peers read the caller's memory where it is, if they can.
+  /// Lets peers read the caller's memory where it is, if they can and that is better than a copy.
   ///
-  /// @return where it is, for [#publish]; 0, which is a flag's place, if they can't
-  long lend(long index, MemorySegment data, long from) {
-    return memory.lend(loan(index), data) ? ~from : 0;
+  /// @param bytes how much of it
+  /// @param awaited whether the calling thread waits until they have
+  /// @return where it is, for [#publish]; 0, which is a flag's place, if it has to be copied
+  long lend(long index, MemorySegment data, long from, long bytes, boolean awaited) {
+    return memory.lend(loan(index), data, bytes, near.length, awaited) ? ~from : 0;
   }
 
   /// Takes back what was lent, so that nobody keeps it alive.
@@ -217,7 +219,22 @@ final class Lane {
     return flag(peer, published(index)) >= base + index + 1;
   }
 
-  /// The memory in which a peer has published something, after [#isPublished].
+  /// Whether what a peer has published can only be copied, after [#isPublished].
+  boolean isOnlyCopied(int peer, long index) {
+    return word(peer, index) < 0 && memory.copiesLoans();
+  }
+
+  /// Copies a part of it.
+  ///
+  /// @param from in the memory that the peer has lent
+  /// @return false if it is not there any more
+  boolean copyLent(
+      int peer, long index, long from, MemorySegment target, long targetOffset, long bytes) {
+    return memory.copyLent(members[peer], loan(index), from, target, targetOffset, bytes);
+  }
+
+  /// The memory in which a peer has published something, after [#isPublished]; not if it
+  /// [#isOnlyCopied].
   MemorySegment memory(int peer, long index) {
     return word(peer, index) >= 0 ? windows[peer] : lent(peer, index);
   }

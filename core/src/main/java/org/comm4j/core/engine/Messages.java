@@ -69,7 +69,7 @@ final class Messages {
     long cost = Frame.cost(data.byteSize());
     Offers offers = engine.offers();
     if (data.byteSize() > link.maxPayloadBytes()
-        || (offers != null && offers.isFor(link.peer(), data))) {
+        || (offers != null && offers.mayBeFor(link.peer(), data))) {
       return false;
     }
     return offer(send, link, data, cost)

@@ -5,8 +5,8 @@ import java.util.BitSet;
 import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
-/// Messages that their receivers may read where they lie: in this rank's window, or lent to threads
-/// of the same JVM. Guarded by the engine's lock.
+/// Messages that their receivers may read where they lie: in this rank's window, or lent. Guarded
+/// by the engine's lock.
 ///
 /// A place is a number for a frame: in a window the offset plus 1, of a loan its complement, and 0
 /// for none.
@@ -21,36 +21,26 @@ final class Offers {
   private final Windows windows;
   private final PeerMemory memory;
   private final int rank;
-  private final boolean lends;
   private final BitSet loans = new BitSet(LOANS);
 
   Offers(Windows windows, int rank) {
     this.windows = windows;
     this.memory = windows.memory();
     this.rank = rank;
-    this.lends = memory.lend(FIRST_LOAN, MemorySegment.ofArray(new byte[0]));
-    if (lends) {
-      memory.endLoan(FIRST_LOAN);
-    }
   }
 
-  /// Whether a message is better offered than sent.
-  boolean isFor(int reader, MemorySegment data) {
+  /// Whether a message may be better offered than sent.
+  boolean mayBeFor(int reader, MemorySegment data) {
     return data.byteSize() >= LEAST_BYTES
         && windows.layout().hasLanes()
-        && memory.host(rank) == memory.host(reader)
-        && (canLend(data) || windows.bufferOf(data) != null);
-  }
-
-  private boolean canLend(MemorySegment data) {
-    return lends && loans.cardinality() < LOANS && Buffers.isSafeToLend(data);
+        && memory.host(rank) == memory.host(reader);
   }
 
   /// Lets a message be read until [#takeBack].
   ///
   /// @return its place; 0 if it has to be sent
   long offer(int reader, MemorySegment data) {
-    if (!isFor(reader, data)) {
+    if (!mayBeFor(reader, data)) {
       return 0;
     }
     WindowBuffer buffer = windows.bufferOf(data);
@@ -58,8 +48,11 @@ final class Offers {
       return buffer.windowOffset(data) + 1;
     }
     int loan = loans.nextClearBit(0);
+    if (loan >= LOANS
+        || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, true)) {
+      return 0;
+    }
     loans.set(loan);
-    memory.lend(FIRST_LOAN + loan, data);
     return ~(long) loan;
   }
 
@@ -70,7 +63,20 @@ final class Offers {
     }
   }
 
-  /// What a peer has offered; null if it has taken that back.
+  /// Whether what is at a peer's place can only be copied ([#copy]).
+  boolean isOnlyCopied(long place) {
+    return place < 0 && memory.copiesLoans();
+  }
+
+  /// Copies a part of what a peer has offered.
+  ///
+  /// @return false if it is not there any more
+  boolean copy(
+      int owner, long place, long from, MemorySegment target, long targetOffset, long bytes) {
+    return memory.copyLent(owner, FIRST_LOAN + (int) ~place, from, target, targetOffset, bytes);
+  }
+
+  /// What a peer has offered; null if it has taken that back. Not if it [#isOnlyCopied].
   @Nullable MemorySegment offered(int owner, long place, long bytes) {
     if (place > 0) {
       return memory.window(owner).asSlice(place - 1, bytes);

@@ -1,5 +1,7 @@
 package org.comm4j.core.engine;
 
+import static java.util.Objects.requireNonNull;
+
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 import org.comm4j.api.Communicator;
@@ -17,7 +19,8 @@ final class ReceiveCall extends Call {
   private final Receive receive;
   private final MemorySegment data;
   private @Nullable Message message;
-  private @Nullable MemorySegment theirs; // the sender's memory, while it is read
+  private boolean reads; // the sender's memory, not yet to its end
+  private @Nullable MemorySegment theirs; // that, if it is not only copied
   private boolean doomed; // by a sender that has taken it back
   private long got; // bytes
 
@@ -91,8 +94,8 @@ final class ReceiveCall extends Call {
       answer(from);
       moved = true;
     }
-    if (theirs != null) {
-      readOn(from, theirs);
+    if (reads && !doomed) {
+      readOn(from);
       moved = true;
     }
     finishIfWhole(from);
@@ -105,10 +108,13 @@ final class ReceiveCall extends Call {
       context.messages().grant(from);
       return;
     }
-    theirs =
-        offers.offered(
-            context.worldRank(from.source()), from.place(), from.type().bytes(from.count()));
-    doomed = theirs == null;
+    reads = true;
+    if (!offers.isOnlyCopied(from.place())) {
+      theirs =
+          offers.offered(
+              context.worldRank(from.source()), from.place(), from.type().bytes(from.count()));
+      doomed = theirs == null;
+    }
   }
 
   /// A sender whose communicator is broken may close or change what it has offered: nothing that
@@ -120,9 +126,21 @@ final class ReceiveCall extends Call {
     return doomed;
   }
 
-  private void readOn(Message from, MemorySegment memory) {
-    take(memory.asSlice(got, Math.min(MOST_READ_BYTES, memory.byteSize() - got)));
-    if (got == memory.byteSize()) {
+  private void readOn(Message from) {
+    long all = from.type().bytes(from.count());
+    long bytes = Math.min(MOST_READ_BYTES, all - got);
+    MemorySegment memory = theirs;
+    if (memory != null) {
+      take(memory.asSlice(got, bytes));
+    } else if (requireNonNull(engine.offers())
+        .copy(context.worldRank(from.source()), from.place(), got, data, got, bytes)) {
+      got += bytes;
+    } else {
+      doomed = true;
+      return;
+    }
+    if (got == all) {
+      reads = false;
       theirs = null;
       context.messages().read(from);
     }

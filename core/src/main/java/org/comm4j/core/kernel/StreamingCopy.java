@@ -1,6 +1,7 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -29,6 +30,10 @@ public final class StreamingCopy {
   /// The virtual machine can't stop a thread in the loop; so many take 50 µs.
   private static final long MOST_BYTES = 1 << 20;
 
+  /// Copies of less cost more a byte.
+  private static final long LEAST_MEASURED_BYTES = 16 << 10;
+
+  private static final int MEASUREMENTS = 9; // of which the median counts: some are disturbed
   private static final double SLOW_BYTES_PER_NS = 2.5; // some processors copy 3 to 4 at best
   private static final long STREAMING_NS = 100_000_000;
 
@@ -57,6 +62,9 @@ public final class StreamingCopy {
 
   private final @Nullable Loop loop;
 
+  private final long[] recent = new long[MEASUREMENTS]; // ns for a MiB
+  private final long[] sorted = new long[MEASUREMENTS];
+  private int measured;
   private boolean slow;
   private boolean streaming;
   private long slowNs;
@@ -94,20 +102,45 @@ public final class StreamingCopy {
       MemorySegment target,
       long targetOffset,
       long bytes) {
-    if (loop == null || bytes < LEAST_BYTES) {
+    if (bytes < LEAST_BYTES) {
       MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes);
       return;
     }
     long startNs = System.nanoTime();
     if (streaming && startNs - slowNs < STREAMING_NS) {
       stream(source, sourceOffset, target, targetOffset, bytes);
+      measured(bytes, System.nanoTime() - startNs);
       return;
     }
     MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes);
     slowNs = System.nanoTime();
+    measured(bytes, slowNs - startNs);
+    if (loop == null) {
+      return;
+    }
     boolean wasSlow = slow;
     slow = bytes < (slowNs - startNs) * SLOW_BYTES_PER_NS;
     streaming = slow && wasSlow;
+  }
+
+  private void measured(long bytes, long ns) {
+    if (bytes >= LEAST_MEASURED_BYTES) {
+      recent[measured++ % MEASUREMENTS] = (ns << 20) / bytes;
+      if (measured == 2 * MEASUREMENTS) {
+        measured = MEASUREMENTS; // so that it does not overflow
+      }
+    }
+  }
+
+  /// {@return what the latest copies of some length took as a rule, in nanoseconds for a MiB; 0
+  /// where there were too few}
+  public long nsPerMib() {
+    if (measured < MEASUREMENTS) {
+      return 0;
+    }
+    System.arraycopy(recent, 0, sorted, 0, MEASUREMENTS);
+    Arrays.sort(sorted);
+    return sorted[MEASUREMENTS / 2];
   }
 
   /// Copies with non-temporal stores, but for less than a line at both ends.

@@ -64,23 +64,45 @@ public interface PeerMemory {
   int LOANS = 256;
 
   /// Lets the ranks that share this one's memory read a segment of the caller's where it is, if
-  /// they can: ranks of one JVM can. What is lent is seen by who sees a flag in the window that was
-  /// stored afterwards. It has to stay as it is until the peers are done with it; the transport
-  /// keeps it alive until it is taken back ([#endLoan]).
+  /// they can and that takes less time than a copy for them: they have it as memory of their own
+  /// ([#lent]), or copy from it ([#copyLent]). What is lent is seen by who sees a flag in the
+  /// window that was stored afterwards. It has to stay as it is until the peers are done with it;
+  /// the transport keeps it alive until it is taken back ([#endLoan]).
   ///
   /// @param loan its number; what was lent under it before is taken back
-  /// @param memory that any thread may read at any time: after its end that is an exception
-  /// @return false if they can't: nothing is lent then
-  default boolean lend(int loan, MemorySegment memory) {
+  /// @param memory whatever its scope: a transport refuses what peers could not read safely
+  /// @param bytes how much of it each of them will read
+  /// @param readers how many will
+  /// @param kept whether its owner waits until they have, or tells them if it was closed before; an
+  ///   owner that does neither may close it, and where they could not notice it is to be copied
+  /// @return false if it is to be copied: nothing is lent then
+  default boolean lend(int loan, MemorySegment memory, long bytes, int readers, boolean kept) {
     return false;
   }
 
   /// Takes back what this rank has lent under a number, if anything.
   default void endLoan(int loan) {}
 
-  /// What a peer has lent under a number; null if it has taken that back.
+  /// Whether what peers lend is no memory of this process: it can only be copied. The same on all
+  /// ranks.
+  default boolean copiesLoans() {
+    return false;
+  }
+
+  /// What a peer has lent under a number; null if it has taken that back, or if [#copiesLoans].
   default @Nullable MemorySegment lent(int rank, int loan) {
     return null;
+  }
+
+  /// Copies from what a peer has lent, if [#copiesLoans].
+  ///
+  /// @param offset in the segment that it has lent
+  /// @param target of this rank's, which this thread may write
+  /// @return false if it is not there any more, since the peer has ended or freed it: what was
+  ///   copied is of no use then
+  default boolean copyLent(
+      int rank, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+    return false;
   }
 
   /// Wakes a rank that shares this one's memory and may be in [Transport#park], after a flag that

@@ -152,8 +152,13 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
-  public boolean lend(int loan, MemorySegment memory) {
-    return near.lend(loan, memory);
+  public boolean lend(int loan, MemorySegment memory, long bytes, int readers, boolean kept) {
+    return near.lend(loan, memory, bytes, readers, kept);
+  }
+
+  @Override
+  public boolean copiesLoans() {
+    return near.copiesLoans();
   }
 
   @Override
@@ -164,6 +169,12 @@ public final class TwoLevelTransport implements HostTransport {
   @Override
   public @Nullable MemorySegment lent(int rank, int loan) {
     return near.lent(nearRanks[rank], loan);
+  }
+
+  @Override
+  public boolean copyLent(
+      int rank, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+    return near.copyLent(nearRanks[rank], loan, offset, target, targetOffset, bytes);
   }
 
   @Override

@@ -1,0 +1,230 @@
+package org.comm4j.backend.local;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.ThreadLocalRandom;
+import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.PeerMemory;
+import org.jspecify.annotations.Nullable;
+
+/// Lets ranks that are processes copy from each other's memory by the kernel (`process_vm_readv`,
+/// which MPI libraries call cross-memory attach): one copy instead of two through shared memory.
+///
+/// The kernel demands what a debugger needs: the same user, and that no policy (Yama, seccomp)
+/// forbids it. So when the ranks open each one tries to read a word of every other, and where one
+/// can't nobody lends. A rank introduces itself in a line of its block:
+///
+///     process │ address of a word │ the word │ 1 if this rank could read the words of all
+///
+/// **Which is faster** depends on the machine: the kernel takes time for each page, which two
+/// processors with a common cache may need less of for a copy into shared memory; where a store takes
+/// lines from a far processor's cache, it is two to four times as fast. Either way the reader fetches
+/// each line once from the owner's cache. So the owner compares what its copies into shared memory
+/// take with what the kernel adds to a copy, which it measures on memory of its own, and copies
+/// again from time to time to see what that takes now. Where ranks take turns on the processors each
+/// of several readers pays the kernel for what one copy would do: one is lent to at most.
+///
+/// One thread at a time.
+final class SingleCopy {
+  private static final long LEAST_BYTES = 8 << 10;
+
+  /// The call itself.
+  private static final long CALL_NS = 500;
+
+  private static final int COPIED_ONE_IN = 64; // loans that would be better, to measure
+  private static final int TILE_BYTES = 64 << 10; // for arrays, which have no address
+  private static final int SAMPLE_BYTES = 256 << 10;
+  private static final int SAMPLES = 5;
+
+  /// The scope of memory that nobody can close.
+  private static final Class<?> AUTOMATIC = Arena.ofAuto().scope().getClass();
+
+  private static final long PROCESS = 0;
+  private static final long ADDRESS = 8;
+  private static final long WORD = 16;
+  private static final long VERDICT = 24;
+
+  private final int rank;
+  private final BlockLayout layout;
+  private final NativeCalls calls;
+  private final SingleCopyOption option;
+  private final boolean crowded;
+  private final MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
+  private final MemorySegment here = Arena.ofAuto().allocate(JAVA_LONG, 2);
+  private final MemorySegment there = Arena.ofAuto().allocate(JAVA_LONG, 2);
+  private final @Nullable MemorySegment[] loans =
+      new @Nullable MemorySegment[PeerMemory.LOANS]; // kept alive
+  private final long[] processes; // of the ranks
+  private @Nullable MemorySegment tile;
+  private boolean permitted;
+  private long kernelNsPerMib; // what it adds to a copy; 0 until that is measured
+  private int turns;
+
+  /// @param crowded whether the host has fewer processors than ranks
+  SingleCopy(
+      int rank, BlockLayout layout, NativeCalls calls, SingleCopyOption option, boolean crowded) {
+    this.rank = rank;
+    this.layout = layout;
+    this.calls = calls;
+    this.option = option;
+    this.crowded = crowded;
+    this.processes = new long[layout.ranks()];
+  }
+
+  /// Writes who this rank is, before peers [#meet] it.
+  void introduce(MemorySegment own) {
+    word.set(JAVA_LONG, 0, ThreadLocalRandom.current().nextLong());
+    long at = layout.introductionAt();
+    own.set(JAVA_LONG, at + PROCESS, ProcessHandle.current().pid());
+    own.set(JAVA_LONG, at + ADDRESS, word.address());
+    own.set(JAVA_LONG, at + WORD, word.get(JAVA_LONG, 0));
+  }
+
+  /// Tries to read what the others have introduced, and says whether it could; they may see that
+  /// after the ranks have synchronised.
+  void meet(MemorySegment[] blocks) {
+    long at = layout.introductionAt();
+    MemorySegment read = Arena.ofAuto().allocate(JAVA_LONG);
+    for (int peer = 0; peer < blocks.length; peer++) {
+      MemorySegment theirs = blocks[peer];
+      processes[peer] = theirs.get(JAVA_LONG, at + PROCESS);
+      long address = theirs.get(JAVA_LONG, at + ADDRESS);
+      if (address == 0
+          || !read(processes[peer], address, read, 0, Long.BYTES)
+          || read.get(JAVA_LONG, 0) != theirs.get(JAVA_LONG, at + WORD)) {
+        return;
+      }
+    }
+    blocks[rank].set(JAVA_LONG, at + VERDICT, 1);
+  }
+
+  /// Hears what the others could.
+  void decide(MemorySegment[] blocks) {
+    permitted = option != SingleCopyOption.OFF;
+    for (MemorySegment block : blocks) {
+      permitted &= block.get(JAVA_LONG, layout.introductionAt() + VERDICT) == 1;
+    }
+  }
+
+  /// As [PeerMemory#lend].
+  ///
+  /// @param own this rank's block
+  /// @param instead what copies it otherwise
+  boolean lend(
+      MemorySegment own,
+      int loan,
+      MemorySegment memory,
+      long bytes,
+      int readers,
+      boolean kept,
+      StreamingCopy instead) {
+    if (!permitted
+        || bytes < LEAST_BYTES
+        || !memory.isNative()
+        || !(kept || AUTOMATIC.isInstance(memory.scope()))
+        || !isFaster(bytes, readers, instead)) {
+      return false;
+    }
+    loans[loan] = memory;
+    own.set(JAVA_LONG, layout.loanAt(loan), memory.address());
+    return true;
+  }
+
+  void endLoan(int loan) {
+    loans[loan] = null;
+  }
+
+  /// As [PeerMemory#copyLent].
+  ///
+  /// @param theirs the peer's block
+  boolean copy(
+      MemorySegment theirs,
+      int peer,
+      int loan,
+      long offset,
+      MemorySegment target,
+      long targetOffset,
+      long bytes) {
+    long address = theirs.get(JAVA_LONG, layout.loanAt(loan)) + offset;
+    if (target.isNative()) {
+      return read(processes[peer], address, target, targetOffset, bytes);
+    }
+    MemorySegment between = tile();
+    for (long done = 0; done < bytes; done += TILE_BYTES) {
+      long part = Math.min(TILE_BYTES, bytes - done);
+      if (!read(processes[peer], address + done, between, 0, part)) {
+        return false;
+      }
+      MemorySegment.copy(between, 0, target, targetOffset + done, part);
+    }
+    return true;
+  }
+
+  private MemorySegment tile() {
+    MemorySegment made = tile == null ? Arena.ofAuto().allocate(TILE_BYTES, 64) : tile;
+    tile = made;
+    return made;
+  }
+
+  private boolean read(long process, long address, MemorySegment target, long offset, long bytes) {
+    for (long done = 0; done < bytes; ) {
+      here.set(JAVA_LONG, 0, target.address() + offset + done);
+      here.set(JAVA_LONG, 8, bytes - done);
+      there.set(JAVA_LONG, 0, address + done);
+      there.set(JAVA_LONG, 8, bytes - done);
+      long got = calls.readProcess(process, here, there, target);
+      if (got <= 0) {
+        return false;
+      }
+      done += got;
+    }
+    return true;
+  }
+
+  private boolean isFaster(long bytes, int readers, StreamingCopy instead) {
+    if (option == SingleCopyOption.ON) {
+      return true;
+    }
+    long copyNsPerMib = instead.nsPerMib();
+    if (copyNsPerMib == 0 || (crowded && readers > 1)) {
+      return false;
+    }
+    if (kernelNsPerMib == 0) {
+      kernelNsPerMib = Math.max(1, measure());
+    }
+    if (!isFaster(kernelNsPerMib, copyNsPerMib, bytes)) {
+      return false;
+    }
+    turns = (turns + 1) % COPIED_ONE_IN;
+    return turns != 0;
+  }
+
+  /// Whether copying by the kernel takes less time than copying into shared memory once: clearly,
+  /// since peers read what is there while more is copied.
+  static boolean isFaster(long kernelNsPerMib, long copyNsPerMib, long bytes) {
+    long kernelNs = CALL_NS + ((kernelNsPerMib * bytes) >> 20);
+    return kernelNs + kernelNs / 2 < (copyNsPerMib * bytes) >> 20;
+  }
+
+  /// What the kernel adds to a copy, in nanoseconds for a MiB: the least of some, on memory of this
+  /// rank's.
+  private long measure() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment source = arena.allocate(SAMPLE_BYTES, 64).fill((byte) 1);
+      MemorySegment target = arena.allocate(SAMPLE_BYTES, 64);
+      long byKernel = Long.MAX_VALUE;
+      long plain = Long.MAX_VALUE;
+      for (int i = 0; i < SAMPLES; i++) {
+        long start = System.nanoTime();
+        MemorySegment.copy(source, 0, target, 0, SAMPLE_BYTES);
+        long between = System.nanoTime();
+        boolean done = read(processes[rank], source.address(), target, 0, SAMPLE_BYTES);
+        plain = Math.min(plain, between - start);
+        byKernel = done ? Math.min(byKernel, System.nanoTime() - between) : Long.MAX_VALUE >> 20;
+      }
+      return ((byKernel - plain) << 20) / SAMPLE_BYTES;
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package org.comm4j.backend.local;
+
+import java.util.Arrays;
+import java.util.Locale;
+import org.comm4j.api.CommConfig;
+
+/// Whether ranks that are processes may copy from each other's memory by the kernel, instead of
+/// through shared memory: `COMM_SHM_SINGLE_COPY`.
+enum SingleCopyOption {
+  /// Where that takes less time.
+  AUTO,
+  /// Wherever it can be done.
+  ON,
+  OFF;
+
+  /// The option without the prefix of the backend.
+  static final String NAME = "SINGLE_COPY";
+
+  private static final String VARIABLE = "COMM_SHM_" + NAME;
+
+  /// What is configured.
+  ///
+  /// @throws IllegalArgumentException if that is none of these
+  static SingleCopyOption of(CommConfig config) {
+    String text = config.options().getOrDefault(VARIABLE, "auto");
+    return Arrays.stream(values())
+        .filter(each -> each.name().toLowerCase(Locale.ROOT).equals(text.strip()))
+        .findFirst()
+        .orElseThrow(() ->
+            new IllegalArgumentException(
+                "%s: '%s' (expected: auto, on or off)".formatted(VARIABLE, text)));
+  }
+}

@@ -1,0 +1,155 @@
+package org.comm4j.backend.local;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.comm4j.api.CommConfig;
+import org.comm4j.core.kernel.StreamingCopy;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class SingleCopyTest {
+  private static final BlockLayout LAYOUT = new BlockLayout(2, 1 << 20);
+  private static final NativeCalls CALLS = NativeCalls.find().orElseThrow();
+  private static final int BYTES = Long.BYTES * SingleCopyPeer.COUNT;
+  private static final StreamingCopy NOTHING_MEASURED = new StreamingCopy(null);
+
+  private final Arena arena = Arena.ofShared();
+  private final MemorySegment[] blocks = {
+    arena.allocate(LAYOUT.controlBytes(), 64), arena.allocate(LAYOUT.controlBytes(), 64)
+  };
+
+  @AfterEach
+  void free() {
+    arena.close();
+  }
+
+  private static SingleCopy rank(int rank, SingleCopyOption option) {
+    return new SingleCopy(rank, LAYOUT, CALLS, option, false);
+  }
+
+  /// Two ranks that have met, and may read each other's memory.
+  private List<SingleCopy> met(SingleCopyOption option) {
+    var ranks = List.of(rank(0, option), rank(1, option));
+    for (int i = 0; i < 2; i++) {
+      ranks.get(i).introduce(blocks[i]);
+    }
+    ranks.forEach(each -> each.meet(blocks));
+    ranks.forEach(each -> each.decide(blocks));
+    return ranks;
+  }
+
+  private boolean lends(SingleCopy rank, MemorySegment memory, boolean kept) {
+    return rank.lend(blocks[0], 3, memory, memory.byteSize(), 1, kept, NOTHING_MEASURED);
+  }
+
+  @Test
+  void lend_peersMayRead_onlyWhatTheyCan() {
+    SingleCopy rank = met(SingleCopyOption.ON).getFirst();
+    assertThat(lends(rank, arena.allocate(BYTES), true)).isTrue();
+    assertThat(lends(rank, Arena.ofAuto().allocate(BYTES), false)).isTrue();
+    assertThat(lends(rank, arena.allocate(BYTES), false)).as("may be closed unseen").isFalse();
+    assertThat(lends(rank, MemorySegment.ofArray(new byte[BYTES]), true)).as("array").isFalse();
+    assertThat(lends(rank, arena.allocate(64), true)).as("little").isFalse();
+  }
+
+  @Test
+  void lend_off_isRefused() {
+    assertThat(lends(met(SingleCopyOption.OFF).getFirst(), arena.allocate(BYTES), true)).isFalse();
+  }
+
+  /// As where a peer has no native access, or its process has another number here.
+  @Test
+  void lend_peerCouldNotBeRead_isRefusedByAll() {
+    var ranks = List.of(rank(0, SingleCopyOption.ON), rank(1, SingleCopyOption.ON));
+    ranks.getFirst().introduce(blocks[0]);
+    ranks.forEach(each -> each.meet(blocks));
+    ranks.forEach(each -> each.decide(blocks));
+    assertThat(lends(ranks.get(0), arena.allocate(BYTES), true)).isFalse();
+    assertThat(lends(ranks.get(1), arena.allocate(BYTES), true)).isFalse();
+  }
+
+  @Test
+  void meet_wordIsAnother_isNotTaken() {
+    SingleCopy rank = rank(0, SingleCopyOption.ON);
+    rank.introduce(blocks[0]);
+    rank(1, SingleCopyOption.ON).introduce(blocks[1]);
+    long wordAt = LAYOUT.introductionAt() + 16;
+    blocks[1].set(JAVA_LONG, wordAt, ~blocks[1].get(JAVA_LONG, wordAt));
+    rank.meet(blocks);
+    assertThat(blocks[0].get(JAVA_LONG, LAYOUT.introductionAt() + 24)).isZero();
+  }
+
+  @Test
+  void copy_otherProcess_readsItUntilItHasEnded() throws Exception {
+    Process child =
+        new ProcessBuilder(ShmProcessTest.JVM.command(List.of(), SingleCopyPeer.class))
+            .redirectErrorStream(true)
+            .start();
+    try {
+      String[] said = child.inputReader().readLine().split(" ", 2);
+      SingleCopy reader = rank(0, SingleCopyOption.ON);
+      long at = LAYOUT.introductionAt();
+      reader.introduce(blocks[0]);
+      blocks[1].set(JAVA_LONG, at, Long.parseLong(said[0]));
+      blocks[1].set(JAVA_LONG, at + 8, Long.parseLong(said[1]));
+      reader.meet(blocks); // the first number is 0, as its word
+      assertThat(blocks[0].get(JAVA_LONG, at + 24)).isEqualTo(1);
+      blocks[1].set(JAVA_LONG, LAYOUT.loanAt(5), Long.parseLong(said[1]));
+
+      for (MemorySegment target :
+          List.of(arena.allocate(BYTES, 8), MemorySegment.ofArray(new long[BYTES / 8]))) {
+        assertThat(reader.copy(blocks[1], 1, 5, 80, target, 8, BYTES - 80)).isTrue();
+        assertThat(target.getAtIndex(JAVA_LONG, 0)).isZero();
+        for (int i = 1; i < SingleCopyPeer.COUNT - 9; i++) {
+          assertThat(target.getAtIndex(JAVA_LONG, i)).isEqualTo(i + 9);
+        }
+      }
+
+      child.destroyForcibly();
+      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(reader.copy(blocks[1], 1, 5, 0, arena.allocate(BYTES), 0, BYTES)).isFalse();
+    } finally {
+      child.destroyForcibly();
+    }
+  }
+
+  /// An address of nothing is no crash.
+  @Test
+  void copy_freedMemory_isRefused() {
+    SingleCopy reader = met(SingleCopyOption.ON).getFirst();
+    blocks[1].set(JAVA_LONG, LAYOUT.loanAt(0), 4096);
+    assertThat(reader.copy(blocks[1], 1, 0, 0, arena.allocate(64), 0, 64)).isFalse();
+  }
+
+  @Test
+  void isFaster_measuredMachines_isWhatWasFasterThere() {
+    long kib128 = 128 << 10;
+    // a server with a large cache that its processors are far from: 7 µs instead of 16
+    assertThat(SingleCopy.isFaster(41_000, 120_000, kib128)).isTrue();
+    // processors with a common cache: 11 µs instead of 5
+    assertThat(SingleCopy.isFaster(60_000, 40_000, kib128)).isFalse();
+    assertThat(SingleCopy.isFaster(41_000, 120_000, 4096)).isFalse();
+  }
+
+  @Test
+  void lend_auto_beginsWhenCopiesAreKnownToBeSlower() {
+    SingleCopy rank = met(SingleCopyOption.AUTO).getFirst();
+    assertThat(lends(rank, arena.allocate(BYTES), true)).as("nothing measured").isFalse();
+  }
+
+  @Test
+  void option_unknown_isRefused() {
+    CommConfig config = CommConfig.builder().option("COMM_SHM_SINGLE_COPY", "cma").build();
+    assertThatThrownBy(() -> new ShmProvider().checkOptions(config))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("COMM_SHM_SINGLE_COPY: 'cma' (expected: auto, on or off)");
+  }
+}
