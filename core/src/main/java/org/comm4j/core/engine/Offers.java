@@ -13,7 +13,11 @@ import org.jspecify.annotations.Nullable;
 final class Offers {
   /// Asking the receiver to read and hearing that it has takes as long as copying some kilobytes
   /// twice.
-  private static final long LEAST_BYTES = 48 << 10;
+  private static final long LEAST_BYTES = 16 << 10;
+
+  /// What the kernel copies, one message after the other, goes faster through a ring up to here,
+  /// where one end writes what the other reads.
+  private static final long LEAST_COPIED_BYTES = 48 << 10;
 
   private static final int FIRST_LOAN = WindowLayout.AREAS * WindowLayout.LANES; // behind lanes'
   private static final int LOANS = PeerMemory.LOANS - FIRST_LOAN;
@@ -48,7 +52,8 @@ final class Offers {
       return buffer.windowOffset(data) + 1;
     }
     int loan = loans.nextClearBit(0);
-    if (loan >= LOANS
+    if ((memory.copiesLoans() && data.byteSize() < LEAST_COPIED_BYTES)
+        || loan >= LOANS
         || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, true)) {
       return 0;
     }
