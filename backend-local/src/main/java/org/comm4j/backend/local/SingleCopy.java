@@ -33,6 +33,11 @@ final class SingleCopy {
   /// The call itself.
   private static final long CALL_NS = 500;
 
+  private static final long MOST_COMPARED_BYTES = 1L << 30;
+
+  /// More than any copy takes, and not too large to be multiplied.
+  private static final long NEVER = 1L << 31;
+
   private static final int COPIED_ONE_IN = 64; // loans that would be better, to measure
   private static final int TILE_BYTES = 64 << 10; // for arrays, which have no address
   private static final int SAMPLE_BYTES = 256 << 10;
@@ -59,7 +64,9 @@ final class SingleCopy {
   private final long[] processes; // of the ranks
   private @Nullable MemorySegment tile;
   private boolean permitted;
-  private long kernelNsPerMib; // what it adds to a copy; 0 until that is measured
+  private long kernelNsPerMib = NEVER; // what it adds to a copy
+  private long refusals;
+  private long nextMeasurement; // the first ones may be disturbed, and of code not yet compiled
   private int turns;
 
   /// @param crowded whether the host has fewer processors than ranks
@@ -191,21 +198,23 @@ final class SingleCopy {
     if (copyNsPerMib == 0 || (crowded && readers > 1)) {
       return false;
     }
-    if (kernelNsPerMib == 0) {
-      kernelNsPerMib = Math.max(1, measure());
+    if (isFaster(kernelNsPerMib, copyNsPerMib, bytes)) {
+      turns = (turns + 1) % COPIED_ONE_IN;
+      return turns != 0;
     }
-    if (!isFaster(kernelNsPerMib, copyNsPerMib, bytes)) {
-      return false;
+    if (refusals++ >= nextMeasurement) {
+      nextMeasurement = 2 * refusals;
+      kernelNsPerMib = Math.min(kernelNsPerMib, measure());
     }
-    turns = (turns + 1) % COPIED_ONE_IN;
-    return turns != 0;
+    return false;
   }
 
   /// Whether copying by the kernel takes less time than copying into shared memory once: clearly,
   /// since peers read what is there while more is copied.
   static boolean isFaster(long kernelNsPerMib, long copyNsPerMib, long bytes) {
-    long kernelNs = CALL_NS + ((kernelNsPerMib * bytes) >> 20);
-    return kernelNs + kernelNs / 2 < (copyNsPerMib * bytes) >> 20;
+    long compared = Math.min(bytes, MOST_COMPARED_BYTES);
+    long kernelNs = CALL_NS + ((kernelNsPerMib * compared) >> 20);
+    return kernelNs + kernelNs / 2 < (copyNsPerMib * compared) >> 20;
   }
 
   /// What the kernel adds to a copy, in nanoseconds for a MiB: the least of some, on memory of this
@@ -222,9 +231,12 @@ final class SingleCopy {
         long between = System.nanoTime();
         boolean done = read(processes[rank], source.address(), target, 0, SAMPLE_BYTES);
         plain = Math.min(plain, between - start);
-        byKernel = done ? Math.min(byKernel, System.nanoTime() - between) : Long.MAX_VALUE >> 20;
+        byKernel = Math.min(byKernel, System.nanoTime() - between);
+        if (!done) {
+          return NEVER;
+        }
       }
-      return ((byKernel - plain) << 20) / SAMPLE_BYTES;
+      return Math.max(0, ((byKernel - plain) << 20) / SAMPLE_BYTES);
     }
   }
 }

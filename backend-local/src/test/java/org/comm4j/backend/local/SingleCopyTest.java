@@ -137,6 +137,7 @@ class SingleCopyTest {
     // processors with a common cache: 11 µs instead of 5
     assertThat(SingleCopy.isFaster(60_000, 40_000, kib128)).isFalse();
     assertThat(SingleCopy.isFaster(41_000, 120_000, 4096)).isFalse();
+    assertThat(SingleCopy.isFaster(41_000, 120_000, Long.MAX_VALUE)).isTrue();
   }
 
   @Test
