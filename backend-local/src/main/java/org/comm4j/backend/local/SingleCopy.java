@@ -130,6 +130,7 @@ final class SingleCopy {
     if (!permitted
         || bytes < LEAST_BYTES
         || !memory.isNative()
+        || !memory.scope().isAlive()
         || !(kept || AUTOMATIC.isInstance(memory.scope()))
         || !isFaster(bytes, readers, instead)) {
       return false;

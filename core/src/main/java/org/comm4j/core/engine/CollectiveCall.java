@@ -54,6 +54,7 @@ final class CollectiveCall extends Call {
   private MemorySegment copied = Buffers.NOTHING; // that, if it is a copy
   private @Nullable Step blockedAt;
   private boolean doomed; // by a peer whose communicator is broken
+  private int unreadable = -1; // that peer, if its memory could not be copied
   private final Map<Integer, BitSet> present =
       new HashMap<>(0); // whom those that have come wait for
 
@@ -193,11 +194,10 @@ final class CollectiveCall extends Call {
       if (round == null) {
         if (roundIndex == plan.rounds()) {
           if (lastDirect >= 0) {
-            if (!context.lane().areDone(lastDirect)) {
+            boolean done = context.lane().areDone(lastDirect);
+            checkLent();
+            if (!done) {
               return moved;
-            }
-            if (isMemoryClosed()) {
-              throw new IllegalStateException("Already closed"); // as a copy of it would say
             }
             context.lane().endLoans();
           }
@@ -213,6 +213,7 @@ final class CollectiveCall extends Call {
         Step step = round.stepInOrder(stepIndex);
         if (!run(step)) {
           blockedAt = step;
+          checkLent();
           return moved;
         }
         blockedAt = null;
@@ -234,6 +235,13 @@ final class CollectiveCall extends Call {
       moved = true;
     }
     return moved;
+  }
+
+  /// What peers may be reading, or have read, must not have been closed: they can't always tell.
+  private void checkLent() {
+    if (lastDirect >= 0 && isMemoryClosed()) {
+      throw new IllegalStateException("Already closed"); // as a copy of it would say
+    }
   }
 
   /// A peer whose communicator is broken may have closed or changed the memory that a step reads:
@@ -379,15 +387,13 @@ final class CollectiveCall extends Call {
     Lane lane = context.lane();
     long index = firstStage + stage;
     long bytes = buffers.wireBytes(wire);
-    doomed =
-        !lane.copyLent(
-            peer,
-            index,
-            lane.where(peer, index) + from * bytes,
-            target,
-            targetOffset,
-            count * bytes);
-    return !doomed;
+    if (lane.copyLent(
+        peer, index, lane.where(peer, index) + from * bytes, target, targetOffset, count * bytes)) {
+      return true;
+    }
+    doomed = true;
+    unreadable = peer;
+    return false;
   }
 
   private long before(Step.Publish step) {
@@ -627,6 +633,9 @@ final class CollectiveCall extends Call {
       case Step.Publish s -> notDone(ranks, before(s));
       case null -> {}
       default -> revoked(ranks);
+    }
+    if (unreadable >= 0) {
+      ranks.set(unreadable);
     }
     if (round == null && roundIndex == plan.rounds() && lastDirect >= 0) {
       notDone(ranks, lastDirect);
