@@ -90,8 +90,12 @@ final class SingleCopy {
   }
 
   /// Tries to read what the others have introduced, and says whether it could; they may see that
-  /// after the ranks have synchronised.
+  /// after the ranks have synchronised. With [SingleCopyOption#OFF] it does not try: some policies
+  /// end the process for that.
   void meet(MemorySegment[] blocks) {
+    if (option == SingleCopyOption.OFF) {
+      return;
+    }
     long at = layout.introductionAt();
     MemorySegment read = Arena.ofAuto().allocate(JAVA_LONG);
     for (int peer = 0; peer < blocks.length; peer++) {
@@ -109,7 +113,7 @@ final class SingleCopy {
 
   /// Hears what the others could.
   void decide(MemorySegment[] blocks) {
-    permitted = option != SingleCopyOption.OFF;
+    permitted = true;
     for (MemorySegment block : blocks) {
       permitted &= block.get(JAVA_LONG, layout.introductionAt() + VERDICT) == 1;
     }

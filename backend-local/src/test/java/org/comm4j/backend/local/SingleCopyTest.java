@@ -82,6 +82,16 @@ class SingleCopyTest {
     assertThat(lends(met(SingleCopyOption.OFF).getFirst(), arena.allocate(BYTES), true)).isFalse();
   }
 
+  /// A policy may end a process for asking.
+  @Test
+  void meet_off_asksTheKernelForNothing() {
+    for (int i = 0; i < 2; i++) {
+      rank(i, SingleCopyOption.OFF).introduce(blocks[i]);
+    }
+    rank(0, SingleCopyOption.OFF).meet(blocks);
+    assertThat(blocks[0].get(JAVA_LONG, LAYOUT.introductionAt() + 24)).isZero();
+  }
+
   /// As where a peer has no native access, or its process has another number here.
   @Test
   void lend_peerCouldNotBeRead_isRefusedByAll() {
