@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
 final class SingleCopy {
   private static final long LEAST_BYTES = 8 << 10;
 
-  /// The call itself.
-  private static final long CALL_NS = 500;
+  /// The call itself, and the owner's that tries whether it can be done.
+  private static final long CALL_NS = 1000;
 
   private static final long MOST_COMPARED_BYTES = 1L << 30;
 
@@ -59,6 +59,7 @@ final class SingleCopy {
   private final MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
   private final MemorySegment here = Arena.ofAuto().allocate(JAVA_LONG, 2);
   private final MemorySegment there = Arena.ofAuto().allocate(JAVA_LONG, 2);
+  private final MemorySegment tried = Arena.ofAuto().allocate(1);
   private final @Nullable MemorySegment[] loans =
       new @Nullable MemorySegment[PeerMemory.LOANS]; // kept alive
   private final long[] processes; // of the ranks
@@ -136,7 +137,8 @@ final class SingleCopy {
         || !memory.isNative()
         || !memory.scope().isAlive()
         || !(kept || AUTOMATIC.isInstance(memory.scope()))
-        || !isFaster(bytes, readers, instead)) {
+        || !isFaster(bytes, readers, instead)
+        || !canBeRead(memory)) {
       return false;
     }
     loans[loan] = memory;
@@ -193,6 +195,13 @@ final class SingleCopy {
       done += got;
     }
     return true;
+  }
+
+  /// Whether the kernel copies from it: not from what it has no pages for, such as a device or
+  /// memory that a device's driver has mapped, nor from secret memory (`memfd_secret`). A peer that
+  /// failed to read it would wait to hear why.
+  private boolean canBeRead(MemorySegment memory) {
+    return read(processes[rank], memory.address(), tried, 0, 1);
   }
 
   private boolean isFaster(long bytes, int readers, StreamingCopy instead) {

@@ -3,12 +3,17 @@ package org.comm4j.backend.local;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.junit.jupiter.api.AfterEach;
@@ -80,6 +85,21 @@ class SingleCopyTest {
   @Test
   void lend_off_isRefused() {
     assertThat(lends(met(SingleCopyOption.OFF).getFirst(), arena.allocate(BYTES), true)).isFalse();
+  }
+
+  /// As memory that a device's driver has mapped; this is a part of the kernel's own.
+  @Test
+  void lend_memoryThatTheKernelDoesNotCopy_isRefused() throws Exception {
+    try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+      Optional<String> line = maps.filter(each -> each.endsWith("[vvar]")).findFirst();
+      assumeThat(line).as("the kernel's own part of this process").isPresent();
+      String[] bounds = line.orElseThrow().split("[ -]", 3);
+      long from = Long.parseUnsignedLong(bounds[0], 16);
+      long bytes = Long.parseUnsignedLong(bounds[1], 16) - from;
+      assumeThat(bytes).as("its size").isGreaterThanOrEqualTo(8 << 10);
+      MemorySegment memory = MemorySegment.ofAddress(from).reinterpret(bytes);
+      assertThat(lends(met(SingleCopyOption.ON).getFirst(), memory, true)).isFalse();
+    }
   }
 
   /// A policy may end a process for asking.
