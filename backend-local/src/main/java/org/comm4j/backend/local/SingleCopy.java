@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.WeakReference;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.PeerMemory;
@@ -30,8 +31,8 @@ import org.jspecify.annotations.Nullable;
 final class SingleCopy {
   private static final long LEAST_BYTES = 8 << 10;
 
-  /// The call itself, and the owner's that tries whether it can be done.
-  private static final long CALL_NS = 1000;
+  /// The call itself.
+  private static final long CALL_NS = 500;
 
   private static final long MOST_COMPARED_BYTES = 1L << 30;
 
@@ -59,7 +60,8 @@ final class SingleCopy {
   private final MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
   private final MemorySegment here = Arena.ofAuto().allocate(JAVA_LONG, 2);
   private final MemorySegment there = Arena.ofAuto().allocate(JAVA_LONG, 2);
-  private final MemorySegment tried = Arena.ofAuto().allocate(1);
+  private final MemorySegment byteOfLent = Arena.ofAuto().allocate(1);
+  private final @Nullable Lendable[] lendable = new @Nullable Lendable[PeerMemory.LOANS];
   private final @Nullable MemorySegment[] loans =
       new @Nullable MemorySegment[PeerMemory.LOANS]; // kept alive
   private final long[] processes; // of the ranks
@@ -138,7 +140,7 @@ final class SingleCopy {
         || !memory.scope().isAlive()
         || !(kept || AUTOMATIC.isInstance(memory.scope()))
         || !isFaster(bytes, readers, instead)
-        || !canBeRead(memory)) {
+        || !canBeRead(loan, memory)) {
       return false;
     }
     loans[loan] = memory;
@@ -200,8 +202,36 @@ final class SingleCopy {
   /// Whether the kernel copies from it: not from what it has no pages for, such as a device or
   /// memory that a device's driver has mapped, nor from secret memory (`memfd_secret`). A peer that
   /// failed to read it would wait to hear why.
-  private boolean canBeRead(MemorySegment memory) {
-    return read(processes[rank], memory.address(), tried, 0, 1);
+  private boolean canBeRead(int loan, MemorySegment memory) {
+    Lendable known = lendable[loan];
+    if (known != null && known.is(memory)) {
+      return true;
+    }
+    if (!read(processes[rank], memory.address(), byteOfLent, 0, 1)) {
+      return false;
+    }
+    lendable[loan] = Lendable.of(memory);
+    return true;
+  }
+
+  /// Memory that the kernel has copied from, as long as its scope lives: nothing else is mapped
+  /// there meanwhile. Keeps neither alive.
+  private record Lendable(WeakReference<MemorySegment.Scope> scope, long address, long bytes) {
+    private static final MemorySegment.Scope GLOBAL = Arena.global().scope();
+
+    /// Null for what no arena owns: something else may be mapped there at any time.
+    static @Nullable Lendable of(MemorySegment memory) {
+      MemorySegment.Scope scope = memory.scope();
+      return scope.equals(GLOBAL)
+          ? null
+          : new Lendable(new WeakReference<>(scope), memory.address(), memory.byteSize());
+    }
+
+    boolean is(MemorySegment memory) {
+      return address == memory.address()
+          && bytes == memory.byteSize()
+          && scope.refersTo(memory.scope());
+    }
   }
 
   private boolean isFaster(long bytes, int readers, StreamingCopy instead) {
