@@ -37,7 +37,10 @@ final class Offers {
   boolean mayBeFor(int reader, MemorySegment data) {
     return data.byteSize() >= LEAST_BYTES
         && windows.layout().hasLanes()
-        && memory.host(rank) == memory.host(reader);
+        && memory.host(rank) == memory.host(reader)
+        && (!memory.copiesLoans()
+            || data.byteSize() >= LEAST_COPIED_BYTES
+            || windows.bufferOf(data) != null);
   }
 
   /// Lets a message be read until [#takeBack].
@@ -52,9 +55,7 @@ final class Offers {
       return buffer.windowOffset(data) + 1;
     }
     int loan = loans.nextClearBit(0);
-    if ((memory.copiesLoans() && data.byteSize() < LEAST_COPIED_BYTES)
-        || loan >= LOANS
-        || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, true)) {
+    if (loan >= LOANS || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, true)) {
       return 0;
     }
     loans.set(loan);
