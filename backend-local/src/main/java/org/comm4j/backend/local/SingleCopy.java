@@ -56,7 +56,7 @@ final class SingleCopy {
   private final BlockLayout layout;
   private final NativeCalls calls;
   private final SingleCopyOption option;
-  private final boolean crowded;
+  private final boolean oversubscribed;
   private final MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
   private final MemorySegment here = Arena.ofAuto().allocate(JAVA_LONG, 2);
   private final MemorySegment there = Arena.ofAuto().allocate(JAVA_LONG, 2);
@@ -72,14 +72,18 @@ final class SingleCopy {
   private long nextMeasurement; // the first ones may be disturbed, and of code not yet compiled
   private int turns;
 
-  /// @param crowded whether the host has fewer processors than ranks
+  /// @param oversubscribed whether the host has fewer processors than ranks
   SingleCopy(
-      int rank, BlockLayout layout, NativeCalls calls, SingleCopyOption option, boolean crowded) {
+      int rank,
+      BlockLayout layout,
+      NativeCalls calls,
+      SingleCopyOption option,
+      boolean oversubscribed) {
     this.rank = rank;
     this.layout = layout;
     this.calls = calls;
     this.option = option;
-    this.crowded = crowded;
+    this.oversubscribed = oversubscribed;
     this.processes = new long[layout.ranks()];
   }
 
@@ -139,7 +143,7 @@ final class SingleCopy {
         || !memory.isNative()
         || !memory.scope().isAlive()
         || !(kept || AUTOMATIC.isInstance(memory.scope()))
-        || !isFaster(bytes, readers, instead)
+        || !isBetterLent(bytes, readers, instead)
         || !canBeRead(loan, memory)) {
       return false;
     }
@@ -214,32 +218,13 @@ final class SingleCopy {
     return true;
   }
 
-  /// Memory that the kernel has copied from, as long as its scope lives: nothing else is mapped
-  /// there meanwhile. Keeps neither alive.
-  private record Lendable(WeakReference<MemorySegment.Scope> scope, long address, long bytes) {
-    private static final MemorySegment.Scope GLOBAL = Arena.global().scope();
-
-    /// Null for what no arena owns: something else may be mapped there at any time.
-    static @Nullable Lendable of(MemorySegment memory) {
-      MemorySegment.Scope scope = memory.scope();
-      return scope.equals(GLOBAL)
-          ? null
-          : new Lendable(new WeakReference<>(scope), memory.address(), memory.byteSize());
-    }
-
-    boolean is(MemorySegment memory) {
-      return address == memory.address()
-          && bytes == memory.byteSize()
-          && scope.refersTo(memory.scope());
-    }
-  }
-
-  private boolean isFaster(long bytes, int readers, StreamingCopy instead) {
+  /// Whether it is to be lent, as far as time goes.
+  private boolean isBetterLent(long bytes, int readers, StreamingCopy instead) {
     if (option == SingleCopyOption.ON) {
       return true;
     }
     long copyNsPerMib = instead.nsPerMib();
-    if (copyNsPerMib == 0 || (crowded && readers > 1)) {
+    if (copyNsPerMib == 0 || (oversubscribed && readers > 1)) {
       return false;
     }
     if (isFaster(kernelNsPerMib, copyNsPerMib, bytes)) {
@@ -281,6 +266,26 @@ final class SingleCopy {
         }
       }
       return Math.max(0, ((byKernel - plain) << 20) / SAMPLE_BYTES);
+    }
+  }
+
+  /// Memory that the kernel has copied from, as long as its scope lives: nothing else is mapped
+  /// there meanwhile. Keeps neither alive.
+  private record Lendable(WeakReference<MemorySegment.Scope> scope, long address, long bytes) {
+    private static final MemorySegment.Scope GLOBAL = Arena.global().scope();
+
+    /// Null for what no arena owns: something else may be mapped there at any time.
+    static @Nullable Lendable of(MemorySegment memory) {
+      MemorySegment.Scope scope = memory.scope();
+      return scope.equals(GLOBAL)
+          ? null
+          : new Lendable(new WeakReference<>(scope), memory.address(), memory.byteSize());
+    }
+
+    boolean is(MemorySegment memory) {
+      return address == memory.address()
+          && bytes == memory.byteSize()
+          && scope.refersTo(memory.scope());
     }
   }
 }
