@@ -10,7 +10,7 @@ import org.comm4j.api.HostData;
 
 /// Where [Bench] keeps its data.
 enum BenchMemory {
-  /// Off the heap.
+  /// Off the heap, of an automatic arena: as a C program's, which nobody closes.
   NATIVE,
   /// Java arrays.
   HEAP,
@@ -25,9 +25,8 @@ enum BenchMemory {
   Buffer make(Communicator communicator, DataType type, long count) {
     return switch (this) {
       case NATIVE -> {
-        Arena arena = Arena.ofShared();
-        MemorySegment memory = arena.allocate(type.bytes(count), PAGE_BYTES);
-        yield new Buffer(CommData.of(type, memory), arena::close);
+        MemorySegment memory = Arena.ofAuto().allocate(type.bytes(count), PAGE_BYTES);
+        yield new Buffer(CommData.of(type, memory), () -> {});
       }
       case HEAP -> new Buffer(CommData.of(type, array(type, count)), () -> {});
       case ALLOCATED -> {
