@@ -8,6 +8,7 @@ import java.lang.ref.WeakReference;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Scopes;
 import org.jspecify.annotations.Nullable;
 
 /// Lets ranks that are processes copy from each other's memory by the kernel (`process_vm_readv`,
@@ -43,9 +44,6 @@ final class SingleCopy {
   private static final int TILE_BYTES = 64 << 10; // for arrays, which have no address
   private static final int SAMPLE_BYTES = 256 << 10;
   private static final int SAMPLES = 5;
-
-  /// The scope of memory that nobody can close.
-  private static final Class<?> AUTOMATIC = Arena.ofAuto().scope().getClass();
 
   private static final long PROCESS = 0;
   private static final long ADDRESS = 8;
@@ -142,7 +140,7 @@ final class SingleCopy {
         || bytes < LEAST_BYTES
         || !memory.isNative()
         || !memory.scope().isAlive()
-        || !(kept || AUTOMATIC.isInstance(memory.scope()))
+        || (!kept && Scopes.canBeClosed(memory))
         || !isBetterLent(bytes, readers, instead)
         || !canBeRead(loan, memory)) {
       return false;

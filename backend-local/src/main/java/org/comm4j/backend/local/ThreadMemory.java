@@ -5,19 +5,17 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Scopes;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks of ranks that are threads of one JVM: address space that the operating system fills when
 /// it is touched, so there is nothing to reserve. Each rank sees it through an arena of its own; it
 /// is unmapped when the last rank has closed.
 final class ThreadMemory implements RankMemory {
-  private static final Set<Class<?>> OWNED = owned();
-
   private final int rank;
   private final BlockLayout layout;
   private final Shared shared;
@@ -82,25 +80,11 @@ final class ThreadMemory implements RankMemory {
       int readers,
       boolean kept,
       StreamingCopy instead) {
-    if (!isSafeToLend(memory)) {
+    if (!Scopes.isSafeToRead(memory)) {
       return false;
     }
     shared.lent().setRelease(rank * PeerMemory.LOANS + loan, memory);
     return true;
-  }
-
-  /// Whether any thread may read memory at any time, even when its owner has closed it: it gets an
-  /// exception then. So it is with arrays and with what a shared or an automatic arena owns. What
-  /// no arena owns (the global scope, direct buffers) may be freed by hand.
-  private static boolean isSafeToLend(MemorySegment memory) {
-    return !memory.isNative() || OWNED.contains(memory.scope().getClass());
-  }
-
-  /// The scopes of arenas that are not confined.
-  private static Set<Class<?>> owned() {
-    try (Arena shared = Arena.ofShared()) {
-      return Set.of(shared.scope().getClass(), Arena.ofAuto().scope().getClass());
-    }
   }
 
   @Override

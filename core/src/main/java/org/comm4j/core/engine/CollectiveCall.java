@@ -454,7 +454,6 @@ final class CollectiveCall extends Call {
             varied ? step.slice().count() : signature.count(),
             signature.detail(),
             buffers.memory(step.slice()),
-            0,
             false));
   }
 

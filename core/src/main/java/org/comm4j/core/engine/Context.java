@@ -455,6 +455,7 @@ final class Context {
               payload,
               Frame.kind(word) == Frame.REQUEST_MESSAGE,
               Frame.detail(header),
+              Frame.isConfirmed(word),
               Frame.isCredited(word));
       case Frame.GRANT_MESSAGE -> {
         SendCall granted = findSend(worldPeer, aux, sequence);

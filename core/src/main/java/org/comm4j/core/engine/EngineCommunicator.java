@@ -245,7 +245,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       checkUsable(receive.label());
       call = context.messages().takeBegun();
-      call = call == null ? start(receive) : call;
+      call = call == null ? receive(receive, receive) : call;
       context.start(call, true);
     } catch (MismatchedCallException mismatch) {
       context.breakWith(mismatch, true);
@@ -279,7 +279,7 @@ public final class EngineCommunicator implements BackendCommunicator {
           switch (operation) {
             case Collective collective ->
                 alone ? startAgain(collective, purpose) : start(collective, purpose, false);
-            case PointToPoint message -> start(message);
+            case PointToPoint message -> start(message, alone);
           };
       context.start(call, alone);
       if (call instanceof CollectiveCall collective) {
@@ -365,9 +365,9 @@ public final class EngineCommunicator implements BackendCommunicator {
     return Shapes.of(call, rank(), size(), reduction, context.windowBytes(), context.hosts());
   }
 
-  private Call start(PointToPoint operation) {
+  private Call start(PointToPoint operation, boolean awaited) {
     return switch (operation) {
-      case PointToPoint.Send send -> send(operation, send);
+      case PointToPoint.Send send -> send(operation, send, awaited);
       case PointToPoint.Receive receive -> receive(operation, receive);
       case PointToPoint.SendReceive both -> {
         ReceiveCall receive =
@@ -377,7 +377,8 @@ public final class EngineCommunicator implements BackendCommunicator {
         SendCall send =
             send(
                 operation,
-                new PointToPoint.Send(both.output(), both.destination(), both.sendTag()));
+                new PointToPoint.Send(both.output(), both.destination(), both.sendTag()),
+                awaited);
         context.start(receive, false);
         context.start(send, false);
         yield new ExchangeCall(context, both, send, receive);
@@ -386,8 +387,10 @@ public final class EngineCommunicator implements BackendCommunicator {
     };
   }
 
-  private SendCall send(Operation operation, PointToPoint.Send send) {
-    return context.messages().send(operation, send, Buffers.boundTo(Buffers.segment(send.data())));
+  private SendCall send(Operation operation, PointToPoint.Send send, boolean awaited) {
+    return context
+        .messages()
+        .send(operation, send, awaited, Buffers.boundTo(Buffers.segment(send.data())));
   }
 
   private ReceiveCall receive(Operation operation, PointToPoint.Receive receive) {

@@ -21,8 +21,10 @@ import org.comm4j.core.transport.Transport;
 /// receiver ever has to leave a payload in the transport, and none can block another behind it.
 ///
 /// A long message that its receiver can read where it lies is requested at once, with its place ([Offers]).
-/// The receiver copies it from there instead of granting it, and says so with READ. The sender answers KEPT:
-/// only now it is known that the memory was still the message's when it was read.
+/// The receiver copies it from there instead of granting it, and says so with READ. Was the memory still the
+/// message's when it was read? A sender that takes it back unread has said so in its window before. Who finds
+/// no such word has the message; else, and where the request says that the sender may not know in time
+/// (CONFIRMED), the sender answers KEPT.
 ///
 /// A collective that gets nowhere for a while asks those that it waits for with an INQUIRY, which has
 /// what it calls. Who has started that collective too compares, and answers with PRESENT frames, one for
@@ -51,6 +53,9 @@ final class Frame {
 
   /// The sender spent credit on this payload.
   static final int CREDITED = 1;
+
+  /// Of a REQUEST_MESSAGE: its READ is answered.
+  static final int CONFIRMED = 1;
 
   private static final int CONTEXT_BITS = 39;
   private static final int AUX_BITS = 20;
@@ -89,6 +94,10 @@ final class Frame {
 
   static boolean isCredited(long word) {
     return (word >>> FLAGS_AT & CREDITED) != 0;
+  }
+
+  static boolean isConfirmed(long word) {
+    return (word >>> FLAGS_AT & CONFIRMED) != 0;
   }
 
   static int aux(long word) {

@@ -15,6 +15,7 @@ final class Message {
   private @Nullable ArrayDeque<KeptPayloads.Payload> payloads; // most messages never keep any
   private boolean requested;
   private long place; // where it may be read, else 0
+  private boolean confirmed;
   private @Nullable ReceiveCall receiver;
   private @Nullable SendCall local;
   private boolean hasBegun; // an empty one has come when its payload has, which is empty
@@ -77,9 +78,16 @@ final class Message {
   }
 
   /// @param readablePlace where the receiver may read it, else 0
-  void request(long readablePlace) {
+  /// @param toBeConfirmed whether the sender says afterwards that what was read there was the
+  ///   message
+  void request(long readablePlace, boolean toBeConfirmed) {
     requested = true;
     place = readablePlace;
+    confirmed = toBeConfirmed;
+  }
+
+  boolean isConfirmed() {
+    return confirmed;
   }
 
   long place() {

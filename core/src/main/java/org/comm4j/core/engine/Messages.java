@@ -1,5 +1,7 @@
 package org.comm4j.core.engine;
 
+import static java.util.Objects.requireNonNull;
+
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -49,9 +51,10 @@ final class Messages {
     return number < 0 ? "any" : Integer.toString(number);
   }
 
-  SendCall send(Operation operation, Send send, @Nullable Thread boundTo) {
+  /// @param awaited whether the calling thread waits until it has ended
+  SendCall send(Operation operation, Send send, boolean awaited, @Nullable Thread boundTo) {
     long number = numbers.get(send.destination())[0]++;
-    SendCall call = new SendCall(context, operation, send, number, boundTo);
+    SendCall call = new SendCall(context, operation, send, number, awaited, boundTo);
     if (send.destination() == context.rank()) {
       toMyself(call, send, number);
     }
@@ -210,27 +213,41 @@ final class Messages {
   }
 
   void grant(Message message) {
-    answer(message, Frame.GRANT_MESSAGE);
-  }
-
-  /// All of it has been read where it lies, if its sender says so too ([#kept]).
-  void read(Message message) {
-    answer(message, Frame.READ_MESSAGE);
-  }
-
-  private void answer(Message message, int kind) {
     context
         .engine()
         .control(
             context.worldRank(message.source()),
-            Frame.word(kind, 0, message.tag(), context.id()),
+            Frame.word(Frame.GRANT_MESSAGE, 0, message.tag(), context.id()),
             message.number());
+  }
+
+  /// Tells the sender that all of it has been read where it lies. That was the message if the
+  /// sender has not withdrawn anything: else it says what it was ([#kept]).
+  ///
+  /// @return false if there was no room to tell; a control frame may never leave once this rank,
+  ///   which has its message, has closed
+  boolean read(Message message) {
+    Engine engine = context.engine();
+    long word = Frame.word(Frame.READ_MESSAGE, 0, message.tag(), context.id());
+    Frame.write(engine.header(), word, message.number(), 0, 0, 0);
+    if (!context.link(message.source()).offer(engine.header(), Buffers.NOTHING)) {
+      return false;
+    }
+    int owner = context.worldRank(message.source());
+    if (!message.isConfirmed() && !requireNonNull(engine.offers()).hasWithdrawn(owner)) {
+      arriving.remove(new Message.Key(message.source(), message.number()));
+      message.arrived(message.type().bytes(message.count()));
+    }
+    return true;
   }
 
   /// A sender has kept its memory as it was until it was read.
   void kept(int source, long number) {
     Message message = arriving.remove(new Message.Key(source, number));
-    if (message == null || message.receiver() == null) {
+    if (message == null) {
+      return; // it was read before the sender withdrew another one
+    }
+    if (message.receiver() == null) {
       throw new IllegalStateException(
           "rank %d confirms a message %d that nobody has read".formatted(source, number));
     }
@@ -241,7 +258,7 @@ final class Messages {
   /// A payload, or with `request` the announcement of a message that waits to be asked for.
   ///
   /// @param place where a requested one may be read, else 0
-  ///
+  /// @param confirmed whether its sender will say that it was kept
   /// @return whether the payload was kept
   boolean deliver(
       int source,
@@ -252,6 +269,7 @@ final class Messages {
       MemorySegment payload,
       boolean request,
       long place,
+      boolean confirmed,
       boolean credited) {
     long[] next = numbers.get(source);
     DataType type = DataType.ofId(typeId);
@@ -273,7 +291,7 @@ final class Messages {
     }
     boolean kept = false;
     if (request) {
-      message.request(place);
+      message.request(place, confirmed);
     } else {
       message.arrived(payload.byteSize());
       kept = !take(message, payload, credited);

@@ -1,8 +1,12 @@
 package org.comm4j.core.engine;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
 import java.util.BitSet;
 import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Scopes;
 import org.jspecify.annotations.Nullable;
 
 /// Messages that their receivers may read where they lie: in this rank's window, or lent. Guarded
@@ -11,9 +15,11 @@ import org.jspecify.annotations.Nullable;
 /// A place is a number for a frame: in a window the offset plus 1, of a loan its complement, and 0
 /// for none.
 final class Offers {
+  private static final VarHandle FLAG = JAVA_LONG.varHandle();
+
   /// Asking the receiver to read and hearing that it has takes as long as copying some kilobytes
   /// twice.
-  private static final long LEAST_BYTES = 16 << 10;
+  private static final long LEAST_BYTES = 8 << 10;
 
   /// What the kernel copies, one message after the other, goes faster through a ring up to here,
   /// where one end writes what the other reads.
@@ -62,11 +68,39 @@ final class Offers {
     return ~(long) loan;
   }
 
+  /// Whether peers can't be sure that what they have read there was the message: its owner may have
+  /// closed it meanwhile, which neither they nor a thread of this rank would have seen.
+  ///
+  /// @param awaited whether the thread that sends it waits until it is read
+  boolean mayGoUnseen(long place, MemorySegment data, boolean awaited) {
+    return isOnlyCopied(place) && !awaited && Scopes.canBeClosed(data);
+  }
+
+  /// Ends an offer that has been read.
   void takeBack(long place) {
     if (place < 0) {
       loans.clear((int) ~place);
       memory.endLoan(FIRST_LOAN + (int) ~place);
     }
+  }
+
+  /// Ends an offer that somebody may be reading: what a peer has read of this rank's counts from
+  /// now on only if it is confirmed.
+  void withdraw(long place) {
+    FLAG.setRelease(memory.window(rank), WindowLayout.WITHDRAWN_AT, 1L);
+    VarHandle.fullFence(); // before anything that the user writes there
+    takeBack(place);
+  }
+
+  /// Whether a rank, after what was read of its memory until now, has ever withdrawn an offer.
+  boolean hasWithdrawn(int owner) {
+    VarHandle.acquireFence();
+    return (long) FLAG.getAcquire(memory.window(owner), WindowLayout.WITHDRAWN_AT) != 0;
+  }
+
+  /// The same of this rank.
+  boolean hasWithdrawn() {
+    return hasWithdrawn(rank);
   }
 
   /// Whether what is at a peer's place can only be copied ([#copy]).

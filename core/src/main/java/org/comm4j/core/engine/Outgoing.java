@@ -13,15 +13,16 @@ final class Outgoing {
   private final long count;
   private final long detail;
   private final MemorySegment data;
-  private final long place;
   private boolean started;
   private boolean requested;
   private boolean granted;
   private boolean read; // by the receiver, where it lies
-  private final boolean mustBeGranted;
+  private boolean mustConfirm; // that it was still the message then
+  private boolean mustBeGranted;
+  private long place; // where the receiver may read it instead, else 0
+  private boolean confirmed; // afterwards, whatever happens
   private long sent;
 
-  /// @param place where the receiver may read it instead, else 0
   /// @param mustBeGranted whether nothing may leave before the receiver has asked for it
   Outgoing(
       Link link,
@@ -33,7 +34,6 @@ final class Outgoing {
       long count,
       long detail,
       MemorySegment data,
-      long place,
       boolean mustBeGranted) {
     this.link = link;
     this.kind = kind;
@@ -44,8 +44,17 @@ final class Outgoing {
     this.count = count;
     this.detail = detail;
     this.data = data;
-    this.place = place;
     this.mustBeGranted = mustBeGranted;
+  }
+
+  /// Lets the receiver read it where it lies, before anything has left.
+  ///
+  /// @param where for [Offers]
+  /// @param toBeConfirmed whether [#read] will be told to confirm it in any case
+  void offer(long where, boolean toBeConfirmed) {
+    place = where;
+    confirmed = toBeConfirmed;
+    mustBeGranted = true;
   }
 
   boolean isDone() {
@@ -64,8 +73,10 @@ final class Outgoing {
     granted = true;
   }
 
-  void read() {
+  /// @param confirm whether the receiver may wait to hear that what it has read was the message
+  void read(boolean confirm) {
     read = true;
+    mustConfirm = confirm;
   }
 
   /// Sends as much as goes now.
@@ -73,7 +84,7 @@ final class Outgoing {
   /// @return whether something moved
   boolean advance(long[] header) {
     if (read) {
-      return confirm(header);
+      return end(header);
     }
     boolean moved = false;
     while (!isDone()) {
@@ -107,17 +118,20 @@ final class Outgoing {
       long word = Frame.word(Frame.REQUEST_COLLECTIVE, 0, aux, context);
       link.control(header, word, sequence, what, count, detail);
     } else {
-      long word = Frame.word(Frame.REQUEST_MESSAGE, 0, aux, context);
+      int flags = confirmed ? Frame.CONFIRMED : 0;
+      long word = Frame.word(Frame.REQUEST_MESSAGE, flags, aux, context);
       link.control(header, word, sequence, what, count, place);
     }
   }
 
-  /// Tells the receiver that what it has read was the message; not as a control frame, which may
-  /// never leave once this rank has closed.
-  private boolean confirm(long[] header) {
-    Frame.write(header, Frame.word(Frame.KEPT_MESSAGE, 0, aux, context), sequence, 0, 0, 0);
-    if (!link.offer(header, data.asSlice(0, 0))) {
-      return false;
+  /// Tells the receiver that what it has read was the message, if it needs that; not as a control
+  /// frame, which may never leave once this rank has closed.
+  private boolean end(long[] header) {
+    if (mustConfirm) {
+      Frame.write(header, Frame.word(Frame.KEPT_MESSAGE, 0, aux, context), sequence, 0, 0, 0);
+      if (!link.offer(header, data.asSlice(0, 0))) {
+        return false;
+      }
     }
     started = true;
     sent = data.byteSize();

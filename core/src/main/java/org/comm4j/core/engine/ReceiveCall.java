@@ -95,8 +95,7 @@ final class ReceiveCall extends Call {
       moved = true;
     }
     if (reads && !doomed) {
-      readOn(from);
-      moved = true;
+      moved |= readOn(from);
     }
     finishIfWhole(from);
     return moved;
@@ -126,9 +125,20 @@ final class ReceiveCall extends Call {
     return doomed;
   }
 
-  private void readOn(Message from) {
-    long all = from.type().bytes(from.count());
-    long bytes = Math.min(MOST_READ_BYTES, all - got);
+  private boolean readOn(Message from) {
+    long left = from.type().bytes(from.count()) - got;
+    long bytes = Math.min(MOST_READ_BYTES, left);
+    if (bytes > 0) {
+      read(from, bytes);
+    }
+    if (!doomed && bytes == left && context.messages().read(from)) {
+      reads = false;
+      theirs = null;
+    }
+    return bytes > 0 || !reads;
+  }
+
+  private void read(Message from, long bytes) {
     MemorySegment memory = theirs;
     if (memory != null) {
       take(memory.asSlice(got, bytes));
@@ -137,12 +147,6 @@ final class ReceiveCall extends Call {
       got += bytes;
     } else {
       doomed = true;
-      return;
-    }
-    if (got == all) {
-      reads = false;
-      theirs = null;
-      context.messages().read(from);
     }
   }
 

@@ -13,14 +13,23 @@ final class SendCall extends Call {
   private final Send send;
   private final MemorySegment data;
   private final long place; // where the receiver may read it, or 0
+  private final boolean confirmed;
   private final @Nullable Outgoing outgoing;
 
   /// @param operation what the user called: the send or what contains it
-  SendCall(Context context, Operation operation, Send send, long number, @Nullable Thread boundTo) {
+  /// @param awaited whether the calling thread waits until it has ended
+  SendCall(
+      Context context,
+      Operation operation,
+      Send send,
+      long number,
+      boolean awaited,
+      @Nullable Thread boundTo) {
     super(context, operation, boundTo);
     this.send = send;
     this.data = Buffers.segment(send.data());
     this.place = offer();
+    this.confirmed = place != 0 && offers().mayGoUnseen(place, data, awaited);
     this.outgoing =
         send.destination() == context.rank()
             ? null
@@ -34,8 +43,10 @@ final class SendCall extends Call {
                 send.data().count(),
                 0,
                 data,
-                place,
-                place != 0 || engine.sendsSynchronously());
+                engine.sendsSynchronously());
+    if (place != 0) {
+      requireNonNull(outgoing).offer(place, confirmed);
+    }
   }
 
   private long offer() {
@@ -43,6 +54,10 @@ final class SendCall extends Call {
     return offers == null || send.destination() == context.rank()
         ? 0
         : offers.offer(context.worldRank(send.destination()), data);
+  }
+
+  private Offers offers() {
+    return requireNonNull(engine.offers());
   }
 
   MemorySegment data() {
@@ -75,7 +90,7 @@ final class SendCall extends Call {
 
   /// The receiver has read it where it lies.
   void read() {
-    requireNonNull(outgoing).read();
+    requireNonNull(outgoing).read(confirmed || offers().hasWithdrawn());
   }
 
   @Override
@@ -105,8 +120,13 @@ final class SendCall extends Call {
 
   @Override
   void release() {
-    if (place != 0) {
-      requireNonNull(engine.offers()).takeBack(place);
+    if (place == 0) {
+      return;
+    }
+    if (requireNonNull(outgoing).isDone()) {
+      offers().takeBack(place);
+    } else {
+      offers().withdraw(place);
     }
   }
 

@@ -1,11 +1,11 @@
 package org.comm4j.core.engine;
 
-/// How every rank's window is laid out: flags of all lanes, then the lanes' staging areas, then room
-/// for allocated buffers.
+/// How every rank's window is laid out: flags of all lanes and one of messages, then the lanes' staging
+/// areas, then room for allocated buffers.
 ///
-///     ┌ flags ─────────────┬ staging ──────────────────┬ buffers ───────────────┐
-///     │ lane 0 │ lane 1 │ … │ lane 0: A, B │ lane 1: … │ extents of allocate()  │
-///     └────────────────────┴───────────────────────────┴────────────────────────┘
+///     ┌ flags ────────────────────────┬ staging ──────────────────┬ buffers ───────────────┐
+///     │ lane 0 │ lane 1 │ … │ messages │ lane 0: A, B │ lane 1: … │ extents of allocate()  │
+///     └───────────────────────────────┴───────────────────────────┴────────────────────────┘
 ///
 /// A *lane* serves one communicator at a time. Its flags are [#SLOTS] slots for what was published, which
 /// take turns, and one that says up to where this rank is done with what others published. A slot has
@@ -27,7 +27,11 @@ record WindowLayout(long windowBytes, long stageBytes) {
   static final int CALL_AT = SLOT_BYTES - 128;
   static final int INLINE_BYTES = CALL_AT - INLINE_AT;
   static final int LANE_FLAG_BYTES = (SLOTS + 1) * SLOT_BYTES;
-  static final long FLAG_BYTES = (long) LANES * LANE_FLAG_BYTES;
+
+  /// Where a rank says that it has taken back a message which a peer may have been reading.
+  static final long WITHDRAWN_AT = (long) LANES * LANE_FLAG_BYTES;
+
+  static final long FLAG_BYTES = WITHDRAWN_AT + 64; // a cache line
   static final long PAGE_BYTES = 4096;
 
   // The largest area: both together are more than the cache that a peer's core has for itself, so
