@@ -1,4 +1,4 @@
-// All kernels that are compiled beforehand, for the host.
+// The kernels that are compiled beforehand, for the host, but for those of integers.cc.
 #include "../../main/cuda/modules/bfloat16.cu"
 #include "../../main/cuda/modules/bfloat16_cast.cu"
 #include "../../main/cuda/modules/complex.cu"
@@ -13,15 +13,6 @@
 #include "../../main/cuda/modules/float8_e4m3_cast.cu"
 #include "../../main/cuda/modules/float8_e5m2.cu"
 #include "../../main/cuda/modules/float8_e5m2_cast.cu"
-#include "../../main/cuda/modules/int16.cu"
-#include "../../main/cuda/modules/int32.cu"
-#include "../../main/cuda/modules/int64.cu"
-#include "../../main/cuda/modules/int8.cu"
-#include "../../main/cuda/modules/logical.cu"
 #include "../../main/cuda/modules/pairs.cu"
-#include "../../main/cuda/modules/uint16.cu"
-#include "../../main/cuda/modules/uint32.cu"
-#include "../../main/cuda/modules/uint64.cu"
-#include "../../main/cuda/modules/uint8.cu"
 
 #include "launch.hh"

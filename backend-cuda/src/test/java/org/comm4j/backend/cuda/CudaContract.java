@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// `cuda` keeps the contract on the model of the driver, which has two devices, or on GPUs
 /// (`gpu-check`): buffers that communicators allocate are in their memory. Ranks are threads.
 abstract class CudaContract extends CommunicatorContract {
-  private static final int THREADS = 16; // of a block: each is one of the host
+  private static final int THREADS = 8; // of a block: each is one of the host
 
   private static final String COLLECTIVES = "(.*anyArguments.*|E\\d.*)";
 

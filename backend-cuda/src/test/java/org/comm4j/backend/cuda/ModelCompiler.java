@@ -53,8 +53,7 @@ final class ModelCompiler implements ExpressionCompiler {
           Path source = folder.resolve(name + ".cc");
           Path part = folder.resolve("part");
           Files.writeString(source, source(expression));
-          ModelDriver.compile(
-              ModelDriver.compiler().orElseThrow(), source, part, "-fvisibility=hidden");
+          HostCompiler.find().orElseThrow().library(part, "-fvisibility=hidden", source);
           Files.move(part, library, ATOMIC_MOVE);
         }
       }

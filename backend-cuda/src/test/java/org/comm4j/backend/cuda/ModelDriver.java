@@ -32,14 +32,14 @@ final class ModelDriver {
   /// The system property that names the library where it is compiled already.
   static final String LIBRARY = "comm4j.model";
 
-  private static final Path SOURCE = Path.of("src/test/cuda/libcuda.cc");
+  private static final Path SOURCES = Path.of("src/test/cuda");
 
   private static final Optional<ModelDriver> FOUND =
       TestDevice.isReal()
           ? Optional.empty()
           : Optional.ofNullable(System.getProperty(LIBRARY))
               .map(file -> new ModelDriver(Path.of(file)))
-              .or(() -> compiler().map(ModelDriver::compiled));
+              .or(() -> HostCompiler.find().map(ModelDriver::compiled));
 
   private final Path file;
   private final SymbolLookup library;
@@ -57,11 +57,6 @@ final class ModelDriver {
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
     this.held = function("model_held");
-  }
-
-  /// {@return a C++ compiler for the host}
-  static Optional<String> compiler() {
-    return Programs.find("g++", "clang++");
   }
 
   private MethodHandle function(String name, MemoryLayout... arguments) {
@@ -87,7 +82,7 @@ final class ModelDriver {
 
   /// Of the tests' JVMs the first one compiles it, and the others wait. It stays for the next
   /// build, as long as the sources are the same.
-  private static ModelDriver compiled(String compiler) {
+  private static ModelDriver compiled(HostCompiler compiler) {
     String sources = Sources.hashes(Path.of("src"), ".*/cuda/.*[.](cuh?|hh|cc)").toString();
     String version = UUID.nameUUIDFromBytes(sources.getBytes(UTF_8)).toString();
     try {
@@ -100,7 +95,11 @@ final class ModelDriver {
                 .toAbsolutePath();
         if (!Files.exists(library)) {
           Path part = library.resolveSibling("part");
-          compile(compiler, part);
+          compiler.library(
+              part,
+              "-Wl,-soname," + DriverFiles.LIBRARY,
+              SOURCES.resolve("libcuda.cc"),
+              SOURCES.resolve("integers.cc"));
           Files.move(part, library, ATOMIC_MOVE);
         }
         return new ModelDriver(library);
@@ -113,33 +112,6 @@ final class ModelDriver {
   /// {@return the library, for JVMs that load it by the property [#LIBRARY]}
   Path file() {
     return file;
-  }
-
-  private static void compile(String compiler, Path library) {
-    compile(compiler, SOURCE, library, "-Wl,-soname," + DriverFiles.LIBRARY);
-  }
-
-  /// Compiles a library of the host's.
-  ///
-  /// @param option one more for the compiler
-  static void compile(String compiler, Path source, Path library, String option) {
-    Programs.run(
-        compiler,
-        "-std=c++20",
-        "-O0", // compiling takes longer than what is then run
-        "-ffp-contract=off",
-        "-fno-strict-aliasing",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Wno-unknown-pragmas",
-        "-shared",
-        "-fPIC",
-        "-pthread",
-        option,
-        "-o",
-        library.toString(),
-        source.toString());
   }
 
   /// Two GPUs that reach each other, of a generation and with a driver that will do.

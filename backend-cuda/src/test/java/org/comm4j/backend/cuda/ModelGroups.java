@@ -34,7 +34,7 @@ abstract class ModelGroups {
   static final int LAUNCH_FAILED = 719;
   static final CommConfig CONFIG = CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
 
-  private static final int THREADS = 16; // of a block: each is one of the host
+  private static final int THREADS = 8; // of a block: each is one of the host
 
   @TempDir Path root;
   ModelDriver model;

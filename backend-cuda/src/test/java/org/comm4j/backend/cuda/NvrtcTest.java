@@ -41,7 +41,7 @@ class NvrtcTest {
   /// one.
   @BeforeAll
   static void loadDriver() {
-    if (!TestDevice.isReal() && ModelDriver.compiler().isPresent()) {
+    if (!TestDevice.isReal() && HostCompiler.find().isPresent()) {
       ModelDriver.get().reset();
     }
   }
@@ -157,10 +157,10 @@ class NvrtcTest {
   }
 
   private static Path library(Path folder, String source) throws IOException {
-    assumeTrue(ModelDriver.compiler().isPresent(), "no C++ compiler for the host: install g++");
+    assumeTrue(HostCompiler.find().isPresent(), "no C++ compiler for the host: install g++");
     Path file = Files.writeString(folder.resolve("model.cc"), "extern \"C\" {" + source + "}");
     Path library = folder.resolve("libnvrtc.so");
-    ModelDriver.compile(ModelDriver.compiler().orElseThrow(), file, library, "-O0");
+    HostCompiler.find().orElseThrow().library(library, "-O0", file);
     return library;
   }
 
