@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.Set;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
@@ -21,6 +22,7 @@ import org.comm4j.core.session.Versions;
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
 public final class ShmProvider implements BackendProvider {
   static final Path ROOT = Path.of("/dev/shm");
+  private static final Path PTRACE_SCOPE = Path.of("/proc/sys/kernel/yama/ptrace_scope");
 
   /// What a rank of a small group needs at the least: control lines, a ring, flags, staging.
   private static final long LEAST_FREE_BYTES = 5 << 20;
@@ -109,6 +111,17 @@ public final class ShmProvider implements BackendProvider {
       return Availability.unavailable(
           "%s can't be looked at: %s%s".formatted(root, e, OpenFiles.remedy(e)),
           "see what it is with df " + root);
+    }
+  }
+
+  @Override
+  public Map<String, String> details(CommConfig config) {
+    try {
+      return Map.of(
+          "single copy",
+          SingleCopy.outlook(SingleCopyOption.of(config), NativeCalls.find(), PTRACE_SCOPE));
+    } catch (IllegalArgumentException e) {
+      return Map.of(); // the reason why it is not available
     }
   }
 

@@ -2,9 +2,14 @@ package org.comm4j.backend.local;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.WeakReference;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.comm4j.core.transport.PeerMemory;
@@ -83,6 +88,39 @@ final class SingleCopy {
     this.option = option;
     this.oversubscribed = oversubscribed;
     this.processes = new long[layout.ranks()];
+  }
+
+  /// What listings show of it: as far as one process can tell, since whether ranks may read each
+  /// other is known when they [#meet].
+  ///
+  /// @param scope where Yama says who may (`/proc/sys/kernel/yama/ptrace_scope`), if it is there
+  static String outlook(SingleCopyOption option, Optional<NativeCalls> calls, Path scope) {
+    if (option == SingleCopyOption.OFF) {
+      return "off"; // not even tried: some policies end the process for that
+    }
+    if (calls.isEmpty()) {
+      return "no: this JVM has no native access, or this processor's system calls are not known";
+    }
+    if (!readsItself(calls.get())) {
+      return "no: the kernel refuses process_vm_readv, as seccomp profiles of containers do";
+    }
+    try {
+      String who = Files.exists(scope) ? Files.readString(scope).strip() : "0";
+      return who.equals("0")
+          ? "%s, permitted".formatted(option.name().toLowerCase(Locale.ROOT))
+          : "no: processes may not read each other, kernel.yama.ptrace_scope is %s and not 0"
+              .formatted(who);
+    } catch (IOException e) {
+      return "unknown: " + e;
+    }
+  }
+
+  private static boolean readsItself(NativeCalls calls) {
+    MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
+    MemorySegment part = Arena.ofAuto().allocate(JAVA_LONG, 2);
+    part.set(JAVA_LONG, 0, word.address());
+    part.set(JAVA_LONG, 8, Long.BYTES);
+    return calls.readProcess(ProcessHandle.current().pid(), part, part, word) == Long.BYTES;
   }
 
   /// Writes who this rank is, before peers [#meet] it.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -19,6 +20,7 @@ import org.comm4j.core.kernel.StreamingCopy;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 class SingleCopyTest {
@@ -65,6 +67,27 @@ class SingleCopyTest {
 
   private boolean lends(SingleCopy rank, MemorySegment memory, boolean kept) {
     return rank.lend(blocks[0], 3, memory, memory.byteSize(), 1, kept, NOTHING_MEASURED);
+  }
+
+  @Test
+  void outlook_isWhatIsKnownBeforeRanksMeet(@TempDir Path folder) throws IOException {
+    assumePermitted();
+    Path scope = folder.resolve("ptrace_scope");
+    assertThat(outlook(SingleCopyOption.AUTO, scope)).isEqualTo("auto, permitted");
+    Files.writeString(scope, "0\n");
+    assertThat(outlook(SingleCopyOption.ON, scope)).isEqualTo("on, permitted");
+    assertThat(outlook(SingleCopyOption.OFF, scope)).isEqualTo("off");
+    Files.writeString(scope, "1\n");
+    assertThat(outlook(SingleCopyOption.ON, scope))
+        .startsWith("no: ")
+        .contains("kernel.yama.ptrace_scope is 1");
+    assertThat(SingleCopy.outlook(SingleCopyOption.ON, Optional.empty(), scope))
+        .startsWith("no: ")
+        .contains("native access");
+  }
+
+  private static String outlook(SingleCopyOption option, Path scope) {
+    return SingleCopy.outlook(option, Optional.of(CALLS), scope);
   }
 
   @Test
