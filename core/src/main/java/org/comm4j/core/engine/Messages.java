@@ -228,13 +228,15 @@ final class Messages {
   ///   which has its message, has closed
   boolean read(Message message) {
     Engine engine = context.engine();
+    int owner = context.worldRank(message.source());
+    boolean isWhole = // as of now: who withdraws something after it has heard does not confirm this
+        !message.isConfirmed() && !requireNonNull(engine.offers()).hasWithdrawn(owner);
     long word = Frame.word(Frame.READ_MESSAGE, 0, message.tag(), context.id());
     Frame.write(engine.header(), word, message.number(), 0, 0, 0);
     if (!context.link(message.source()).offer(engine.header(), Buffers.NOTHING)) {
       return false;
     }
-    int owner = context.worldRank(message.source());
-    if (!message.isConfirmed() && !requireNonNull(engine.offers()).hasWithdrawn(owner)) {
+    if (isWhole) {
       arriving.remove(new Message.Key(message.source(), message.number()));
       message.arrived(message.type().bytes(message.count()));
     }

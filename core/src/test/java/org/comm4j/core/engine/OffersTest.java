@@ -101,6 +101,25 @@ class OffersTest {
     assertThat(receiver.context.failure()).isNull();
   }
 
+  /// The sender, which had not withdrawn anything when it heard that this one was read, confirms
+  /// nothing.
+  @Test
+  void receive_anotherMessageWithdrawnAsSoonAsTheSenderHears_ends() {
+    SendCall read = sender.send(filled(Arena.ofAuto(), 1), AWAITED);
+    SendCall other = sender.sendAgain(filled(Arena.ofAuto(), 2), AWAITED);
+    receiver.afterOffer =
+        () -> {
+          sender.poll();
+          sender.fails(other);
+        };
+
+    ReceiveCall receive = receiver.receive();
+    receiver.poll();
+    assertThat(read.hasEnded()).isTrue();
+    assertThat(receive.hasEnded()).isTrue();
+    assertThat(data).containsOnly(1);
+  }
+
   /// Nobody would see that it has been closed, and is another program's memory now.
   @Test
   void receive_memoryThatCouldBeClosedUnseen_endsWhenTheSenderConfirms() {
@@ -155,6 +174,7 @@ class OffersTest {
     private final Context context;
     private final Context other;
     private boolean isFull;
+    private Runnable afterOffer = () -> {};
 
     Rank(int rank) {
       this.rank = rank;
@@ -232,10 +252,14 @@ class OffersTest {
 
     @Override
     public boolean offer(int peer, long[] header, MemorySegment payload) {
-      return !isFull
-          && queues
-              .get(peer)
-              .add(new Frames(rank, header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
+      if (isFull) {
+        return false;
+      }
+      queues
+          .get(peer)
+          .add(new Frames(rank, header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
+      afterOffer.run();
+      return true;
     }
 
     @Override
