@@ -93,7 +93,7 @@ final class Frame {
   }
 
   static boolean isCredited(long word) {
-    return (word >>> FLAGS_AT & CREDITED) != 0;
+    return kind(word) != REQUEST_MESSAGE && (word >>> FLAGS_AT & CREDITED) != 0;
   }
 
   static boolean isConfirmed(long word) {

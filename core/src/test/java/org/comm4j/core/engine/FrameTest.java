@@ -2,6 +2,7 @@ package org.comm4j.core.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -28,5 +29,14 @@ class FrameTest {
     assertThat(Frame.kind(word)).isEqualTo(Frame.RETURN);
     assertThat(Frame.context(word)).isEqualTo(CONTEXT);
     assertThat(Frame.isCredited(word)).isTrue();
+  }
+
+  /// Else its receiver would give back credit that nobody has spent.
+  @Test
+  void isCredited_requestOfAConfirmedMessage_isFalse() {
+    long word = Frame.word(Frame.REQUEST_MESSAGE, Frame.CONFIRMED, 3, CONTEXT);
+
+    assertThat(Frame.isConfirmed(word)).isTrue();
+    assertThat(Frame.isCredited(word)).isFalse();
   }
 }
