@@ -8,6 +8,7 @@ import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
+import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.SessionFiles;
 
 /// Starts ranks on this host and waits for them.
@@ -79,6 +80,9 @@ record Launch(
     Optional<RankLauncher> launcher = Backends.launcher(ranks, config);
     boolean oneByOne = !ofThreads && launcher.isEmpty();
     Optional<Backends.Selection> selection = selection(config, oneByOne);
+    if (program instanceof Program.MainClass) {
+      config.tuning().ifPresent(Tuning::read); // else each rank says what is wrong with it
+    }
     if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
       selection.ifPresent(chosen -> {
         String why = ofThreads ? "asked for; its ranks are threads of this JVM" : chosen.why();

@@ -149,7 +149,9 @@ class RunTest {
     "COMM_TIMOUT, 5s, local, did you mean COMM_TIMEOUT?",
     "COMM_SHM_WINDOW, 12q, auto, expected: a size",
     "COMM_SHM_WINDOW, 12q, shm, expected: a size",
-    "COMM_LOCAL_WINDOW, 12q, local, expected: a size"
+    "COMM_LOCAL_WINDOW, 12q, local, expected: a size",
+    "COMM_TUNING, /nowhere, shm, expected: a text file",
+    "COMM_TUNING, /nowhere, local, expected: a text file"
   })
   void run_wrongSetting_isOneLine(String variable, String value, String backend, String expected)
       throws Exception {
