@@ -148,7 +148,10 @@ public final class Authenticator {
       return secret;
     } catch (IOException e) {
       throw new JoinException(
-          Reason.CONFIGURATION, "COMM_SECRET_FILE: %s can't be read: %s".formatted(file, e), e);
+          Reason.CONFIGURATION,
+          "COMM_SECRET_FILE: %s can't be read (expected: a secret; %s): %s"
+              .formatted(file, MAKE_ONE, e),
+          e);
     }
   }
 

@@ -1,9 +1,12 @@
 package org.comm4j.core.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
 import org.junit.jupiter.api.Test;
 
@@ -28,5 +31,13 @@ class AuthenticatorTest {
   @Test
   void keyFor_noSecret_isNone() {
     assertThat(Authenticator.NONE.keyFor(new byte[] {1})).isEmpty();
+  }
+
+  @Test
+  void of_fileThatIsNotThere_saysHowToMakeOne() {
+    CommConfig config = CommConfig.builder().secretFile(Path.of("/nowhere")).build();
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> Authenticator.of(config))
+        .withMessageContainingAll("COMM_SECRET_FILE: /nowhere", "expected: a secret", "umask 77");
   }
 }
