@@ -116,12 +116,13 @@ final class Offers {
     return memory.copyLent(owner, FIRST_LOAN + (int) ~place, from, target, targetOffset, bytes);
   }
 
-  /// What a peer has offered; null if it has taken that back. Not if it [#isOnlyCopied].
+  /// What a peer has offered; null if it has taken that back, and has perhaps lent something else
+  /// since. Not if it [#isOnlyCopied].
   @Nullable MemorySegment offered(int owner, long place, long bytes) {
     if (place > 0) {
       return memory.window(owner).asSlice(place - 1, bytes);
     }
     MemorySegment lent = memory.lent(owner, FIRST_LOAN + (int) ~place);
-    return lent == null || !lent.scope().isAlive() ? null : lent;
+    return lent == null || !lent.scope().isAlive() || lent.byteSize() != bytes ? null : lent;
   }
 }

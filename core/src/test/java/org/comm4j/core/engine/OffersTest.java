@@ -71,6 +71,17 @@ class OffersTest {
   }
 
   @Test
+  void receive_shorterMessageLentInPlaceOfOneWithdrawn_breaksNothing() {
+    SendCall send = sender.send(filled(Arena.ofAuto(), 1), AWAITED);
+    sender.fails(send);
+    sender.sendAgain(filled(Arena.ofAuto(), 2).asSlice(0, BYTES / 2), AWAITED);
+
+    ReceiveCall receive = receiver.receive();
+    assertThat(receive.hasEnded()).isFalse();
+    assertThat(receiver.context.failure()).isNull();
+  }
+
+  @Test
   void receive_afterAnotherMessageWasWithdrawn_endsWhenTheSenderConfirms() {
     sender.fails(sender.send(filled(Arena.ofAuto(), 1), AWAITED));
     queues.get(1).clear();
