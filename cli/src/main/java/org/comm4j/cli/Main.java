@@ -6,6 +6,7 @@ import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
+import org.comm4j.api.JoinException;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -110,6 +111,8 @@ public final class Main implements Callable<Integer> {
     return switch (thrown) {
       case BackendUnavailableException _ -> ExitCode.UNAVAILABLE;
       case IllegalArgumentException _ -> ExitCode.USAGE;
+      case JoinException join when join.reason() == JoinException.Reason.CONFIGURATION ->
+          ExitCode.USAGE;
       case CommException _ -> ExitCode.RANK_FAILED;
       default -> ExitCode.CHECK_FAILED;
     };

@@ -164,6 +164,18 @@ class RunTest {
     }
   }
 
+  @Test
+  void run_noSecretFile_isOneLine() throws Exception {
+    try (var launch =
+        Launches.start(
+            Map.of("COMM_SECRET_FILE", "/nowhere"), "topology", "-n", "2", "--backend", "shm")) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+      assertThat(done.err().lines().filter(line -> !line.startsWith("WARNING"))).hasSize(1);
+      assertThat(done.err()).contains("COMM_SECRET_FILE: /nowhere can't be read");
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"local", "shm"})
   void run_javaFile_compilesItAndLabelsItsLines(String backend, @TempDir Path folder)
