@@ -115,7 +115,8 @@ final class SingleCopy {
     }
   }
 
-  private static boolean readsItself(NativeCalls calls) {
+  /// Whether the kernel lets this process make the call at all.
+  static boolean readsItself(NativeCalls calls) {
     MemorySegment word = Arena.ofAuto().allocate(JAVA_LONG);
     MemorySegment part = Arena.ofAuto().allocate(JAVA_LONG, 2);
     part.set(JAVA_LONG, 0, word.address());
