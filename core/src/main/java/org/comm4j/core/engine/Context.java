@@ -445,18 +445,7 @@ final class Context {
         }
         yield false;
       }
-      case Frame.MESSAGE, Frame.REQUEST_MESSAGE ->
-          messages.deliver(
-              peer,
-              aux,
-              sequence,
-              (int) Frame.what(header),
-              Frame.count(header),
-              payload,
-              Frame.kind(word) == Frame.REQUEST_MESSAGE,
-              Frame.detail(header),
-              Frame.isConfirmed(word),
-              Frame.isCredited(word));
+      case Frame.MESSAGE, Frame.REQUEST_MESSAGE -> messages.deliver(peer, header, payload);
       case Frame.GRANT_MESSAGE -> {
         SendCall granted = findSend(worldPeer, aux, sequence);
         if (granted != null) {

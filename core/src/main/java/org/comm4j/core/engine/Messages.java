@@ -257,24 +257,20 @@ final class Messages {
     message.receiver().finishIfWhole(message);
   }
 
-  /// A payload, or with `request` the announcement of a message that waits to be asked for.
+  /// A payload, or the announcement of a message that waits to be asked for.
   ///
-  /// @param place where a requested one may be read, else 0
-  /// @param confirmed whether its sender will say that it was kept
   /// @return whether the payload was kept
-  boolean deliver(
-      int source,
-      int tag,
-      long number,
-      int typeId,
-      long count,
-      MemorySegment payload,
-      boolean request,
-      long place,
-      boolean confirmed,
-      boolean credited) {
+  boolean deliver(int source, long[] header, MemorySegment payload) {
+    long word = Frame.word(header);
+    boolean request = Frame.kind(word) == Frame.REQUEST_MESSAGE;
+    boolean confirmed = Frame.isConfirmed(word);
+    boolean credited = Frame.isCredited(word);
+    int tag = Frame.aux(word);
+    long number = Frame.sequence(header);
+    DataType type = DataType.ofId((int) Frame.what(header));
+    long count = Frame.count(header);
+    long place = Frame.detail(header);
     long[] next = numbers.get(source);
-    DataType type = DataType.ofId(typeId);
     if (number == next[1] && !request && payload.byteSize() == type.bytes(count)) {
       next[1]++; // all of it at once, and in its turn: as most messages
       boolean taken = takeWhole(source, tag, number, type, count, payload, credited);

@@ -17,10 +17,9 @@ final class Outgoing {
   private boolean requested;
   private boolean granted;
   private boolean read; // by the receiver, where it lies
-  private boolean mustConfirm; // that it was still the message then
   private boolean mustBeGranted;
   private long place; // where the receiver may read it instead, else 0
-  private boolean confirmed; // afterwards, whatever happens
+  private boolean confirmed; // that it was still the message when it was read
   private long sent;
 
   /// @param mustBeGranted whether nothing may leave before the receiver has asked for it
@@ -50,7 +49,7 @@ final class Outgoing {
   /// Lets the receiver read it where it lies, before anything has left.
   ///
   /// @param where for [Offers]
-  /// @param toBeConfirmed whether [#read] will be told to confirm it in any case
+  /// @param toBeConfirmed whether the receiver waits to hear that what it has read was the message
   void offer(long where, boolean toBeConfirmed) {
     place = where;
     confirmed = toBeConfirmed;
@@ -73,10 +72,11 @@ final class Outgoing {
     granted = true;
   }
 
-  /// @param confirm whether the receiver may wait to hear that what it has read was the message
-  void read(boolean confirm) {
+  /// @param mayBeWaitedFor whether the receiver may wait for a confirmation that it has not been
+  ///   promised
+  void read(boolean mayBeWaitedFor) {
     read = true;
-    mustConfirm = confirm;
+    confirmed |= mayBeWaitedFor;
   }
 
   /// Sends as much as goes now.
@@ -127,7 +127,7 @@ final class Outgoing {
   /// Tells the receiver that what it has read was the message, if it needs that; not as a control
   /// frame, which may never leave once this rank has closed.
   private boolean end(long[] header) {
-    if (mustConfirm) {
+    if (confirmed) {
       Frame.write(header, Frame.word(Frame.KEPT_MESSAGE, 0, aux, context), sequence, 0, 0, 0);
       if (!link.offer(header, data.asSlice(0, 0))) {
         return false;

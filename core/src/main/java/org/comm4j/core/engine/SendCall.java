@@ -13,7 +13,6 @@ final class SendCall extends Call {
   private final Send send;
   private final MemorySegment data;
   private final long place; // where the receiver may read it, or 0
-  private final boolean confirmed;
   private final @Nullable Outgoing outgoing;
 
   /// @param operation what the user called: the send or what contains it
@@ -29,7 +28,6 @@ final class SendCall extends Call {
     this.send = send;
     this.data = Buffers.segment(send.data());
     this.place = offer();
-    this.confirmed = place != 0 && offers().mayGoUnseen(place, data, awaited);
     this.outgoing =
         send.destination() == context.rank()
             ? null
@@ -45,7 +43,7 @@ final class SendCall extends Call {
                 data,
                 engine.sendsSynchronously());
     if (place != 0) {
-      requireNonNull(outgoing).offer(place, confirmed);
+      requireNonNull(outgoing).offer(place, offers().mayGoUnseen(place, data, awaited));
     }
   }
 
@@ -90,7 +88,7 @@ final class SendCall extends Call {
 
   /// The receiver has read it where it lies.
   void read() {
-    requireNonNull(outgoing).read(confirmed || offers().hasWithdrawn());
+    requireNonNull(outgoing).read(offers().hasWithdrawn());
   }
 
   @Override
