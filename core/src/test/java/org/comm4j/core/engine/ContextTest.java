@@ -16,7 +16,6 @@ import org.comm4j.core.select.Selector;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
-import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -79,20 +78,9 @@ class ContextTest {
   }
 
   /// Rank 0 of two, whose polls fail.
-  private static final class Failing implements Transport {
-    @Override
-    public int rank() {
-      return 0;
-    }
-
-    @Override
-    public int size() {
-      return 2;
-    }
-
-    @Override
-    public int maxPayloadBytes(int peer) {
-      return 1024;
+  private static final class Failing extends OneOfTwo {
+    Failing() {
+      super(0);
     }
 
     @Override
@@ -104,14 +92,5 @@ class ContextTest {
     public int poll(PayloadHandler handler, int limit) {
       throw new TransportFailedException("the network is gone", null);
     }
-
-    @Override
-    public void park(long nanos) {}
-
-    @Override
-    public void wakeUp() {}
-
-    @Override
-    public void close() {}
   }
 }

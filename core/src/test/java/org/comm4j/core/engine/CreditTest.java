@@ -26,7 +26,6 @@ import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
-import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
 
 /// A sender gets its credit back, however a communicator ends.
@@ -149,40 +148,23 @@ class CreditTest {
     }
   }
 
-  private final class Queues implements Transport {
-    private final int rank;
-
+  private final class Queues extends OneOfTwo {
     Queues(int rank) {
-      this.rank = rank;
-    }
-
-    @Override
-    public int rank() {
-      return rank;
-    }
-
-    @Override
-    public int size() {
-      return 2;
-    }
-
-    @Override
-    public int maxPayloadBytes(int peer) {
-      return 4096;
+      super(rank);
     }
 
     @Override
     public boolean offer(int peer, long[] header, MemorySegment payload) {
       return queues
           .get(peer)
-          .add(new Payload(rank, header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
+          .add(new Payload(rank(), header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
     }
 
     @Override
     public int poll(PayloadHandler handler, int limit) {
       int polled = 0;
       while (polled < limit) {
-        Payload next = queues.get(rank).poll();
+        Payload next = queues.get(rank()).poll();
         if (next == null) {
           break;
         }
@@ -196,11 +178,5 @@ class CreditTest {
     public void park(long nanos) {
       LockSupport.parkNanos(Math.min(nanos, 1_000_000));
     }
-
-    @Override
-    public void wakeUp() {}
-
-    @Override
-    public void close() {}
   }
 }

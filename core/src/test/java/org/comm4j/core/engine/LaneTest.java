@@ -3,7 +3,6 @@ package org.comm4j.core.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import org.comm4j.core.transport.PeerMemory;
@@ -19,7 +18,7 @@ class LaneTest {
   @Test
   void contradiction_otherCallOfThatNumber_isFound() {
     try (Arena arena = Arena.ofShared()) {
-      PeerMemory memory = new Memory(arena);
+      PeerMemory memory = new TwoWindows(arena);
       lane(memory, 0).publish(0, 3, call(1), 0);
       Lane here = lane(memory, 1);
       assertThat(here.contradiction(0, 3, call(2))).contains("collective #3");
@@ -31,7 +30,7 @@ class LaneTest {
   @Test
   void contradiction_laneOfAnotherCommunicatorNow_isNone() {
     try (Arena arena = Arena.ofShared()) {
-      PeerMemory memory = new Memory(arena);
+      PeerMemory memory = new TwoWindows(arena);
       Lane here = lane(memory, 1);
       Lane next = new Lane(new Windows(memory, "test"), 0, MEMBERS, 0, BASE + 1, OWNER + 1);
       next.publish(0, 3, call(1), 0);
@@ -77,7 +76,7 @@ class LaneTest {
 
   private static boolean agree(List<CallSignature> here, List<CallSignature> there) {
     try (Arena arena = Arena.ofShared()) {
-      PeerMemory memory = new Memory(arena);
+      PeerMemory memory = new TwoWindows(arena);
       Lane mine = lane(memory, 0);
       here.forEach(call -> mine.begin(call.digest()));
       Lane peers = lane(memory, 1);
@@ -93,7 +92,7 @@ class LaneTest {
   void contradiction_whileThePeerPublishes_isNone() throws InterruptedException {
     long calls = 2_000_000;
     try (Arena arena = Arena.ofShared()) {
-      PeerMemory memory = new Memory(arena);
+      PeerMemory memory = new TwoWindows(arena);
       Lane there = lane(memory, 0);
       Lane here = lane(memory, 1);
       AtomicLong now = new AtomicLong();
@@ -122,38 +121,5 @@ class LaneTest {
 
   private static Lane lane(PeerMemory memory, int rank) {
     return new Lane(new Windows(memory, "test"), 0, MEMBERS, rank, BASE, OWNER);
-  }
-
-  /// Two windows in one process.
-  private static final class Memory implements PeerMemory {
-    private static final long BYTES = 1 << 20;
-    private final MemorySegment[] windows = new MemorySegment[MEMBERS.length];
-
-    Memory(Arena arena) {
-      for (int rank : MEMBERS) {
-        windows[rank] = arena.allocate(BYTES, WindowLayout.PAGE_BYTES);
-      }
-    }
-
-    @Override
-    public long windowBytes() {
-      return BYTES;
-    }
-
-    @Override
-    public MemorySegment window(int rank) {
-      return windows[rank];
-    }
-
-    @Override
-    public void reserve(long offset, long bytes) {}
-
-    @Override
-    public Extent map(long offset, long bytes) {
-      throw new UnsupportedOperationException("no buffers here");
-    }
-
-    @Override
-    public void wake(int rank) {}
   }
 }

@@ -17,7 +17,6 @@ import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
-import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,7 +30,9 @@ class OffersTest {
 
   private final Arena shared = Arena.ofShared();
   private final List<Queue<Frames>> queues = List.of(new ArrayDeque<>(), new ArrayDeque<>());
-  private final Memory memory = new Memory();
+  private final TwoWindows windows = new TwoWindows(Arena.ofAuto());
+  private final MemorySegment[][] loans = new MemorySegment[2][PeerMemory.LOANS];
+  private boolean isCopied; // by the kernel
   private final InMemorySessions sessions = InMemorySessions.group(2);
   private final Rank sender = new Rank(0);
   private final Rank receiver = new Rank(1);
@@ -134,7 +135,7 @@ class OffersTest {
   /// Nobody would see that it has been closed, and is another program's memory now.
   @Test
   void receive_memoryThatCouldBeClosedUnseen_endsWhenTheSenderConfirms() {
-    memory.isCopied = true;
+    isCopied = true;
     SendCall send = sender.send(filled(shared, 1), !AWAITED);
     ReceiveCall receive = receiver.receive();
     assertThat(receive.hasEnded()).isFalse();
@@ -148,7 +149,7 @@ class OffersTest {
 
   @Test
   void receive_memoryOfABlockingSend_endsBeforeTheSenderIsHeard() {
-    memory.isCopied = true;
+    isCopied = true;
     SendCall send = sender.send(filled(shared, 1), AWAITED);
     ReceiveCall receive = receiver.receive();
     assertThat(receive.hasEnded()).isTrue();
@@ -179,8 +180,7 @@ class OffersTest {
   private record Frames(int from, long[] header, byte[] payload) {}
 
   /// A rank, as its transport and its calls; two communicators, so that one may be broken.
-  private final class Rank implements Transport {
-    private final int rank;
+  private final class Rank extends OneOfTwo {
     private final Engine engine;
     private final Context context;
     private final Context other;
@@ -188,13 +188,13 @@ class OffersTest {
     private Runnable afterOffer = () -> {};
 
     Rank(int rank) {
-      this.rank = rank;
+      super(rank);
       this.engine =
           new Engine(
               "test",
               sessions.session(rank),
               this,
-              memory.of(rank),
+              new Lending(rank),
               CommConfig.builder().build(),
               new Selector(Tuning.none()),
               System::nanoTime);
@@ -247,28 +247,13 @@ class OffersTest {
     }
 
     @Override
-    public int rank() {
-      return rank;
-    }
-
-    @Override
-    public int size() {
-      return 2;
-    }
-
-    @Override
-    public int maxPayloadBytes(int peer) {
-      return 4096;
-    }
-
-    @Override
     public boolean offer(int peer, long[] header, MemorySegment payload) {
       if (isFull) {
         return false;
       }
       queues
           .get(peer)
-          .add(new Frames(rank, header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
+          .add(new Frames(rank(), header.clone(), payload.toArray(ValueLayout.JAVA_BYTE)));
       afterOffer.run();
       return true;
     }
@@ -276,80 +261,46 @@ class OffersTest {
     @Override
     public int poll(PayloadHandler handler, int limit) {
       int polled = 0;
-      for (Frames next = queues.get(rank).poll(); next != null; next = queues.get(rank).poll()) {
+      for (Frames next = queues.get(rank()).poll();
+          next != null;
+          next = queues.get(rank()).poll()) {
         handler.onPayload(next.from(), next.header(), MemorySegment.ofArray(next.payload()));
         polled++;
       }
       return polled;
     }
-
-    @Override
-    public void park(long nanos) {}
-
-    @Override
-    public void wakeUp() {}
-
-    @Override
-    public void close() {}
   }
 
-  /// Two windows and the loans of their ranks.
-  private static final class Memory {
-    private static final long WINDOW_BYTES = 1 << 20;
+  /// A rank's view of the windows, and what both have lent.
+  private final class Lending extends TwoWindows {
+    private final int rank;
 
-    private final MemorySegment[] windows = {
-      Arena.ofAuto().allocate(WINDOW_BYTES, WindowLayout.PAGE_BYTES),
-      Arena.ofAuto().allocate(WINDOW_BYTES, WindowLayout.PAGE_BYTES)
-    };
-    private final MemorySegment[][] loans = new MemorySegment[2][PeerMemory.LOANS];
-    private boolean isCopied;
+    Lending(int rank) {
+      super(windows);
+      this.rank = rank;
+    }
 
-    PeerMemory of(int rank) {
-      return new PeerMemory() {
-        @Override
-        public long windowBytes() {
-          return WINDOW_BYTES;
-        }
+    @Override
+    public boolean lend(int loan, MemorySegment lent, long bytes, int readers, boolean kept) {
+      loans[rank][loan] = lent;
+      return true;
+    }
 
-        @Override
-        public MemorySegment window(int of) {
-          return windows[of];
-        }
+    @Override
+    public boolean copiesLoans() {
+      return isCopied;
+    }
 
-        @Override
-        public void reserve(long offset, long bytes) {}
+    @Override
+    public MemorySegment lent(int owner, int loan) {
+      return loans[owner][loan];
+    }
 
-        @Override
-        public Extent map(long offset, long bytes) {
-          throw new UnsupportedOperationException("no buffers here");
-        }
-
-        @Override
-        public void wake(int of) {}
-
-        @Override
-        public boolean lend(int loan, MemorySegment lent, long bytes, int readers, boolean kept) {
-          loans[rank][loan] = lent;
-          return true;
-        }
-
-        @Override
-        public boolean copiesLoans() {
-          return isCopied;
-        }
-
-        @Override
-        public MemorySegment lent(int owner, int loan) {
-          return loans[owner][loan];
-        }
-
-        @Override
-        public boolean copyLent(
-            int owner, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
-          MemorySegment.copy(loans[owner][loan], offset, target, targetOffset, bytes);
-          return true;
-        }
-      };
+    @Override
+    public boolean copyLent(
+        int owner, int loan, long offset, MemorySegment target, long targetOffset, long bytes) {
+      MemorySegment.copy(loans[owner][loan], offset, target, targetOffset, bytes);
+      return true;
     }
   }
 }

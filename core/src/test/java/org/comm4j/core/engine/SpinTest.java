@@ -10,7 +10,6 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
-import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -36,29 +35,15 @@ class SpinTest {
   }
 
   /// Rank 0 of two; what it sends comes back as rank 1's, at a certain look.
-  private static final class Echo implements Transport {
+  private static final class Echo extends OneOfTwo {
     private int looksBefore;
     private int looksAfterwards;
     private long @Nullable [] header;
     private @Nullable MemorySegment payload;
 
     Echo(int looks) {
+      super(0);
       looksBefore = looks;
-    }
-
-    @Override
-    public int rank() {
-      return 0;
-    }
-
-    @Override
-    public int size() {
-      return 2;
-    }
-
-    @Override
-    public int maxPayloadBytes(int peer) {
-      return 1024;
     }
 
     @Override
@@ -87,14 +72,5 @@ class SpinTest {
       handler.onPayload(1, header, payload);
       return 1;
     }
-
-    @Override
-    public void park(long nanos) {}
-
-    @Override
-    public void wakeUp() {}
-
-    @Override
-    public void close() {}
   }
 }
