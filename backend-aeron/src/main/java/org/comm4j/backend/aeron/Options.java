@@ -1,5 +1,6 @@
 package org.comm4j.backend.aeron;
 
+import java.net.InetAddress;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -49,6 +50,7 @@ record Options(
   private static final int MTU_STEP = 32;
   private static final int LEAST_TERM = 64 << 10;
   private static final int MOST_TERM = 1 << 30;
+  private static final Pattern NUMBERS = Pattern.compile("[0-9.]+");
   private static final Pattern SIZE = Pattern.compile("(\\d{1,10})\\s*(B|KIB|MIB|GIB)?");
   private static final Map<String, Integer> SHIFTS =
       Map.of("B", 0, "KIB", 10, "MIB", 20, "GIB", 30);
@@ -75,7 +77,7 @@ record Options(
           "DIRECTORY", directory, "nothing, unless COMM_AERON_DRIVER is external; set it to that");
     }
     return new Options(
-        config.options().getOrDefault(PREFIX + "ADDRESS", ""),
+        address(config.options().getOrDefault(PREFIX + "ADDRESS", "")),
         mtu == null ? 0 : mtu(mtu),
         term == null ? 0 : term(term),
         ports == null ? PortRange.ANY : PortRange.of(PREFIX + "PORTS", ports),
@@ -89,6 +91,18 @@ record Options(
   /// Whether ranks of a host can have one driver, and then talk through memory.
   boolean sharesDriver() {
     return ipc && driver != DriverKind.EMBEDDED;
+  }
+
+  /// No host name has a colon, or digits and dots only.
+  private static String address(String text) {
+    if (text.contains(":") || NUMBERS.matcher(text).matches()) {
+      try {
+        InetAddress.ofLiteral(text);
+      } catch (IllegalArgumentException e) {
+        throw refused("ADDRESS", text, "an IP address of this host");
+      }
+    }
+    return text;
   }
 
   private static boolean isTrue(String name, CommConfig config) {

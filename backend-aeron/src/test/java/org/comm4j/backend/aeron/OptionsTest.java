@@ -60,6 +60,9 @@ class OptionsTest {
     "COMM_AERON_PORTS, 65000-70000, two ports",
     "COMM_AERON_DRIVER, own, 'embedded, shared or external'",
     "COMM_AERON_IPC, auto, true or false",
+    "COMM_AERON_ADDRESS, 999.1.1.1, an IP address",
+    "COMM_AERON_ADDRESS, fe80:, an IP address",
+    "COMM_AERON_ADDRESS, 10.0.0.1:4000, an IP address",
     "COMM_AERON_INTEGRITY, true, mac or none",
     "COMM_AERON_DIRECTORY, /dev/shm/aeron-me, unless COMM_AERON_DRIVER is external"
   })
