@@ -165,6 +165,21 @@ class RunTest {
   }
 
   @Test
+  void run_missingPlugin_isToldAndTheRanksRun() throws Exception {
+    try (var launch =
+        Launches.start(
+            Map.of("COMM_PLUGIN_PATH", "/nowhere/plugin.jar"), "run", "-n", "1", "--", "true")) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isZero();
+      assertThat(done.err())
+          .contains(
+              "comm-cli: backend /nowhere/plugin.jar is broken",
+              "COMM_PLUGIN_PATH names it",
+              "update or remove");
+    }
+  }
+
+  @Test
   void run_noSecretFile_isOneLine() throws Exception {
     try (var launch =
         Launches.start(
