@@ -42,6 +42,7 @@ final class LauncherLaunch {
   private final Object starting = new Object();
   private volatile @Nullable Process process;
   private boolean isEnding; // guarded by starting
+  private boolean isFirstToEnd; // the launcher, which its ranks do not survive
 
   LauncherLaunch(Launch launch, RankLauncher launcher, SharedStream out, SharedStream err) {
     this.launch = launch;
@@ -66,7 +67,8 @@ final class LauncherLaunch {
       if (code == 0) {
         return ExitCode.FINE;
       }
-      String loss = session.loss().map(LauncherLaunch::text).orElse("");
+      String loss =
+          isFirstToEnd ? " before any rank" : session.loss().map(LauncherLaunch::text).orElse("");
       err.println("comm-cli: %s ended with exit code %d%s".formatted(name(), code, loss));
       return ExitCode.RANK_FAILED;
     }
@@ -138,6 +140,9 @@ final class LauncherLaunch {
     RankOutput said = RankOutput.copy(started.getInputStream(), out, "");
     RankOutput warned = RankOutput.copy(started.getErrorStream(), err, "");
     CompletableFuture.anyOf(started.onExit(), session.firstLoss()).join();
+    isFirstToEnd =
+        !session.firstLoss().isDone()
+            && session.members().stream().anyMatch(ProcessHandle::isAlive);
     if (!started.waitFor(launch.graceNs(), TimeUnit.NANOSECONDS)) {
       terminate(session);
     }

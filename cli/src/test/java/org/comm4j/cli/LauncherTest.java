@@ -170,6 +170,11 @@ class LauncherTest {
       }
       var done = launch.await();
       assertThat(done.code()).as(done.err()).isNotZero();
+      if (victim.equals("launcher")) {
+        assertThat(done.err())
+            .contains("comm-cli: bash ended with exit code 137 before any rank")
+            .doesNotContain("was lost");
+      }
       for (ProcessHandle rank : ranks) {
         rank.onExit()
             .orTimeout(launch.soon(SOON).toSeconds(), java.util.concurrent.TimeUnit.SECONDS)
