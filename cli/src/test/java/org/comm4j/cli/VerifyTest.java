@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import java.util.Map;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.tck.LiveReport;
@@ -15,21 +16,38 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(180)
 class VerifyTest {
+  /// Hosts of their own run the whole of it as processes (`AeronHostsTest`).
   @ParameterizedTest
-  @ValueSource(strings = {"local", "shm"})
+  @CsvSource({"local, .*, 100", "shm, '.*([OFLS]1|F8)\\b.*', 4"})
   @Execution(ExecutionMode.CONCURRENT) // much of it waits for deadlines
-  void verify_wholeBackend_isFineAndListsEveryRule(String backend) throws Exception {
-    var done = Launches.run("verify", "--backend", backend, "-n", "3", "--seed", "5");
-    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
-    assertThat(done.out())
-        .containsPattern("(?m)^O1 +passed")
-        .containsPattern("(?m)^F8 +not run +a rank would have to die")
-        .containsPattern("(?m)^" + backend + " on 3 ranks, seed 5: [0-9]+ rules passed, 0 failed");
+  void verify_backend_isFineAndListsEveryRule(String backend, String checks, int fewest)
+      throws Exception {
+    String options = Launches.JVM_OPTIONS + " -Dcomm4j.check=" + checks;
+    try (var launch =
+        Launches.start(
+            Map.of("JDK_JAVA_OPTIONS", options),
+            "verify",
+            "--backend",
+            backend,
+            "-n",
+            "3",
+            "--seed",
+            "5")) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out())
+          .containsPattern("(?m)^O1 +passed")
+          .containsPattern("(?m)^F8 +not run +a rank would have to die")
+          .containsPattern(
+              "(?m)^" + backend + " on 3 ranks, seed 5: [0-9]+ rules passed, 0 failed");
+      assertThat(done.out().lines().filter(line -> line.matches("\\w+ +passed.*")))
+          .hasSizeGreaterThanOrEqualTo(fewest);
+    }
   }
 
   @ParameterizedTest
