@@ -2,6 +2,7 @@ package org.comm4j.api;
 
 import java.util.List;
 import java.util.Optional;
+import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
 import org.jspecify.annotations.Nullable;
 
@@ -36,7 +37,30 @@ public final class Backends {
   /// @param config what the backends are judged by, and where to look for more
   /// @return the most preferred first
   public static List<BackendInfo> availableBackends(CommConfig config) {
-    return Discovery.find(config).stream().map(Discovery.Found::info).toList();
+    return Discovery.list(config);
+  }
+
+  /// Lists the backends that are found and can be used nowhere as they are: such as those that
+  /// can't be loaded. Nothing is asked of this host, so it takes less time than a listing of all.
+  ///
+  /// @param config where to look for more
+  /// @return each with its reason and remedy
+  public static List<BackendInfo> brokenBackends(CommConfig config) {
+    return Discovery.find(config).stream()
+        .filter(each -> each.provider() == null)
+        .map(Discovery.Found::info)
+        .toList();
+  }
+
+  /// What the ranks of the backend are that is asked for by name. Nothing is asked of this host.
+  ///
+  /// @param config names the backend
+  /// @return empty where none is asked for by name, there is none of that name, or it is broken
+  public static Optional<RankKind> rankKind(CommConfig config) {
+    return Discovery.find(config).stream()
+        .filter(each -> each.name().equals(config.backend()))
+        .flatMap(each -> each.kind().stream())
+        .findFirst();
   }
 
   /// Tells which backend [Communicators#open(CommConfig)] takes and why, as far as this host alone

@@ -73,7 +73,7 @@ final class Choice {
   /// The backend with this name, ready or not, if it is not broken.
   static Found working(List<Found> found, String name) {
     Found backend = named(found, name);
-    if (backend.provider() == null) {
+    if (backend.isBroken()) {
       throw unavailable(backend);
     }
     return backend;
@@ -263,7 +263,7 @@ final class Choice {
   static BackendProvider provider(Found backend) {
     BackendProvider provider = backend.provider();
     if (provider == null) {
-      throw new IllegalStateException(backend + " is not ready");
+      throw new IllegalStateException(backend.name() + " is not ready");
     }
     return provider;
   }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.comm4j.api.BackendInfo.Status;
@@ -25,28 +26,85 @@ final class Discovery {
   private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9-]*");
   private static final int MAX_PRIORITY = 100;
   private static final Comparator<Found> BEST_FIRST =
-      Comparator.comparingInt((Found found) -> found.info().priority())
+      Comparator.comparingInt(Found::priority)
           .reversed()
-          .thenComparing(found -> found.info().name())
+          .thenComparing(Found::name)
           .thenComparing(Found::source);
 
-  /// A backend that was found.
-  ///
-  /// @param provider null if it is broken
-  /// @param source its class and where that is from, for people
-  /// @param options what it understands, without the prefix `COMM_<NAME>_`
-  record Found(
-      BackendInfo info, @Nullable BackendProvider provider, String source, Set<String> options) {
+  /// A backend that was found. Whether this host has what it needs is asked once somebody wants to
+  /// know: that takes time, and most that are found are not used.
+  static final class Found {
+    private final BackendInfo plain;
+    private final Supplier<BackendInfo> asking;
+    private final @Nullable BackendProvider provider;
+    private final String source;
+    private final Set<String> options;
+    private @Nullable BackendInfo info;
+
+    /// @param plain what it is, wherever it is
+    /// @param asking tells that and whether it can be used here
+    /// @param provider null if it is broken
+    /// @param source its class and where that is from, for people
+    /// @param options what it understands, without the prefix `COMM_<NAME>_`
+    Found(
+        BackendInfo plain,
+        Supplier<BackendInfo> asking,
+        @Nullable BackendProvider provider,
+        String source,
+        Set<String> options) {
+      this.plain = plain;
+      this.asking = asking;
+      this.provider = provider;
+      this.source = source;
+      this.options = options;
+    }
+
+    /// What is too broken to be asked anything.
+    static Found broken(BackendInfo info, String source, Set<String> options) {
+      return new Found(info, () -> info, null, source, options);
+    }
+
+    /// Without details and advice.
+    synchronized BackendInfo info() {
+      BackendInfo known = info == null ? asking.get() : info;
+      info = known;
+      return known;
+    }
+
     String name() {
-      return info.name();
+      return plain.name();
+    }
+
+    int priority() {
+      return plain.priority();
+    }
+
+    Optional<RankKind> kind() {
+      return plain.kind();
+    }
+
+    @Nullable BackendProvider provider() {
+      return provider;
+    }
+
+    String source() {
+      return source;
+    }
+
+    Set<String> options() {
+      return options;
     }
 
     boolean isReady() {
-      return info.isReady();
+      return info().isReady();
+    }
+
+    boolean isBroken() {
+      return info().status() == Status.BROKEN;
     }
 
     boolean hasKind(RankKind kind) {
-      return info.kind().equals(Optional.of(kind));
+      return plain.kind().equals(Optional.of(kind));
     }
 
     boolean launchesThreads() {
@@ -121,22 +179,83 @@ final class Discovery {
   }
 
   private Found listed(String name, BackendProvider provider, String source) {
-    Availability availability = given(provider.availability(config));
-    var missing = availability instanceof Availability.Unavailable it ? it : null;
-    BackendInfo info =
+    BackendInfo plain =
         new BackendInfo(
             name,
-            missing == null ? Status.READY : Status.UNAVAILABLE,
+            Status.READY,
             Optional.of(given(provider.rankKind())),
             validPriority(provider.priority()),
             given(provider.reaches()),
             given(provider.version()),
             Set.copyOf(provider.capabilities()),
-            given(provider.details(config)),
-            given(provider.advice(config)),
-            Optional.ofNullable(missing).map(it -> given(it.reason())),
-            Optional.ofNullable(missing).map(it -> given(it.remedy())));
-    return new Found(info, provider, source, Set.copyOf(provider.options()));
+            Map.of(),
+            List.of(),
+            Optional.empty(),
+            Optional.empty());
+    return new Found(
+        plain,
+        () -> orBroken(name, source, () -> asked(plain, provider, config)),
+        provider,
+        source,
+        Set.copyOf(provider.options()));
+  }
+
+  private static BackendInfo asked(BackendInfo plain, BackendProvider provider, CommConfig config) {
+    return switch (given(provider.availability(config))) {
+      case Availability.Ready _ -> plain;
+      case Availability.Unavailable missing ->
+          new BackendInfo(
+              plain.name(),
+              Status.UNAVAILABLE,
+              plain.kind(),
+              plain.priority(),
+              plain.reaches(),
+              plain.version(),
+              plain.capabilities(),
+              plain.details(),
+              plain.advice(),
+              Optional.of(given(missing.reason())),
+              Optional.of(given(missing.remedy())));
+    };
+  }
+
+  /// {@return all backends as listings show them, the most preferred first}
+  static List<BackendInfo> list(CommConfig config) {
+    return find(config).stream().map(each -> detailed(each, config)).toList();
+  }
+
+  private static BackendInfo detailed(Found each, CommConfig config) {
+    BackendInfo info = each.info();
+    BackendProvider provider = each.provider();
+    if (provider == null || each.isBroken()) {
+      return info;
+    }
+    return orBroken(
+        each.name(),
+        each.source(),
+        () ->
+            new BackendInfo(
+                info.name(),
+                info.status(),
+                info.kind(),
+                info.priority(),
+                info.reaches(),
+                info.version(),
+                info.capabilities(),
+                given(provider.details(config)),
+                given(provider.advice(config)),
+                info.reason(),
+                info.remedy()));
+  }
+
+  /// Whatever a stranger's provider does, the others are listed.
+  private static BackendInfo orBroken(String name, String source, Supplier<BackendInfo> listing) {
+    try {
+      return listing.get();
+    } catch (Throwable e) {
+      return brokenInfo(
+          name, Optional.empty(), "its listing failed: " + text(e), "update or remove " + source);
+    }
   }
 
   private static String validName(String name) {
@@ -166,8 +285,7 @@ final class Discovery {
 
   private void broken(String name, String reason, String source) {
     String remedy = "update or remove " + source;
-    found.add(
-        new Found(brokenInfo(name, Optional.empty(), reason, remedy), null, source, Set.of()));
+    found.add(Found.broken(brokenInfo(name, Optional.empty(), reason, remedy), source, Set.of()));
   }
 
   private static BackendInfo brokenInfo(
@@ -203,13 +321,12 @@ final class Discovery {
       return each;
     }
     String sources = String.join(" and ", sameName.stream().map(Found::source).sorted().toList());
-    return new Found(
+    return Found.broken(
         brokenInfo(
             each.name(),
-            each.info().kind(),
+            each.kind(),
             "%d backends have this name: %s".formatted(sameName.size(), sources),
             "keep one of them on the class path"),
-        null,
         each.source(),
         each.options());
   }

@@ -143,6 +143,52 @@ class BackendsTest {
     assertThat(row.remedy().orElseThrow()).contains("strangers.Bad").contains("Bad.jar");
   }
 
+  /// It takes time, and most backends that are found are not used.
+  @Test
+  void find_byName_asksNoOtherBackendWhatTheHostHas() throws Exception {
+    jar(
+        "Slow",
+        source(
+            "Slow",
+            "return Availability.ready();",
+            "System.setProperty(\"strangers.asked\", name()); return Availability.ready();"));
+    CommConfig config = CommConfig.builder().pluginPath(jars.getFirst().toString()).build();
+    CommConfig threads = config.toBuilder().backend("fake-threads").build();
+    try {
+      assertThat(Backends.select(threads).backend()).isEqualTo("fake-threads");
+      assertThat(Backends.rankKind(threads)).hasValue(RankKind.THREADS);
+      assertThat(Backends.rankKind(config)).isEmpty();
+      assertThat(Backends.brokenBackends(config)).isEmpty();
+      assertThat(System.getProperty("strangers.asked")).isNull();
+
+      Backends.select(config.toBuilder().backend("good").build());
+      assertThat(System.getProperty("strangers.asked")).isEqualTo("good");
+    } finally {
+      System.clearProperty("strangers.asked");
+    }
+  }
+
+  @Test
+  void brokenBackends_areWhatCannotBeLoaded() throws Exception {
+    jar("Bad", source("Bad", "public Bad() {}", "private Bad() {}"));
+    jar("Good", source("Good"));
+    String path = folder.resolve("*").toString();
+
+    assertThat(Backends.brokenBackends(CommConfig.builder().pluginPath(path).build()))
+        .singleElement()
+        .satisfies(row -> assertThat(row.name()).isEqualTo("strangers.Bad"));
+  }
+
+  @Test
+  void select_usable_asksForNoDetails() throws Exception {
+    jar("Good", source("Good", "return Map.of(\"library\", \"libgood 7\")", "return null"));
+    String path = jars.getFirst().toString();
+    CommConfig config = CommConfig.builder().pluginPath(path).build();
+
+    assertThat(Backends.select(config.toBuilder().rank(0).worldSize(2).build()).backend())
+        .isEqualTo("good");
+  }
+
   @Test
   void available_oldInterface_isARow() throws Exception {
     String old = "package org.comm4j.api.spi; public interface BackendProvider { String name(); }";

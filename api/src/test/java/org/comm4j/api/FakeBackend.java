@@ -76,7 +76,7 @@ class FakeBackend implements BackendProvider {
             java.util.List.of(),
             Optional.ofNullable(missing).map(Availability.Unavailable::reason),
             Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
-    return new Found(info, this, name + "'s jar", options());
+    return new Found(info, () -> info, this, name + "'s jar", options());
   }
 
   @Override

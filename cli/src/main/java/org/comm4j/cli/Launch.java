@@ -2,7 +2,6 @@ package org.comm4j.cli;
 
 import java.io.PrintStream;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.comm4j.api.BackendInfo;
@@ -68,8 +67,7 @@ record Launch(
     CommConfig config = config();
     SessionFiles.sweep(config);
     Backends.removeRemains(config); // of a launch that was killed with its launcher
-    List<BackendInfo> backends = Backends.availableBackends(config);
-    boolean ofThreads = isOfThreads(config, backends);
+    boolean ofThreads = Backends.rankKind(config).equals(Optional.of(RankKind.THREADS));
     if (ofThreads && cluster.isPresent()) {
       throw new IllegalArgumentException(
           "--nnodes: not for backend %s (expected: a backend that connects processes)"
@@ -86,7 +84,7 @@ record Launch(
     if (program instanceof Program.MainClass) {
       config.tuning().ifPresent(Tuning::read); // else each rank says what is wrong with it
     }
-    warnOfBroken(backends, err);
+    warnOfBroken(config, err);
     if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
       selection.ifPresent(chosen -> {
         String why = ofThreads ? "asked for; its ranks are threads of this JVM" : chosen.why();
@@ -136,21 +134,12 @@ record Launch(
     return variables;
   }
 
-  private static boolean isOfThreads(CommConfig config, List<BackendInfo> backends) {
-    return backends.stream()
-        .anyMatch(info ->
-            info.name().equals(config.backend())
-                && info.kind().equals(Optional.of(RankKind.THREADS)));
-  }
-
   /// The ranks take another backend and say nothing.
-  private static void warnOfBroken(List<BackendInfo> backends, PrintStream err) {
-    for (BackendInfo each : backends) {
-      if (each.status() == BackendInfo.Status.BROKEN) {
-        err.printf(
-            "comm-cli: backend %s is broken: %s; %s%n",
-            each.name(), each.reason().orElse(""), each.remedy().orElse(""));
-      }
+  private static void warnOfBroken(CommConfig config, PrintStream err) {
+    for (BackendInfo each : Backends.brokenBackends(config)) {
+      err.printf(
+          "comm-cli: backend %s is broken: %s; %s%n",
+          each.name(), each.reason().orElse(""), each.remedy().orElse(""));
     }
   }
 
