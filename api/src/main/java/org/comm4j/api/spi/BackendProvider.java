@@ -58,13 +58,14 @@ public interface BackendProvider {
   /// @throws IllegalArgumentException naming variable, value, what was expected and what to do
   default void checkOptions(CommConfig config) {}
 
-  /// {@return whether it can be used on this host, judged by looking only}
+  /// {@return whether it can be used on this host, judged by looking only} Asked for listings, and
+  /// where the backend may be used: for its name or for `auto`.
   ///
   /// @param config the configuration of this process
   Availability availability(CommConfig config);
 
   /// {@return what else listings show of it on this host: texts by short names, in the order in
-  /// which to show them, for example which library it uses}
+  /// which to show them, for example which library it uses} Asked for listings alone.
   ///
   /// @param config the configuration of this process
   default Map<String, String> details(CommConfig config) {
