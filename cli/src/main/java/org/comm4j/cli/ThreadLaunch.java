@@ -172,12 +172,11 @@ final class ThreadLaunch {
       for (var left = working(threads); left.isPresent(); left = working(threads)) {
         left.get().join();
       }
-      if (threads.activeCount() == 0) { // else a daemon may still call, and load classes
-        try (loader) {
-          if (!failed.contains(rank)) {
-            group.communicator(rank).close();
-          }
-        }
+      if (!failed.contains(rank)) {
+        group.communicator(rank).close(); // daemons or not: others may wait for this rank
+      }
+      if (threads.activeCount() == 0) { // else a daemon may still load classes
+        loader.close();
       }
     } catch (Throwable thrown) {
       fail(group, rank, thrown);

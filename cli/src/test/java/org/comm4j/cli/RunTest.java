@@ -515,6 +515,37 @@ class RunTest {
         .containsExactlyInAnyOrder("[0] Loaded[late=2]", "[1] Loaded[late=2]");
   }
 
+  /// In a process they would have ended with it: others must not wait for this rank.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "Thread.ofPlatform().daemon().start(java.util.concurrent.locks.LockSupport::park);",
+        "java.util.concurrent.CompletableFuture.delayedExecutor(1, java.util.concurrent.TimeUnit.HOURS).execute(() -> {});",
+        "IO.print(\"unfinished\");"
+      })
+  void run_daemonsOfARankOutliveIt_othersHearThatItLeft(String leavesADaemon, @TempDir Path folder)
+      throws Exception {
+    Path source =
+        Files.writeString(
+            folder.resolve("Left.java"),
+            """
+            void main() {
+              var comm = org.comm4j.api.Communicators.open();
+              if (comm.rank() == 1) {
+                %s
+              } else {
+                comm.barrier();
+              }
+            }
+            """
+                .formatted(leavesADaemon));
+    var done =
+        Launches.run("run", "-n", "2", "--backend", "local", "--timeout", "20s", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err())
+        .containsPattern("\\[0\\] .*PeerFailedException.*rank 1.*left the session");
+  }
+
   /// Every user of the host can find the port.
   @Test
   void run_strangerKnowsThePlace_isRefused(@TempDir Path folder) throws Exception {
