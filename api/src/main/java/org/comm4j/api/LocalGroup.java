@@ -262,6 +262,16 @@ public final class LocalGroup implements AutoCloseable {
     group.fail(rank, cause);
   }
 
+  /// Tells the others that a rank has ended in order, whatever it has not closed: who still needs
+  /// it gets a [PeerFailedException] that says it left, and what it has sent still arrives. Does
+  /// nothing for a rank that has left or failed. For programs that run the ranks on threads of
+  /// their own.
+  ///
+  /// @param rank who has ended
+  public void leave(int rank) {
+    group.leave(rank);
+  }
+
   /// Closes every rank's communicator. What the group holds is freed when those that were made from
   /// them are closed too. Closing twice does nothing.
   @Override

@@ -174,6 +174,7 @@ final class ThreadLaunch {
       }
       if (!failed.contains(rank)) {
         group.communicator(rank).close(); // daemons or not: others may wait for this rank
+        group.leave(rank); // in what it has not closed, too
       }
       if (threads.activeCount() == 0) { // else a daemon may still load classes
         loader.close();

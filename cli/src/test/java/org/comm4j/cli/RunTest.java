@@ -546,6 +546,27 @@ class RunTest {
         .containsPattern("\\[0\\] .*PeerFailedException.*rank 1.*left the session");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void run_rankEndsWithAnOpenGroup_othersHearThatItIsGone(String backend, @TempDir Path folder)
+      throws Exception {
+    Path source =
+        Files.writeString(
+            folder.resolve("Left.java"),
+            """
+            void main() {
+              var group = org.comm4j.api.Communicators.open().split(0, 0).orElseThrow();
+              if (group.rank() != 1) {
+                group.barrier();
+              }
+            }
+            """);
+    var done =
+        Launches.run("run", "-n", "2", "--backend", backend, "--timeout", "40s", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).containsPattern("\\[0\\] .*PeerFailedException.*rank 1");
+  }
+
   /// Every user of the host can find the port.
   @Test
   void run_strangerKnowsThePlace_isRefused(@TempDir Path folder) throws Exception {

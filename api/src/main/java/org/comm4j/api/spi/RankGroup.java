@@ -17,9 +17,9 @@ public interface RankGroup extends AutoCloseable {
   /// @param cause what it threw
   void fail(int rank, Throwable cause);
 
-  /// Takes a rank out that has released its last communicator: others that still need it get a
-  /// [org.comm4j.api.PeerFailedException] that says it left, and nobody else is concerned. What it
-  /// has sent still arrives. Never throws; after [#fail] and a second time it does nothing.
+  /// Takes a rank out that has released its last communicator or has ended: others that still need
+  /// it get a [org.comm4j.api.PeerFailedException] that says it left, and nobody else is concerned.
+  /// What it has sent still arrives. Never throws; after [#fail] and a second time it does nothing.
   ///
   /// @param rank the rank that leaves
   void leave(int rank);
