@@ -176,6 +176,7 @@ public interface Session extends AutoCloseable {
   /// @param scope which one
   /// @param rank by whom, its world rank
   /// @param reason the backend's own bytes
+  /// @param failuresBefore how many of [News#failures()] were known before
   @SuppressWarnings("ArrayRecordComponent") // nobody compares aborts
-  record Abort(long scope, int rank, byte[] reason) {}
+  record Abort(long scope, int rank, byte[] reason, int failuresBefore) {}
 }

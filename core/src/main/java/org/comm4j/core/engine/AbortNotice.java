@@ -63,6 +63,11 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     };
   }
 
+  /// Whether its rank's program itself wanted it: it has aborted, or its operator has failed.
+  boolean isOf(int byRank) {
+    return kind == Kind.ABORT && missing.equals(List.of(byRank));
+  }
+
   /// The exception of the other ranks.
   ///
   /// @param members world ranks

@@ -11,9 +11,11 @@ import org.jspecify.annotations.Nullable;
 
 /// Why a communicator is broken, by what the session knows.
 ///
-/// Failures and aborts are listed apart, so which came first is not known. A rank that ends by an
-/// exception has often said before why: then that is the reason, and not that it is gone. Nor does
-/// a rank's end make others disagree or come too late.
+/// Who notices a rank's end by itself may break a communicator before the session knows of it, so
+/// what came first is not always the reason. A rank that ends by an exception has often said before
+/// why: then that is the reason, and not that it is gone. Nor does a rank's end make others
+/// disagree or come too late. And what a program itself has aborted while all were there, nobody's
+/// end has broken: ranks often end because of it.
 public final class BreakReason {
   private BreakReason() {}
 
@@ -28,12 +30,7 @@ public final class BreakReason {
     if (news.evicted() != null) {
       return new EvictedException(news.evicted());
     }
-    List<Session.Failure> failed = new ArrayList<>();
-    for (Session.Failure gone : news.failures()) {
-      if (!gone.left() && rankOf.applyAsInt(gone.rank()) >= 0) {
-        failed.add(gone);
-      }
-    }
+    List<Session.Failure> failed = failed(news.failures(), rankOf);
     for (Session.Abort abort : news.aborts()) {
       int by = rankOf.applyAsInt(abort.rank());
       if (abort.scope() != scope || by < 0 || by == rank) {
@@ -42,11 +39,24 @@ public final class BreakReason {
       AbortNotice notice = AbortNotice.decode(abort.reason());
       if (failed.isEmpty()
           || failed.getFirst().rank() == abort.rank()
-          || notice.kind().isNeverOfFailure()) {
+          || notice.kind().isNeverOfFailure()
+          || (notice.isOf(by)
+              && failed(news.failures().subList(0, abort.failuresBefore()), rankOf).isEmpty())) {
         return notice.exception(by, members);
       }
     }
     return failed.isEmpty() ? null : peersFailed(failed, rankOf);
+  }
+
+  private static List<Session.Failure> failed(
+      List<Session.Failure> failures, IntUnaryOperator rankOf) {
+    List<Session.Failure> failed = new ArrayList<>();
+    for (Session.Failure gone : failures) {
+      if (!gone.left() && rankOf.applyAsInt(gone.rank()) >= 0) {
+        failed.add(gone);
+      }
+    }
+    return failed;
   }
 
   private static CommException peersFailed(List<Session.Failure> failed, IntUnaryOperator rankOf) {

@@ -128,18 +128,26 @@ public final class MembersSession implements Session {
   @Override
   public News news() {
     News all = whole.news();
-    List<Failure> failures =
-        all.failures().stream()
-            .filter(failure -> members.contains(failure.rank()))
-            .map(failure ->
-                new Failure(members.indexOf(failure.rank()), failure.evidence(), failure.cause()))
-            .toList();
+    List<Failure> failures = ofMembers(all.failures());
     List<Abort> aborts =
         all.aborts().stream()
             .filter(abort -> members.contains(abort.rank()))
-            .map(abort -> new Abort(abort.scope(), members.indexOf(abort.rank()), abort.reason()))
+            .map(abort ->
+                new Abort(
+                    abort.scope(),
+                    members.indexOf(abort.rank()),
+                    abort.reason(),
+                    ofMembers(all.failures().subList(0, abort.failuresBefore())).size()))
             .toList();
     return new News(failures, aborts, all.evicted());
+  }
+
+  private List<Failure> ofMembers(List<Failure> failures) {
+    return failures.stream()
+        .filter(failure -> members.contains(failure.rank()))
+        .map(failure ->
+            new Failure(members.indexOf(failure.rank()), failure.evidence(), failure.cause()))
+        .toList();
   }
 
   @Override

@@ -337,7 +337,8 @@ final class ReplicatedSession implements Session {
         var aborts =
             new ArrayList<>(
                 known.subList(Math.max(0, known.size() + 1 - MOST_REMEMBERED), known.size()));
-        aborts.add(new Abort(abort.scope(), abort.rank(), abort.reason()));
+        int before = news.failures().size();
+        aborts.add(new Abort(abort.scope(), abort.rank(), abort.reason(), before));
         publish(new News(news.failures(), aborts, news.evicted()));
       }
       case Event.Fail fail -> {
