@@ -480,7 +480,7 @@ final class MessageChecks {
   @Needs(ranks = 2, capabilities = Capability.POINT_TO_POINT)
   static void messages_nobodyReceivesThem_takeBoundedMemory(LiveRank r) {
     Communicator comm = r.comm();
-    int messages = 500; // whose sends all have one deadline
+    int messages = 100; // whose sends all have one deadline
     int bytes = 100_000;
     long bound = (long) messages * bytes / 2; // all of them can't be there
     if (r.rank() == 0) {
