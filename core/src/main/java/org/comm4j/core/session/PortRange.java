@@ -33,7 +33,7 @@ public record PortRange(int first, int last) {
       }
     }
     throw new IllegalArgumentException(
-        "%s: '%s' (expected: two ports with a dash between, for example 40000-40099)"
+        "%s: '%s' (expected: two ports from 1 to 65535 with a dash between, the lower one first, for example 40000-40099)"
             .formatted(variable, text));
   }
 
