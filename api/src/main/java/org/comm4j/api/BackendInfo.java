@@ -55,6 +55,38 @@ public record BackendInfo(
     advice = List.copyOf(advice);
   }
 
+  /// The same, but this host lacks something.
+  BackendInfo unavailable(String why, String whatToDo) {
+    return new BackendInfo(
+        name,
+        Status.UNAVAILABLE,
+        kind,
+        priority,
+        reaches,
+        version,
+        capabilities,
+        details,
+        advice,
+        Optional.of(why),
+        Optional.of(whatToDo));
+  }
+
+  /// The same with what only listings show.
+  BackendInfo detailed(Map<String, String> itsDetails, List<Advice> itsAdvice) {
+    return new BackendInfo(
+        name,
+        status,
+        kind,
+        priority,
+        reaches,
+        version,
+        capabilities,
+        itsDetails,
+        itsAdvice,
+        reason,
+        remedy);
+  }
+
   /// {@return whether it can be used on this host}
   public boolean isReady() {
     return status == Status.READY;

@@ -58,7 +58,7 @@ public final class Backends {
   /// @return empty where none is asked for by name, there is none of that name, or it is broken
   public static Optional<RankKind> rankKind(CommConfig config) {
     return Discovery.find(config).stream()
-        .filter(each -> each.name().equals(config.backend()))
+        .filter(each -> each.provider() != null && each.name().equals(config.backend()))
         .flatMap(each -> each.kind().stream())
         .findFirst();
   }

@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 final class Discovery {
   private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9-]*");
   private static final int MAX_PRIORITY = 100;
+  private static final String LISTING_FAILED = "its listing failed: ";
   private static final Comparator<Found> BEST_FIRST =
       Comparator.comparingInt(Found::priority)
           .reversed()
@@ -171,7 +172,7 @@ final class Discovery {
       BackendProvider provider = service.get();
       step = "its name() failed: ";
       name = validName(given(provider.name()));
-      step = "its listing failed: ";
+      step = LISTING_FAILED;
       found.add(listed(name, provider, source));
     } catch (Throwable e) { // whatever a stranger's provider does, the others are listed
       broken(name, step + text(e), source);
@@ -204,18 +205,7 @@ final class Discovery {
     return switch (given(provider.availability(config))) {
       case Availability.Ready _ -> plain;
       case Availability.Unavailable missing ->
-          new BackendInfo(
-              plain.name(),
-              Status.UNAVAILABLE,
-              plain.kind(),
-              plain.priority(),
-              plain.reaches(),
-              plain.version(),
-              plain.capabilities(),
-              plain.details(),
-              plain.advice(),
-              Optional.of(given(missing.reason())),
-              Optional.of(given(missing.remedy())));
+          plain.unavailable(given(missing.reason()), given(missing.remedy()));
     };
   }
 
@@ -233,19 +223,7 @@ final class Discovery {
     return orBroken(
         each.name(),
         each.source(),
-        () ->
-            new BackendInfo(
-                info.name(),
-                info.status(),
-                info.kind(),
-                info.priority(),
-                info.reaches(),
-                info.version(),
-                info.capabilities(),
-                given(provider.details(config)),
-                given(provider.advice(config)),
-                info.reason(),
-                info.remedy()));
+        () -> info.detailed(given(provider.details(config)), given(provider.advice(config))));
   }
 
   /// Whatever a stranger's provider does, the others are listed.
@@ -253,8 +231,7 @@ final class Discovery {
     try {
       return listing.get();
     } catch (Throwable e) {
-      return brokenInfo(
-          name, Optional.empty(), "its listing failed: " + text(e), "update or remove " + source);
+      return brokenInfo(name, LISTING_FAILED + text(e), source);
     }
   }
 
@@ -284,8 +261,11 @@ final class Discovery {
   }
 
   private void broken(String name, String reason, String source) {
-    String remedy = "update or remove " + source;
-    found.add(Found.broken(brokenInfo(name, Optional.empty(), reason, remedy), source, Set.of()));
+    found.add(Found.broken(brokenInfo(name, reason, source), source, Set.of()));
+  }
+
+  private static BackendInfo brokenInfo(String name, String reason, String source) {
+    return brokenInfo(name, Optional.empty(), reason, "update or remove " + source);
   }
 
   private static BackendInfo brokenInfo(

@@ -260,6 +260,9 @@ class BackendsTest {
               .contains("strangers.First", "First.jar", "strangers.Second", "Second.jar");
           assertThat(row.remedy()).isPresent();
         });
+    String path = folder.resolve("*").toString();
+    CommConfig config = CommConfig.builder().pluginPath(path).backend("good").build();
+    assertThat(Backends.rankKind(config)).isEmpty();
   }
 
   @Test

@@ -62,11 +62,10 @@ class FakeBackend implements BackendProvider {
 
   /// As discovery shows it.
   Found found() {
-    var missing = availability instanceof Availability.Unavailable it ? it : null;
-    var info =
+    var plain =
         new BackendInfo(
             name,
-            missing == null ? BackendInfo.Status.READY : BackendInfo.Status.UNAVAILABLE,
+            BackendInfo.Status.READY,
             Optional.of(kind),
             priority,
             reaches(),
@@ -74,8 +73,12 @@ class FakeBackend implements BackendProvider {
             capabilities(),
             java.util.Map.of(),
             java.util.List.of(),
-            Optional.ofNullable(missing).map(Availability.Unavailable::reason),
-            Optional.ofNullable(missing).map(Availability.Unavailable::remedy));
+            Optional.empty(),
+            Optional.empty());
+    BackendInfo info =
+        availability instanceof Availability.Unavailable it
+            ? plain.unavailable(it.reason(), it.remedy())
+            : plain;
     return new Found(info, () -> info, this, name + "'s jar", options());
   }
 
