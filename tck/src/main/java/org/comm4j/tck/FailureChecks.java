@@ -92,6 +92,24 @@ final class FailureChecks {
     }
   }
 
+  @Rule("F6")
+  @Needs(ranks = 3, death = true, capabilities = Capability.FAILURE_DETECTION)
+  static void abort_anotherRankDiesOfIt_isTheReasonForTheOthers(LiveRank r) {
+    Communicator comm = r.comm();
+    LiveRank.works("F6", comm);
+    r.meet("before the abort");
+    if (r.rank() == 1) {
+      comm.abort("enough of this");
+    }
+    if (r.rank() == 0) {
+      untilBroken("F6", AbortedException.class, comm);
+      throw r.die();
+    }
+    r.meetsDeath(); // so that it hears of both at once
+    AbortedException reason = untilBroken("F6", AbortedException.class, comm);
+    Expect.equal("F6", "who aborted", reason.rank(), 1);
+  }
+
   @Rule({"T14", "F1", "F2", "G9"})
   @Needs(
       ranks = 2,

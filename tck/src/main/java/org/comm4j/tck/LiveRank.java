@@ -95,7 +95,13 @@ final class LiveRank {
     Death dying = new Death(rank());
     shared.put("died", System.nanoTime());
     java.util.Objects.requireNonNull(death).accept(dying);
+    shared.put("dead", true);
     throw dying;
+  }
+
+  /// Waits until a rank has died and its group has been told, without looking at communicators.
+  void meetsDeath() {
+    Expect.eventually("F5", "a rank dies", () -> shared.containsKey("dead"));
   }
 
   /// When a rank has died, where ranks share memory.

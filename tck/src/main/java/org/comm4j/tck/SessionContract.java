@@ -520,6 +520,25 @@ public abstract class SessionContract {
   }
 
   @Test
+  void kill_betweenTwoAborts_isCountedByTheLaterOne() {
+    Group group = groupWithVictim(3, Duration.ofSeconds(10));
+    List<Session> sessions = group.sessions();
+    sessions.get(0).abort(1, new byte[0]);
+    for (Session session : sessions) {
+      assertThat(eventually(() -> session.news().aborts().size() == 1)).isTrue();
+    }
+    victim(group).kill();
+    for (Session session : sessions) {
+      assertThat(eventually(() -> session.news().hasFailed(2))).isTrue();
+    }
+    sessions.get(1).abort(2, new byte[0]);
+    for (Session session : sessions) {
+      assertThat(eventually(() -> session.news().aborts().size() == 2)).isTrue();
+      assertThat(session.news().aborts()).extracting(Abort::failuresBefore).containsExactly(0, 1);
+    }
+  }
+
+  @Test
   void kill_survivorsGoOn() {
     Group group = groupWithVictim(3, Duration.ofSeconds(10));
     victim(group).kill();
