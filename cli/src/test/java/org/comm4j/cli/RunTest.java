@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.jar.JarOutputStream;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -515,15 +516,20 @@ class RunTest {
         .containsExactlyInAnyOrder("[0] Loaded[late=2]", "[1] Loaded[late=2]");
   }
 
-  /// In a process they would have ended with it: others must not wait for this rank.
+  /// Others must not wait for it, whatever it leaves: a daemon, as the label of an unfinished line
+  /// is one, or an open group. A process would be gone with all of that.
   @ParameterizedTest
-  @ValueSource(
-      strings = {
-        "Thread.ofPlatform().daemon().start(java.util.concurrent.locks.LockSupport::park);",
-        "java.util.concurrent.CompletableFuture.delayedExecutor(1, java.util.concurrent.TimeUnit.HOURS).execute(() -> {});",
-        "IO.print(\"unfinished\");"
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "local | comm | Thread.ofPlatform().daemon().start(java.util.concurrent.locks.LockSupport::park); | left the session",
+        "local | comm | java.util.concurrent.CompletableFuture.delayedExecutor(1, java.util.concurrent.TimeUnit.HOURS).execute(() -> {}); | left the session",
+        "local | comm | IO.print(\"unfinished\"); | left the session",
+        "local | comm.split(0, 0).orElseThrow() | | left the session",
+        "shm | comm.split(0, 0).orElseThrow() | | connection"
       })
-  void run_daemonsOfARankOutliveIt_othersHearThatItLeft(String leavesADaemon, @TempDir Path folder)
+  void run_rankEndsAndLeavesSomething_othersHearThatItIsGone(
+      String backend, String group, String leaves, String how, @TempDir Path folder)
       throws Exception {
     Path source =
         Files.writeString(
@@ -531,40 +537,19 @@ class RunTest {
             """
             void main() {
               var comm = org.comm4j.api.Communicators.open();
+              var group = %s;
               if (comm.rank() == 1) {
                 %s
               } else {
-                comm.barrier();
-              }
-            }
-            """
-                .formatted(leavesADaemon));
-    var done =
-        Launches.run("run", "-n", "2", "--backend", "local", "--timeout", "20s", source.toString());
-    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
-    assertThat(done.err())
-        .containsPattern("\\[0\\] .*PeerFailedException.*rank 1.*left the session");
-  }
-
-  @ParameterizedTest
-  @ValueSource(strings = {"local", "shm"})
-  void run_rankEndsWithAnOpenGroup_othersHearThatItIsGone(String backend, @TempDir Path folder)
-      throws Exception {
-    Path source =
-        Files.writeString(
-            folder.resolve("Left.java"),
-            """
-            void main() {
-              var group = org.comm4j.api.Communicators.open().split(0, 0).orElseThrow();
-              if (group.rank() != 1) {
                 group.barrier();
               }
             }
-            """);
+            """
+                .formatted(group, Objects.requireNonNullElse(leaves, "")));
     var done =
-        Launches.run("run", "-n", "2", "--backend", backend, "--timeout", "40s", source.toString());
+        Launches.run("run", "-n", "2", "--backend", backend, "--timeout", "20s", source.toString());
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
-    assertThat(done.err()).containsPattern("\\[0\\] .*PeerFailedException.*rank 1");
+    assertThat(done.err()).containsPattern("\\[0\\] .*PeerFailedException.*rank 1.*" + how);
   }
 
   /// Every user of the host can find the port.

@@ -25,7 +25,7 @@ class VerifyTest {
   @ParameterizedTest
   @CsvSource({"local, .*, 100", "shm, '.*([OFLS]1|F8)\\b.*', 4"})
   @Execution(ExecutionMode.CONCURRENT) // much of it waits for deadlines
-  void verify_backend_isFineAndListsEveryRule(String backend, String checks, int fewest)
+  void verify_backend_isFineAndListsTheRulesOfItsChecks(String backend, String checks, int fewest)
       throws Exception {
     String options = Launches.JVM_OPTIONS + " -Dcomm4j.check=" + checks;
     try (var launch =
