@@ -225,6 +225,32 @@ final class DataChecks {
     }
   }
 
+  /// The last rank closes one side of a message to itself, and then calls the other one.
+  @Rule({"D17", "P11"})
+  @Needs(capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void memory_closedOfAMessageToMyself_breaksTheCommunicator(LiveRank r) throws Exception {
+    int owner = r.size() - 1;
+    Function<CommData, Operation> send = data -> new PointToPoint.Send(data, owner, 1);
+    Function<CommData, Operation> receive = data -> new PointToPoint.Receive(data, owner, 1);
+    for (boolean sends : new boolean[] {false, true}) {
+      Communicator comm = r.comm().duplicate();
+      AbortedException reason;
+      if (r.rank() == owner) {
+        Expect.Action await = begunAndClosed(comm, false, sends ? send : receive);
+        Operation other = (sends ? receive : send).apply(elements());
+        reason = aborted(() -> comm.run(other));
+        aborted(await);
+      } else {
+        reason = aborted(() -> callSoon(comm));
+      }
+      Expect.equal("D17", "whose memory it was", reason.rank(), owner);
+      Expect.says("D17", reason, "rank " + owner, "was closed while");
+      Mismatches.staysBroken(comm, reason);
+      comm.close();
+      LiveRank.works("G9", r.comm());
+    }
+  }
+
   private static CommData elements() {
     return CommData.of(new long[IN_FLIGHT]);
   }
@@ -261,10 +287,7 @@ final class DataChecks {
             if (r.rank() == caller) {
               comm.run(theirs);
             }
-            for (long start = System.nanoTime();
-                System.nanoTime() - start < Expect.SOON.toNanos(); ) {
-              comm.barrier();
-            }
+            callSoon(comm);
           });
     }
     Expect.equal("D17", "whose memory it was", reason.rank(), 1);
@@ -272,6 +295,13 @@ final class DataChecks {
     Mismatches.staysBroken(comm, reason);
     comm.close();
     LiveRank.works("G9", r.comm());
+  }
+
+  /// Makes calls until one throws.
+  private static void callSoon(Communicator comm) {
+    for (long start = System.nanoTime(); System.nanoTime() - start < Expect.SOON.toNanos(); ) {
+      comm.barrier();
+    }
   }
 
   /// Begins a call and closes its memory.

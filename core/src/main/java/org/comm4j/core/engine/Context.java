@@ -218,6 +218,11 @@ final class Context {
     if (call.hasEnded()) {
       return;
     }
+    CommException broken = failure;
+    if (broken != null) { // by what was done to prepare the call, when it was none in flight yet
+      call.fail(broken);
+      return;
+    }
     boolean waits = needsLane(call) && isLaneTaken();
     calls.add(call);
     if (!waits) {

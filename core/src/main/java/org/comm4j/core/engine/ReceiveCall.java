@@ -203,7 +203,8 @@ final class ReceiveCall extends Call {
 
   @Override
   boolean isMemoryClosed() {
-    return !data.scope().isAlive();
+    SendCall local = message == null ? null : message.local();
+    return !data.scope().isAlive() || (local != null && local.isMemoryClosed());
   }
 
   @Override
