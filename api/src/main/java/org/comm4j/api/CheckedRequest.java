@@ -38,7 +38,7 @@ final class CheckedRequest implements Request {
   private final Pending pending;
   private final CallListeners.@Nullable Heard heard;
   private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
-  private @Nullable Thread looker; // while the word is LOOKING; written by that thread
+  private @Nullable Thread looker; // while the word is LOOKING; written by who holds it
   private volatile @Nullable Outcome outcome;
   private volatile @Nullable CompletableFuture<Received> future;
 
@@ -97,7 +97,7 @@ final class CheckedRequest implements Request {
 
   private boolean awaitNanos(long nanos) {
     if (outcome == null) {
-      acquire();
+      acquire(Thread.currentThread());
       try {
         waitUntilSettled(nanos);
       } finally {
@@ -239,7 +239,7 @@ final class CheckedRequest implements Request {
     if (outcome != null) {
       return false;
     }
-    acquire();
+    acquire(LOOKING);
     try {
       return takeBack();
     } finally {
@@ -280,8 +280,12 @@ final class CheckedRequest implements Request {
   }
 
   private CompletableFuture<Received> makeFuture() {
-    acquire();
+    acquire(LOOKING);
     try {
+      CompletableFuture<Received> known = future;
+      if (known != null) {
+        return known; // made by another thread that held the word meanwhile
+      }
       CompletableFuture<Received> made = new CompletableFuture<>();
       future = made;
       Outcome ended = outcome;
@@ -343,14 +347,17 @@ final class CheckedRequest implements Request {
 
   // --- the word ---
 
-  private void acquire() {
+  /// Takes the word, from nobody who waits.
+  ///
+  /// @param holding the calling thread, to wait, or [#LOOKING]
+  private void acquire(Thread holding) {
     Thread me = Thread.currentThread();
     if (gate.isOwner(me)) {
       throw new ConcurrentUseException(
           "%s awaited from inside a call on %s, on thread '%s': a user-defined operator must not use its communicator"
               .formatted(operation.label(), gate, me.getName()));
     }
-    Thread holder = owner.compareAndExchange(null, me);
+    Thread holder = owner.compareAndExchange(null, holding);
     for (int turn = 0; holder != null; turn++) {
       boolean isWaiting = holder != LOOKING || looker == me;
       if (isWaiting && gate.isOpen()) {
@@ -367,8 +374,9 @@ final class CheckedRequest implements Request {
       } else {
         pause(); // somebody looks at it, or close() awaits it: not for long
       }
-      holder = owner.compareAndExchange(null, me);
+      holder = owner.compareAndExchange(null, holding);
     }
+    looker = holding == LOOKING ? me : null;
   }
 
   private static void pause() {

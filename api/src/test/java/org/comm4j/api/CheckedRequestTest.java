@@ -115,10 +115,7 @@ class CheckedRequestTest {
     Thread.ofPlatform().start(caller);
     looks.await();
     var waiter = new FutureTask<>(request::await, true);
-    Thread waiting = Thread.ofPlatform().start(waiter);
-    while (waiting.getState() == Thread.State.NEW || waiting.getState() == Thread.State.RUNNABLE) {
-      Thread.onSpinWait();
-    }
+    startUntilItWaits(waiter);
 
     mayGoOn.countDown();
     caller.get();
@@ -253,6 +250,36 @@ class CheckedRequestTest {
       pending.end(null);
       polling.get();
       future.get();
+    }
+  }
+
+  /// Both threads find that there is no future yet, and wait for one that looks at the request.
+  @Test
+  void future_madeByTwoThreads_completesForBoth() throws Exception {
+    Request request = comm.start(BARRIER);
+    var makers =
+        List.of(
+            new FutureTask<>(request::toCompletableFuture),
+            new FutureTask<>(request::toCompletableFuture));
+    backend
+        .pending()
+        .whenLookedAt(() -> makers.forEach(CheckedRequestTest::startUntilItWaits));
+    request.isDone();
+    for (var maker : makers) {
+      maker.get();
+    }
+
+    backend.pending().end(null);
+
+    for (var maker : makers) {
+      assertThat(maker.get()).isCompleted();
+    }
+  }
+
+  private static void startUntilItWaits(Runnable task) {
+    Thread thread = Thread.ofPlatform().start(task);
+    while (thread.getState() == Thread.State.NEW || thread.getState() == Thread.State.RUNNABLE) {
+      Thread.onSpinWait();
     }
   }
 
