@@ -405,7 +405,13 @@ final class CheckedCommunicator implements Communicator {
 
   private void enter(String call) {
     gate.enter(call);
-    CommException failure = backend.failure();
+    CommException failure;
+    try {
+      failure = backend.failure();
+    } catch (RuntimeException | Error e) { // an operator's call into another communicator
+      gate.leave();
+      throw e;
+    }
     if (failure != null) {
       gate.leave();
       throw gate.isOpen() ? failure : gate.closed(call);

@@ -306,17 +306,19 @@ final class CheckedRequest implements Request {
     }
   }
 
-  @SuppressWarnings("NullAway") // documented: null for operations without a result
   private void complete(CompletableFuture<Received> waiting, Outcome ended) {
-    gate.setCompleting(Thread.currentThread());
-    try {
-      if (ended.failure() == null) {
-        waiting.complete(ended.received());
-      } else {
-        waiting.completeExceptionally(ended.failure());
-      }
-    } finally {
-      gate.setCompleting(null);
+    gate.complete(() -> complete(waiting, ended.received(), ended.failure()));
+  }
+
+  @SuppressWarnings("NullAway") // documented: null for operations without a result
+  private static void complete(
+      CompletableFuture<Received> waiting,
+      @Nullable Received received,
+      @Nullable Throwable failure) {
+    if (failure == null) {
+      waiting.complete(received);
+    } else {
+      waiting.completeExceptionally(failure);
     }
   }
 

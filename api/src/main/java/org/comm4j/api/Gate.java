@@ -2,6 +2,8 @@ package org.comm4j.api;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -45,8 +47,8 @@ final class Gate {
   private final Object stateLock = new Object();
   private volatile @Nullable Thread owner;
 
-  /// The thread that runs what depends on a future of this communicator.
-  private volatile @Nullable Thread completing;
+  /// The threads that run what depends on futures of this communicator.
+  private final Set<Thread> completing = ConcurrentHashMap.newKeySet();
 
   private volatile State state = State.OPEN;
   private volatile boolean leftToLast;
@@ -71,7 +73,7 @@ final class Gate {
       leave();
       throw closed(call);
     }
-    if (completing == me) {
+    if (!completing.isEmpty() && completing.contains(me)) {
       leave();
       throw new ConcurrentUseException(
           "%s on %s from what depends on a future of it, on thread '%s'; call it from another thread (thenRunAsync)"
@@ -101,8 +103,17 @@ final class Gate {
     return owner == thread;
   }
 
-  void setCompleting(@Nullable Thread thread) {
-    completing = thread;
+  /// Runs what depends on a future; until that has ended the calling thread is not let in.
+  void complete(Runnable dependants) {
+    Thread me = Thread.currentThread();
+    boolean isOutermost = completing.add(me);
+    try {
+      dependants.run();
+    } finally {
+      if (isOutermost) {
+        completing.remove(me);
+      }
+    }
   }
 
   // --- guests ---

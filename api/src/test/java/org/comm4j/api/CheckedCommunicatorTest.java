@@ -11,6 +11,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -237,6 +238,56 @@ class CheckedCommunicatorTest {
     future.join();
     assertThat(thrown).singleElement().isInstanceOf(ConcurrentUseException.class);
     comm.barrier();
+  }
+
+  /// What depends on one future may end another request, and another thread may do so too.
+  @Test
+  void call_fromWhatDependsOnAFutureWhileOthersComplete_isRefused() {
+    Request outer = comm.start(new Collective.Barrier());
+    Request inner = comm.start(new Collective.Barrier());
+    Request other = comm.start(new Collective.Barrier());
+    List<Throwable> thrown = new ArrayList<>();
+    var _ = inner.toCompletableFuture();
+    var _ = other.toCompletableFuture();
+    var _ =
+        outer
+            .toCompletableFuture()
+            .thenRun(() -> {
+              backend.pendings.get(1).end(null);
+              thrown.add(catchThrowable(comm::barrier));
+              CompletableFuture.runAsync(() -> backend.pendings.get(2).end(null)).join();
+              thrown.add(catchThrowable(comm::barrier));
+            });
+
+    backend.pendings.get(0).end(null);
+
+    assertThat(inner.isDone()).isTrue();
+    assertThat(other.isDone()).isTrue();
+    assertThat(thrown).hasSize(2).hasOnlyElementsOfType(ConcurrentUseException.class);
+    comm.barrier();
+  }
+
+  @Test
+  void call_whoseBackendRefusesToSayWhetherItFailed_letsOthersIn() {
+    var refusal = new ConcurrentUseException("from an operator");
+    var refusing = new AtomicInteger(1);
+    var asked =
+        new FakeCommunicator(0, 1, "fake") {
+          @Override
+          public @Nullable CommException failure() {
+            if (refusing.getAndDecrement() > 0) {
+              throw refusal;
+            }
+            return null;
+          }
+        };
+    Communicator other = new CheckedCommunicator(asked, scope, CallListeners.NONE);
+
+    assertThat(catchThrowable(other::barrier)).isSameAs(refusal);
+    other.barrier();
+    other.close();
+
+    assertThat(asked.calls).containsExactly("sync", "barrier", "close");
   }
 
   // --- failures ---
