@@ -432,13 +432,14 @@ final class FailureChecks {
     }
   }
 
-  @Rule({"F4", "F7"})
+  /// Who has left it may call it again, and goes on where it was.
+  @Rule({"F4", "F7", "F9"})
   @Needs(
       ranks = 2,
       death = true,
       setting = Needs.Setting.SHORT_TIMEOUT,
       capabilities = Capability.SHRINK)
-  static void shrink_rankDoesNotCome_endsAtTheDeadline(LiveRank r) {
+  static void shrink_rankDoesNotCome_endsAtTheDeadlineAndMayBeCalledAgain(LiveRank r) {
     Communicator comm = r.comm();
     if (r.rank() != 1) {
       CollectiveTimeoutException reason =
@@ -449,8 +450,17 @@ final class FailureChecks {
               comm::shrink);
       Expect.equal("F4", "who is missing", reason.missing(), List.of(1));
       Expect.says("F4", reason, "shrink()", comm.name(), "rank(s) [1]");
+      if (r.rank() == 0) {
+        Thread.currentThread().interrupt();
+        Expect.thrown("F9", InterruptedCallException.class, "an interrupted shrink()", comm::shrink);
+        Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
+      }
     }
     r.meet("after the deadline");
+    try (Communicator all = comm.shrink().communicator()) {
+      Expect.equal("F7", "ranks of those who have come again and late", all.size(), r.size());
+      LiveRank.works("F7", all);
+    }
   }
 
   @Rule("F7")

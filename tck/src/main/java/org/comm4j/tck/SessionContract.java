@@ -241,6 +241,29 @@ public abstract class SessionContract {
     assertThat(answers).allSatisfy(answer -> assertThat(texts(answer)).containsExactly("r3", "r1"));
   }
 
+  /// What it gave before stands, also for those who come later.
+  @Test
+  void agree_leftByATimeoutAndAnInterrupt_mayBeGoneOnWith() {
+    List<Session> sessions = group(2);
+    List<Integer> members = List.of(0, 1);
+    Session early = sessions.get(0);
+    assertThatThrownBy(() -> early.agree("k", members, bytes("first"), Duration.ofMillis(1)))
+        .isInstanceOf(CollectiveTimeoutException.class);
+    Thread.currentThread().interrupt();
+    assertThatThrownBy(() -> early.agree("k", members, bytes("second"), SOON))
+        .isInstanceOf(InterruptedCallException.class);
+    assertThat(Thread.interrupted()).isTrue();
+
+    List<List<byte[]>> answers =
+        onAll(
+            sessions, session -> present(session.agree("k", members, bytes("late"), SOON)));
+
+    assertThat(answers)
+        .allSatisfy(answer -> assertThat(texts(answer)).containsExactly("first", "late"));
+    assertThatThrownBy(() -> early.agree("k", members, bytes("again"), SOON))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
   @Test
   void agree_disjointMembers_mayUseOneKey() {
     List<Session> sessions = group(4);

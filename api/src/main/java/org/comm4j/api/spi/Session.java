@@ -35,8 +35,8 @@ public interface Session extends AutoCloseable {
 
   /// All-gather of bytes among all ranks.
   ///
-  /// @param key the same on all ranks; each key is used once, but by a rank whose time was over: it
-  ///   may go on waiting with it, and gives nothing more
+  /// @param key the same on all ranks; each key is used once, but by a rank whose time was over or
+  ///   that was interrupted: it may go on waiting with it, and gives nothing more
   /// @param mine at most 64 KiB
   /// @param timeout how long to wait at most
   /// @return every rank's bytes
@@ -48,8 +48,8 @@ public interface Session extends AutoCloseable {
   /// it is complete when every member has contributed or is known to have failed. Who has failed by
   /// then counts as failed, also if it had contributed; who has left counts if it had.
   ///
-  /// @param key the same on all members; each key is used once, but by a rank whose time was over:
-  ///   it may go on waiting with it, and gives nothing more
+  /// @param key the same on all members; each key is used once, but by a rank whose time was over
+  ///   or that was interrupted: it may go on waiting with it, and gives nothing more
   /// @param members world ranks, the same on all of them, this one included
   /// @param mine at most 64 KiB
   /// @param timeout how long to wait at most

@@ -84,6 +84,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
   private int shrinks;
+  private volatile @Nullable Proposal shrinking; // of a shrink() that is not decided
   private Reduction reduction;
   private volatile boolean closed;
 
@@ -533,22 +534,29 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   /// Makes a communicator, or none, while this rank's proposal for it is open.
   private <T extends @Nullable Object> T propose(Function<Proposal, T> agreement) {
-    Proposal mine;
-    engine.enter();
-    try {
-      mine = new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
-    } finally {
-      engine.unlock();
-    }
+    Proposal mine = proposal();
     try {
       return agreement.apply(mine);
     } finally {
-      engine.lock();
-      try {
-        engine.settle(mine.id());
-      } finally {
-        engine.unlock();
-      }
+      settle(mine);
+    }
+  }
+
+  private Proposal proposal() {
+    engine.enter();
+    try {
+      return new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private void settle(Proposal proposal) {
+    engine.lock();
+    try {
+      engine.settle(proposal.id());
+    } finally {
+      engine.unlock();
     }
   }
 
@@ -661,9 +669,14 @@ public final class EngineCommunicator implements BackendCommunicator {
   @Override
   public Shrink shrink() {
     List<Integer> members = Arrays.stream(context.members()).boxed().toList();
-    String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks++;
-    return propose(mine -> {
-      Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
+    String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks;
+    Proposal before = shrinking;
+    Proposal mine = before == null ? proposal() : before; // ranks that are late meet the same one
+    shrinking = mine;
+    Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
+    shrinks++;
+    shrinking = null;
+    try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
       EngineCommunicator made = group("shrunk", survivors, living, false);
@@ -675,7 +688,9 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
       return new Shrink(made, oldRanks, epoch);
-    });
+    } finally {
+      settle(mine);
+    }
   }
 
   /// Makes a communicator of the ranks of this host, without the others, over the session; it
@@ -874,6 +889,10 @@ public final class EngineCommunicator implements BackendCommunicator {
       // why it failed was, or will be, thrown to whoever awaits it
     }
     closed = true;
+    Proposal undecided = shrinking;
+    if (undecided != null) {
+      settle(undecided);
+    }
     EngineSharedMemory provider = sharedMemory;
     if (provider != null) {
       provider.close();

@@ -79,7 +79,7 @@ final class ReplicatedSession implements Session {
   // Guarded by the lock.
   private final Map<Topic, Gathering> gatherings = latest(MOST_REMEMBERED);
   private final Set<Topic> used = Collections.newSetFromMap(latest(MOST_REMEMBERED));
-  private final Set<Topic> timedOut = Collections.newSetFromMap(latest(MOST_REMEMBERED));
+  private final Set<Topic> left = Collections.newSetFromMap(latest(MOST_REMEMBERED));
   private final Set<Topic> answered = Collections.newSetFromMap(latest(MOST_REMEMBERED));
   private final Map<String, byte[]> values = latest(MOST_VALUES);
   private final Map<Integer, Gone> gone = new LinkedHashMap<>();
@@ -409,7 +409,7 @@ final class ReplicatedSession implements Session {
     try {
       checkUsable(topic.toString());
       isNew = used.add(topic);
-      if (!isNew && !timedOut.remove(topic)) {
+      if (!isNew && !left.remove(topic)) {
         throw new IllegalArgumentException("key: " + topic + " (expected: one not used before)");
       }
     } finally {
@@ -418,23 +418,36 @@ final class ReplicatedSession implements Session {
     if (isNew) {
       history.append(new Event.Contribute(rank, topic, mine.clone()));
     }
-    return await(
-        topic.toString(),
-        timeout,
-        () -> {
-          Outcome outcome = gathering(topic).outcome;
-          if (outcome != null) {
-            gatherings.remove(topic);
-            answered.add(topic);
-          }
-          return outcome;
-        },
-        () -> late(topic, timeout));
+    try {
+      return await(
+          topic.toString(),
+          timeout,
+          () -> {
+            Outcome outcome = gathering(topic).outcome;
+            if (outcome != null) {
+              gatherings.remove(topic);
+              answered.add(topic);
+            }
+            return outcome;
+          },
+          () -> late(topic, timeout));
+    } catch (CollectiveTimeoutException | InterruptedCallException e) {
+      mayComeBack(topic);
+      throw e;
+    }
+  }
+
+  private void mayComeBack(Topic topic) {
+    lock.lock();
+    try {
+      left.add(topic);
+    } finally {
+      lock.unlock();
+    }
   }
 
   private CollectiveTimeoutException late(Topic topic, Duration timeout) {
     List<Integer> missing = gathering(topic).missing();
-    timedOut.add(topic);
     return new CollectiveTimeoutException(
         missing, "%s: ranks %s did not come within %s".formatted(topic, missing, seconds(timeout)));
   }
