@@ -7,7 +7,9 @@ import java.text.MessageFormat;
 import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -30,6 +32,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
 import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.engine.EngineCommunicator;
@@ -143,6 +146,60 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
+  /// The progress thread sleeps in such a transport.
+  @Test
+  @Timeout(60)
+  void future_whoseCallAnotherThreadEnds_completes() throws Exception {
+    AtomicBoolean tired = new AtomicBoolean();
+    CountDownLatch asleep = new CountDownLatch(1);
+    UnaryOperator<Transport> sleepy =
+        inner -> inner.rank() == 0 ? new Sleepy(inner, tired, asleep) : inner;
+    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+      Communicator here = group.communicator(0);
+      Request other = here.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 2));
+      CompletableFuture<Received> future = receive(here).toCompletableFuture();
+      tired.set(true);
+      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      group.communicator(1).send(CommData.of(5), 0, 1);
+      assertThat(other.isDone()).isFalse(); // takes in what has come
+
+      assertThat(future.get(10, TimeUnit.SECONDS)).isEqualTo(new Received(1, 1, 1));
+      other.cancel();
+    }
+  }
+
+  /// The progress thread sleeps in such a transport, and nobody else could.
+  @Test
+  @Timeout(60)
+  void await_whileTheProgressThreadSleeps_sleepsInItsPlace() throws Exception {
+    AtomicBoolean tired = new AtomicBoolean();
+    CountDownLatch asleep = new CountDownLatch(1);
+    Set<Thread> sleepers = ConcurrentHashMap.newKeySet();
+    UnaryOperator<Transport> sleepy =
+        inner ->
+            inner.rank() == 0
+                ? new Sleepy(inner, tired, asleep) {
+                  @Override
+                  public void park(long nanos) {
+                    sleepers.add(Thread.currentThread());
+                    super.park(nanos);
+                  }
+                }
+                : inner;
+    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+      Request request = receive(group.communicator(0));
+      var _ = request.toCompletableFuture();
+      tired.set(true);
+      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      sleepers.clear();
+      while (!sleepers.contains(Thread.currentThread())) {
+        assertThatThrownBy(() -> request.await(Duration.ofMillis(10)))
+            .isInstanceOf(TimeoutException.class);
+      }
+      request.cancel();
+    }
+  }
+
   @Test
   @Timeout(60)
   void await_shortTime_sleepsNoLonger() {
@@ -218,7 +275,7 @@ class EngineByMessagesTest extends CommunicatorContract {
   }
 
   /// Sleeps once, when told to, until this rank wakes it.
-  private static final class Sleepy extends BrokenWire {
+  private static class Sleepy extends BrokenWire {
     private final AtomicBoolean tired;
     private final CountDownLatch asleep;
     private final Semaphore bell = new Semaphore(0);

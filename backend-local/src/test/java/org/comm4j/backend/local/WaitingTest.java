@@ -10,6 +10,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import java.util.function.ToDoubleFunction;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -49,9 +51,38 @@ class WaitingTest {
         new PointToPoint.Receive(CommData.of(1), 0, 0));
   }
 
+  @ParameterizedTest
+  @MethodSource("providers")
+  void future_whileItsRankWaitsForAnother_leavesTheProcessorAlone(BackendProvider provider)
+      throws Exception {
+    var barrier = new Collective.Barrier();
+    var future = new PointToPoint.Receive(CommData.of(1), 0, 1); // that never comes
+    assertWaitsCheaply(
+        provider,
+        barrier,
+        barrier,
+        second -> {
+          var _ = second.start(future).toCompletableFuture();
+        },
+        request -> ProcessorTime.share("comm4j-progress-1", request::await));
+  }
+
   /// Rank 0 does its part late; rank 1 waits for it with at most a hundredth of a processor.
   private static void assertWaitsCheaply(
       BackendProvider provider, Operation late, Operation awaited) throws Exception {
+    assertWaitsCheaply(
+        provider, late, awaited, _ -> {}, request -> ProcessorTime.share(request::await));
+  }
+
+  /// @param before done by the rank that waits
+  /// @param waiting awaits, and returns what of a processor was used meanwhile
+  private static void assertWaitsCheaply(
+      BackendProvider provider,
+      Operation late,
+      Operation awaited,
+      Consumer<Communicator> before,
+      ToDoubleFunction<Request> waiting)
+      throws Exception {
     CommConfig config = CommConfig.builder().timeout(LATE.multipliedBy(5)).build();
     try (LocalGroup group = ThreadGroups.open(provider, 2, config);
         ExecutorService threads =
@@ -67,10 +98,11 @@ class WaitingTest {
           };
       Callable<Double> waitingRank =
           () -> {
+            before.accept(second);
             second.run(awaited);
             Request request = second.start(awaited);
             assertThatThrownBy(() -> request.await(BUSY)).isInstanceOf(TimeoutException.class);
-            return ProcessorTime.share(request::await);
+            return waiting.applyAsDouble(request);
           };
       Future<Boolean> end = threads.submit(lateRank);
       double share = threads.submit(waitingRank).get();

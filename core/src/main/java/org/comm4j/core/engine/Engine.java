@@ -4,8 +4,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -54,6 +57,7 @@ final class Engine {
   private static final int LOOKS_BEFORE_WAITING = 500; // some 10 µs
   private static final int YIELDS_BEFORE_WAITING = 20;
   private static final long PARK_NS = 5_000_000;
+  private static final long NEXT_LOOK_NS = 100_000; // of who can't park, since another one does
 
   // A turn of the loop takes some 200 µs where it is not compiled; who has waited for long may use
   // a
@@ -77,6 +81,8 @@ final class Engine {
   private final ReentrantLock lock = new ReentrantLock();
   private final AtomicBoolean parked = new AtomicBoolean();
   private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
+  private volatile boolean progressIsParked; // that thread is the one for progress
+  private final AtomicInteger sleepers = new AtomicInteger(); // threads that wait for long
   private final long[] header = new long[Transport.HEADER_LONGS];
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
@@ -88,7 +94,7 @@ final class Engine {
   private final ArrayDeque<Long> broken =
       new ArrayDeque<>(); // the last communicators that ended so
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
-  private final ArrayDeque<Runnable> later = new ArrayDeque<>();
+  private final Queue<Runnable> later = new ConcurrentLinkedQueue<>();
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long freeLanes = -1;
@@ -287,7 +293,7 @@ final class Engine {
   /// Runs an action soon, on the progress thread, without the lock.
   void later(Runnable action) {
     later.add(action);
-    LockSupport.unpark(progress);
+    callProgress();
   }
 
   // --- the lock ---
@@ -755,22 +761,49 @@ final class Engine {
     }
     long startNs = System.nanoTime();
     long movedNs = call.idleSince(startNs);
-    while (true) {
-      Turn turn = tryAdvance(call);
-      if (call.hasEnded()) {
-        return true;
-      }
-      long now = System.nanoTime();
-      if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
-        call.waitedIdle(movedNs, now);
-        return false;
-      }
-      if (turn == Turn.MOVED) {
-        movedNs = now;
-      } else {
+    boolean sleeps = false;
+    try {
+      while (true) {
+        Turn turn = tryAdvance(call);
+        if (call.hasEnded()) {
+          return true;
+        }
+        long now = System.nanoTime();
+        if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
+          call.waitedIdle(movedNs, now);
+          return false;
+        }
+        if (turn == Turn.MOVED) {
+          movedNs = now;
+          continue;
+        }
+        if (!sleeps && now - movedNs >= YIELD_NS) {
+          sleeps = true;
+          sleepInsteadOfProgress();
+        }
         long left = nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs);
         pause(call, now - movedNs, left, turn);
       }
+    } finally {
+      if (sleeps && sleepers.decrementAndGet() == 0) {
+        callProgress();
+      }
+    }
+  }
+
+  /// A thread that waits for long moves everything along until it has what it waits for, and only
+  /// one can sleep in the transport: the progress thread gives way, for it has nothing to wait for.
+  private void sleepInsteadOfProgress() {
+    sleepers.incrementAndGet();
+    if (progressIsParked) {
+      transport.wakeUp();
+    }
+  }
+
+  private void callProgress() {
+    LockSupport.unpark(progress);
+    if (progressIsParked) {
+      transport.wakeUp();
     }
   }
 
@@ -789,7 +822,7 @@ final class Engine {
     } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
       park(call, idleNs, leftNs);
     } else { // the transport wakes only who has looked at everything since it announced its sleep
-      LockSupport.parkNanos(100_000);
+      LockSupport.parkNanos(NEXT_LOOK_NS);
     }
   }
 
@@ -798,9 +831,12 @@ final class Engine {
   /// @param leftNs how long it may wait
   private void park(@Nullable Call call, long idleNs, long leftNs) {
     parkedFor = call;
+    progressIsParked = call == null;
     try {
-      if (call == null || !call.hasEnded()) { // else nobody may have seen who is parked
-        transport.park(Math.min(leftNs, idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS));
+      boolean mayPark =
+          call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
+      if (mayPark) { // else nobody may have seen who is parked
+        transport.park(Math.min(leftNs, parkNs(idleNs)));
       }
     } catch (Throwable thrown) {
       lock.lock();
@@ -811,8 +847,13 @@ final class Engine {
       }
     } finally {
       parkedFor = null;
+      progressIsParked = false;
       parked.set(false);
     }
+  }
+
+  private static long parkNs(long idleNs) {
+    return idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS;
   }
 
   /// A thread that does not wait for this call has ended it, or has got something for it: what came
@@ -897,15 +938,23 @@ final class Engine {
       movedNs = turn == Turn.MOVED ? now : movedNs;
       if (isIdle()) {
         LockSupport.parkNanos(this, SLEEP_NS);
-      } else if (turn == Turn.IDLE
-          && now - movedNs > YIELD_NS
-          && parked.compareAndSet(false, true)) {
-        park(null, now - movedNs, Long.MAX_VALUE);
       } else if (turn != Turn.MOVED) {
-        Thread.yield();
+        rest(now - movedNs, turn);
       }
     }
     runLater();
+  }
+
+  private void rest(long idleNs, Turn turn) {
+    if (idleNs < YIELD_NS) {
+      Thread.yield();
+    } else if (sleepers.get() > 0) {
+      LockSupport.parkNanos(this, parkNs(idleNs)); // they call this thread
+    } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
+      park(null, idleNs, Long.MAX_VALUE);
+    } else {
+      LockSupport.parkNanos(this, NEXT_LOOK_NS);
+    }
   }
 
   private boolean isIdle() {
@@ -918,17 +967,7 @@ final class Engine {
   }
 
   private void runLater() {
-    while (true) {
-      Runnable action;
-      lock.lock();
-      try {
-        action = later.poll();
-      } finally {
-        lock.unlock();
-      }
-      if (action == null) {
-        return;
-      }
+    for (Runnable action = later.poll(); action != null; action = later.poll()) {
       try {
         action.run();
       } catch (Throwable thrown) {
