@@ -200,6 +200,54 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
+  /// A user who has caught an `InterruptedCallException` closes with the flag set.
+  @Test
+  @Timeout(60)
+  void close_ofAnInterruptedThread_waitsForTheProgressThread() throws Exception {
+    AtomicBoolean tired = new AtomicBoolean();
+    CountDownLatch asleep = new CountDownLatch(1);
+    CountDownLatch closed = new CountDownLatch(1);
+    CompletableFuture<Boolean> closedUnderIt = new CompletableFuture<>();
+    UnaryOperator<Transport> sleepy =
+        inner ->
+            inner.rank() == 0
+                ? new Sleepy(inner, tired, asleep) {
+                  @Override
+                  public void park(long nanos) {
+                    boolean sleeps = tired.get();
+                    super.park(nanos);
+                    if (sleeps) {
+                      closedUnderIt.complete(await(closed, 200));
+                    }
+                  }
+
+                  @Override
+                  public void close() {
+                    closed.countDown();
+                    super.close();
+                  }
+                }
+                : inner;
+    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+      Communicator here = group.communicator(0);
+      var _ = receive(here).toCompletableFuture();
+      tired.set(true);
+      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      Thread.currentThread().interrupt();
+      here.close();
+      assertThat(Thread.interrupted()).isTrue();
+      assertThat(closedUnderIt.get(30, TimeUnit.SECONDS)).isFalse();
+    }
+  }
+
+  private static boolean await(CountDownLatch latch, long millis) {
+    try {
+      return latch.await(millis, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   @Test
   @Timeout(60)
   void await_shortTime_sleepsNoLonger() {

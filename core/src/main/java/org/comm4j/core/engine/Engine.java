@@ -67,6 +67,7 @@ final class Engine {
   private static final long LOOK_NS = 20_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
   private static final long NAP_NS = 2_000_000; // of who is not woken
+  private static final long JOIN_MS = 1000;
 
   private final Transport transport;
   private final Session session;
@@ -1013,9 +1014,13 @@ final class Engine {
     if (thread == Thread.currentThread()) {
       return;
     }
+    boolean interrupted = Thread.interrupted(); // as after an InterruptedCallException
     try {
-      thread.join(1000);
+      thread.join(JOIN_MS);
     } catch (InterruptedException _) {
+      interrupted = true;
+    }
+    if (interrupted) {
       Thread.currentThread().interrupt();
     }
   }
