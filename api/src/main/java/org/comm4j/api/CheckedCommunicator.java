@@ -40,6 +40,7 @@ final class CheckedCommunicator implements Communicator {
   private final Gate gate;
   private final Cleaner.Cleanable cleanable;
   private final OperationChecks checks;
+  private @Nullable CheckedSharedMemory sharedMemory; // of who is inside
 
   /// Keeps the memory of what is in flight reachable, whatever becomes of the requests.
   private final Set<CheckedRequest> inFlight = ConcurrentHashMap.newKeySet();
@@ -385,7 +386,12 @@ final class CheckedCommunicator implements Communicator {
   public SharedMemoryProvider sharedMemory() {
     enter("sharedMemory");
     try {
-      return backend.sharedMemory();
+      CheckedSharedMemory known = sharedMemory;
+      if (known == null) {
+        known = new CheckedSharedMemory(this, backend.sharedMemory());
+        sharedMemory = known;
+      }
+      return known;
     } finally {
       leave();
     }
@@ -403,7 +409,7 @@ final class CheckedCommunicator implements Communicator {
 
   // --- entering and leaving ---
 
-  private void enter(String call) {
+  void enter(String call) {
     gate.enter(call);
     CommException failure;
     try {
@@ -418,7 +424,7 @@ final class CheckedCommunicator implements Communicator {
     }
   }
 
-  private void leave() {
+  void leave() {
     try {
       gate.leave();
     } finally {

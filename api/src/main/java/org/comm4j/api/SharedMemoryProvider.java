@@ -3,7 +3,8 @@ package org.comm4j.api;
 /// Memory that the ranks of one host share: one copy of a large table for all of them.
 ///
 /// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this
-/// host. On a group of one a region is plain memory.
+/// host. On a group of one a region is plain memory. What it does is a call on the communicator,
+/// for one thread at a time; the regions it has made may be read by any.
 public interface SharedMemoryProvider {
   /// {@return the node group}
   NodeCommunicator splitLocal();

@@ -19,6 +19,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.Request;
 
 /// Threads.
@@ -89,6 +90,10 @@ final class ThreadChecks {
   private static void tryTwoThreads(Communicator comm, Communicator other, int sender)
       throws Exception {
     int[] got = new int[1];
+    List<SharedMemoryProvider> providers =
+        comm.capabilities().supports(Capability.SHARED_MEMORY)
+            ? List.of(comm.sharedMemory())
+            : List.of();
     CompletableFuture<Void> first =
         async(
             Thread.ofPlatform().name("first"),
@@ -117,6 +122,13 @@ final class ThreadChecks {
             () -> comm.allocate(DataType.INT8, 1));
     for (Expect.Action call : calls) {
       Expect.thrown("X1", ConcurrentUseException.class, "a call by a second thread", call);
+    }
+    for (SharedMemoryProvider provider : providers) {
+      Expect.thrown(
+          "X1",
+          ConcurrentUseException.class,
+          "a call by a second thread for memory",
+          () -> provider.createRegion(DataType.INT8, 1));
     }
     Expect.that("X1", !first.isDone(), "the first thread's call was disturbed");
     other.send(CommData.of(0), sender, 0);

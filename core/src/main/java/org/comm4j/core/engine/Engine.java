@@ -311,12 +311,16 @@ final class Engine {
   ///
   /// @throws ConcurrentUseException if the caller is a user-defined operator
   void enter() {
+    refuseOperators();
+    lock.lock();
+  }
+
+  private void refuseOperators() {
     if (lock.isHeldByCurrentThread()) {
       throw new ConcurrentUseException(
           "a user-defined operator called into the library (expected: a pure function of its"
               + " arguments)");
     }
-    lock.lock();
   }
 
   /// How often a thread may look for what it awaits before it lets others have the lock.
@@ -752,11 +756,7 @@ final class Engine {
   /// @param nanos at most this long; `Long.MAX_VALUE` for as long as the call may take
   /// @return false if the time is over first
   boolean await(Call call, long nanos) {
-    if (lock.isHeldByCurrentThread()) {
-      throw new ConcurrentUseException(
-          "a user-defined operator called into the library (expected: a pure function of its"
-              + " arguments)");
-    }
+    refuseOperators();
     if (Thread.currentThread().isVirtual() && !call.isBound()) {
       return sleep(call, nanos);
     }

@@ -1,0 +1,71 @@
+package org.comm4j.api;
+
+import java.util.Objects;
+import java.util.function.Supplier;
+
+/// The one [SharedMemoryProvider] that users see: what it does is a call on its communicator, which
+/// one thread at a time may make.
+final class CheckedSharedMemory implements SharedMemoryProvider {
+  private final CheckedCommunicator communicator;
+  private final SharedMemoryProvider backend;
+
+  CheckedSharedMemory(CheckedCommunicator communicator, SharedMemoryProvider backend) {
+    this.communicator = communicator;
+    this.backend = backend;
+  }
+
+  @Override
+  public NodeCommunicator splitLocal() {
+    NodeCommunicator node = call("splitLocal", backend::splitLocal);
+    return new NodeCommunicator() {
+      @Override
+      public int rank() {
+        return node.rank();
+      }
+
+      @Override
+      public int size() {
+        return node.size();
+      }
+
+      @Override
+      public void barrier() {
+        call(
+            "barrier of the node group",
+            () -> {
+              node.barrier();
+              return node;
+            });
+      }
+    };
+  }
+
+  @Override
+  public SharedRegion<HostData> createRegion(DataType type, long count) {
+    Objects.requireNonNull(type, "type");
+    return call("createRegion", () -> backend.createRegion(type, count));
+  }
+
+  @Override
+  public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
+    Objects.requireNonNull(type, "type");
+    return call("createDeviceRegion", () -> backend.createDeviceRegion(type, count));
+  }
+
+  @Override
+  public RegisteredMemory register(DeviceData data) {
+    Objects.requireNonNull(data, "data");
+    return call("register", () -> backend.register(data));
+  }
+
+  private <T> T call(String label, Supplier<T> action) {
+    communicator.enter(label);
+    try {
+      return action.get();
+    } catch (RuntimeException | Error e) {
+      throw communicator.failed(label, e);
+    } finally {
+      communicator.leave();
+    }
+  }
+}
