@@ -1,24 +1,18 @@
 package org.comm4j.core.engine;
 
 import static org.comm4j.core.engine.CallSignature.Purpose.DUPLICATE;
-import static org.comm4j.core.engine.CallSignature.Purpose.LANE;
 import static org.comm4j.core.engine.CallSignature.Purpose.SPLIT;
 import static org.comm4j.core.engine.CallSignature.Purpose.USER;
 
-import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collection;
 import java.util.Collections;
-import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -26,12 +20,10 @@ import org.comm4j.api.Capabilities;
 import org.comm4j.api.Capability;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
-import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
@@ -71,8 +63,6 @@ public final class EngineCommunicator implements BackendCommunicator {
               Capability.FAILURE_DETECTION));
 
   private static final int MOST_PLANS = 64;
-  private static final Duration MEETING_SLICE = Duration.ofMillis(50);
-  private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
   private static final long CLOSE_NS =
       400_000_000L; // a transport has 0.4 s more, see L1 in docs/contract.md
 
@@ -83,8 +73,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final EndedCalls ended; // of callers, of whom one comes at a time
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
-  private int shrinks;
-  private volatile @Nullable Proposal shrinking; // of a shrink() that is not decided
+  private final Groups groups;
   private Reduction reduction;
   private volatile boolean closed;
 
@@ -93,6 +82,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     this.engine = engine;
     this.context = context;
     this.ended = new EndedCalls(context.size());
+    this.groups = new Groups(this);
     this.reduction = engine.config().reduction();
   }
 
@@ -173,7 +163,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     return Topologies.of(engine.session(), context.members(), engine.config().launcher(), Map.of());
   }
 
-  private HostIdentity host(int rank) {
+  HostIdentity host(int rank) {
     return engine.session().member(context.worldRank(rank)).host();
   }
 
@@ -303,7 +293,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     checkOpen(label);
   }
 
-  private void checkOpen(String label) {
+  void checkOpen(String label) {
     if (closed || context.isClosed()) {
       throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
     }
@@ -460,6 +450,17 @@ public final class EngineCommunicator implements BackendCommunicator {
     return Optional.ofNullable(split(SPLIT, "split", color, key));
   }
 
+  private @Nullable BackendCommunicator split(
+      CallSignature.Purpose purpose, String label, int color, int key) {
+    engine.enter();
+    try {
+      checkUsable(label);
+    } finally {
+      engine.unlock();
+    }
+    return groups.split(purpose, label, color, key);
+  }
+
   @Override
   public BackendCommunicator duplicate() {
     BackendCommunicator copy = split(DUPLICATE, "copy", 0, 0);
@@ -480,229 +481,21 @@ public final class EngineCommunicator implements BackendCommunicator {
     return local;
   }
 
-  private @Nullable BackendCommunicator split(
-      CallSignature.Purpose purpose, String label, int color, int key) {
-    engine.enter();
-    try {
-      checkUsable(label);
-    } finally {
-      engine.unlock();
-    }
-    return propose(mine -> {
-      long[][] all = gatherInternal(purpose, mine.id(), mine.lanes(), mine.flags(), color, key);
-      if (color == Communicator.NO_COLOR) {
-        return null;
-      }
-      List<Integer> group =
-          IntStream.range(0, size())
-              .filter(rank -> all[rank][3] == color)
-              .boxed()
-              .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][4]).thenComparing(r -> r))
-              .toList();
-      int[] members = group.stream().mapToInt(context::worldRank).toArray();
-      long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
-      List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
-      EngineCommunicator made = child(id, label, members, proposals, true);
-      breakAlone(made.context);
-      return made;
-    });
-  }
-
-  /// What a rank says when a communicator is to be made.
-  ///
-  /// @param id of which the greatest is agreed on
-  /// @param lanes that the rank could use, as bits
-  /// @param flags at least as great as any in those lanes
-  record Proposal(long id, long lanes, long flags) {
-    static Proposal of(long[] row) {
-      return new Proposal(row[0], row[1], row[2]);
-    }
-
-    /// Itself and the epoch of the rank, for the session.
-    byte[] bytes(int epoch) {
-      ByteBuffer bytes = ByteBuffer.allocate(4 * Long.BYTES);
-      bytes.putLong(id).putLong(lanes).putLong(flags).putLong(epoch);
-      return bytes.array();
-    }
-
-    static long[] longs(byte[] bytes) {
-      long[] row = new long[bytes.length / Long.BYTES];
-      ByteBuffer.wrap(bytes).asLongBuffer().get(row);
-      return row;
-    }
-  }
-
-  /// Makes a communicator, or none, while this rank's proposal for it is open.
-  private <T extends @Nullable Object> T propose(Function<Proposal, T> agreement) {
-    Proposal mine = proposal();
-    try {
-      return agreement.apply(mine);
-    } finally {
-      settle(mine);
-    }
-  }
-
-  private Proposal proposal() {
-    engine.enter();
-    try {
-      return new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
-    } finally {
-      engine.unlock();
-    }
-  }
-
-  private void settle(Proposal proposal) {
-    engine.lock();
-    try {
-      engine.settle(proposal.id());
-    } finally {
-      engine.unlock();
-    }
-  }
-
-  /// @param proposals of all members
-  /// @param breaksTogether whether it breaks when this one does, until [#breakAlone]: its ranks
-  ///   would wait for those that can't come any more
-  private EngineCommunicator child(
-      long id,
-      String label,
-      int[] members,
-      Collection<Proposal> proposals,
-      boolean breaksTogether) {
-    EngineCommunicator child;
-    engine.enter();
-    try {
-      String name = name() + "/" + label + "-" + engine.number(id);
-      child = new EngineCommunicator(backend, engine, engine.addContext(id, name, members));
-      if (breaksTogether) {
-        context.breakTogether(child.context);
-      }
-    } finally {
-      engine.unlock();
-    }
-    child.reduction = reduction;
-    if (engine.shareMemory(members)) {
-      child.agreeOnLane(proposals);
-    }
-    return child;
-  }
-
-  private void breakAlone(Context other) {
-    engine.lock();
-    try {
-      context.breakAlone(other);
-    } finally {
-      engine.unlock();
-    }
-  }
-
-  /// Lets the ranks of a new communicator take a lane, the same on all of them. Where a rank has no
-  /// memory for it, or other threads that make communicators take it first, all try another one.
-  /// The agreement goes by messages; if the communicator breaks over it, whoever uses it gets to
-  /// know.
-  private void agreeOnLane(Collection<Proposal> proposals) {
-    Collection<Proposal> latest = proposals;
-    for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
-      if (lanes == 0) {
-        tellOfNoLane();
-        return;
-      }
-      long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
-      int lane = pick(lanes, attempt == 0 ? 0 : context.id() + attempt);
-      boolean taken;
-      Proposal next;
-      engine.lock();
-      try {
-        taken = engine.takeLane(lane, base);
-        long free = engine.freeLanes() | (taken ? 1L << lane : 0);
-        next = new Proposal(taken ? 1 : 0, free, engine.laneFlags());
-      } finally {
-        engine.unlock();
-      }
-      long[][] all = new long[0][];
-      try {
-        all = gatherInternal(LANE, next.id(), next.lanes(), next.flags());
-      } catch (CommException _) {
-        // others may have heard of everybody: so the lane stays taken as long as the communicator
-      }
-      boolean agreed = Arrays.stream(all).allMatch(row -> row[0] == 1);
-      if (taken) {
-        engine.lock();
-        try {
-          if (agreed) {
-            engine.useLane(context, lane, base);
-          } else {
-            engine.giveBackLane(lane);
-          }
-        } finally {
-          engine.unlock();
-        }
-      }
-      if (agreed) {
-        return;
-      }
-      latest = Arrays.stream(all).map(Proposal::of).toList();
-    }
-    // others were always faster; nobody can do anything about that, so it goes by messages silently
-  }
-
-  private void tellOfNoLane() {
-    engine.lock();
-    try {
-      engine.tellOfNoLane(name());
-    } finally {
-      engine.unlock();
-    }
-  }
-
-  /// One of the bits that are set: the first, or another one, so that communicators that are made
-  /// at the same time try different ones.
-  private static int pick(long bits, long which) {
-    long left = bits;
-    for (long skip = which % Long.bitCount(bits); skip > 0; skip--) {
-      left &= left - 1;
-    }
-    return Long.numberOfTrailingZeros(left);
-  }
-
   @Override
   public Shrink shrink() {
-    List<Integer> members = Arrays.stream(context.members()).boxed().toList();
-    String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks;
-    Proposal before = shrinking;
-    Proposal mine = before == null ? proposal() : before; // ranks that are late meet the same one
-    shrinking = mine;
-    Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
-    shrinks++;
-    shrinking = null;
-    try {
-      int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
-      int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
-      EngineCommunicator made = group("shrunk", survivors, living, false);
-      engine.enter();
-      try {
-        engine.epoch(epoch);
-      } finally {
-        engine.unlock();
-      }
-      List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
-      return new Shrink(made, oldRanks, epoch);
-    } finally {
-      settle(mine);
-    }
+    return groups.shrink();
   }
 
-  /// Makes a communicator of the ranks of this host, without the others, over the session; it
-  /// breaks with this one. Once.
+  /// The ranks of this host, made without the others. Once.
   EngineCommunicator hostGroup() {
-    HostIdentity here = host(rank());
-    int[] members =
-        IntStream.range(0, size())
-            .filter(rank -> host(rank).equals(here))
-            .map(context::worldRank)
-            .toArray();
-    return propose(mine -> group("node", members, new HostMeeting(this, members).hold(mine), true));
+    return groups.host();
+  }
+
+  /// One for other ranks, which goes on as this one does.
+  EngineCommunicator child(Context made) {
+    EngineCommunicator child = new EngineCommunicator(backend, engine, made);
+    child.reduction = reduction;
+    return child;
   }
 
   /// Throws if the communicator is closed or broken, by what the session knows by now.
@@ -713,62 +506,6 @@ public final class EngineCommunicator implements BackendCommunicator {
       checkUsable(label);
     } finally {
       engine.unlock();
-    }
-  }
-
-  private EngineCommunicator group(
-      String label, int[] members, Map<Integer, long[]> rows, boolean breaksTogether) {
-    List<Proposal> proposals = rows.values().stream().map(Proposal::of).toList();
-    long id = proposals.stream().mapToLong(Proposal::id).max().orElseThrow();
-    return child(id, label, members, proposals, breaksTogether);
-  }
-
-  /// A look that a rank takes now and then while others have not come to an agreement.
-  interface Look {
-    /// Looks whether there is anything left to wait for.
-    ///
-    /// @param missing those who have not come, as world ranks
-    /// @param isOver whether the time of a call is over
-    /// @throws CommException if the wait is over
-    void at(List<Integer> missing, boolean isOver);
-  }
-
-  /// What ranks say, by world rank; those that are gone say nothing. Can be left, other than a wait
-  /// in the session.
-  ///
-  /// @param members world ranks
-  Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal, Look look) {
-    byte[] mine = proposal.bytes(engine.epoch());
-    long sinceNs = engine.nanoTime();
-    while (true) {
-      try {
-        return rows(members, engine.session().agree(key, members, mine, MEETING_SLICE));
-      } catch (CollectiveTimeoutException e) {
-        look.at(e.missing(), engine.nanoTime() - sinceNs >= engine.timeoutNs());
-      }
-    }
-  }
-
-  private static Map<Integer, long[]> rows(List<Integer> members, List<byte @Nullable []> answers) {
-    Map<Integer, long[]> rows = new HashMap<>();
-    for (int i = 0; i < answers.size(); i++) {
-      byte[] answer = answers.get(i);
-      if (answer != null) {
-        rows.put(members.get(i), Proposal.longs(answer));
-      }
-    }
-    return rows;
-  }
-
-  /// While this rank shrinks; also what is broken can.
-  private void lookAtShrink(List<Integer> missing, boolean isOver) {
-    checkOpen("shrink");
-    if (isOver) {
-      List<Integer> late = missing.stream().map(context::rankOf).toList();
-      throw new CollectiveTimeoutException(
-          late,
-          "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
-              .formatted(rank(), engine.timeoutNs() / 1e9, name(), late));
     }
   }
 
@@ -889,10 +626,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       // why it failed was, or will be, thrown to whoever awaits it
     }
     closed = true;
-    Proposal undecided = shrinking;
-    if (undecided != null) {
-      settle(undecided);
-    }
+    groups.close();
     EngineSharedMemory provider = sharedMemory;
     if (provider != null) {
       provider.close();

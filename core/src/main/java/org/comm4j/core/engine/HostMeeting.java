@@ -21,6 +21,7 @@ final class HostMeeting {
   private static final String WHAT = "createRegion() or splitLocal()";
 
   private final EngineCommunicator parent;
+  private final Groups groups;
   private final Engine engine;
   private final Context context;
   private final List<Integer> members;
@@ -29,8 +30,9 @@ final class HostMeeting {
   private @Nullable Integer closer; // as a world rank
 
   /// @param members world ranks
-  HostMeeting(EngineCommunicator parent, int[] members) {
+  HostMeeting(EngineCommunicator parent, Groups groups, int[] members) {
     this.parent = parent;
+    this.groups = groups;
     this.engine = parent.engine();
     this.context = parent.context();
     this.members = Arrays.stream(members).boxed().toList();
@@ -38,8 +40,8 @@ final class HostMeeting {
   }
 
   /// {@return what all of them say, by world rank}
-  Map<Integer, long[]> hold(EngineCommunicator.Proposal mine) {
-    Map<Integer, long[]> rows = parent.agree(key, members, mine, this::look);
+  Map<Integer, long[]> hold(Proposal mine) {
+    Map<Integer, long[]> rows = groups.agree(key, members, mine, this::look);
     List<Integer> gone = members.stream().filter(each -> !rows.containsKey(each)).toList();
     if (!gone.isEmpty()) {
       parent.checkNow(WHAT); // of those who have failed it says how

@@ -1,0 +1,307 @@
+package org.comm4j.core.engine;
+
+import static org.comm4j.core.engine.CallSignature.Purpose.LANE;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.spi.BackendCommunicator.Shrink;
+import org.comm4j.api.spi.HostIdentity;
+import org.jspecify.annotations.Nullable;
+
+/// How the ranks of a communicator make others: each says what it proposes ([Proposal]), by a
+/// collective or, where some may be gone or don't take part, over the session; all make the same of
+/// that, and where they share memory they agree on a lane.
+final class Groups {
+  private static final Duration MEETING_SLICE = Duration.ofMillis(50);
+  private static final int MOST_ATTEMPTS = 64; // to get a lane that no other thread takes first
+
+  private final EngineCommunicator parent;
+  private final Engine engine;
+  private final Context context;
+  private int shrinks;
+  private volatile @Nullable Proposal shrinking; // of a shrink() that is not decided
+
+  Groups(EngineCommunicator parent) {
+    this.parent = parent;
+    this.engine = parent.engine();
+    this.context = parent.context();
+  }
+
+  /// A look that a rank takes now and then while others have not come to an agreement.
+  interface Look {
+    /// Looks whether there is anything left to wait for.
+    ///
+    /// @param missing those who have not come, as world ranks
+    /// @param isOver whether the time of a call is over
+    /// @throws CommException if the wait is over
+    void at(List<Integer> missing, boolean isOver);
+  }
+
+  /// Makes a communicator for each color.
+  ///
+  /// @param label of what is made, for its name
+  /// @return null for [Communicator#NO_COLOR]
+  @Nullable EngineCommunicator split(
+      CallSignature.Purpose purpose, String label, int color, int key) {
+    return propose(mine -> {
+      long[][] all =
+          parent.gatherInternal(purpose, mine.id(), mine.lanes(), mine.flags(), color, key);
+      if (color == Communicator.NO_COLOR) {
+        return null;
+      }
+      List<Integer> group =
+          IntStream.range(0, all.length)
+              .filter(rank -> all[rank][3] == color)
+              .boxed()
+              .sorted(Comparator.<Integer>comparingLong(rank -> all[rank][4]).thenComparing(r -> r))
+              .toList();
+      int[] members = group.stream().mapToInt(context::worldRank).toArray();
+      long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
+      List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
+      EngineCommunicator made = child(id, label, members, proposals, true);
+      breakAlone(made.context());
+      return made;
+    });
+  }
+
+  /// Makes one of those who are alive, over the session.
+  Shrink shrink() {
+    List<Integer> members = Arrays.stream(context.members()).boxed().toList();
+    String key = "shrink/" + Long.toHexString(context.scope()) + "/" + shrinks;
+    Proposal before = shrinking;
+    Proposal mine = before == null ? proposal() : before; // ranks that are late meet the same one
+    shrinking = mine;
+    Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
+    shrinks++;
+    shrinking = null;
+    try {
+      int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
+      int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
+      EngineCommunicator made = child("shrunk", survivors, living, false);
+      engine.enter();
+      try {
+        engine.epoch(epoch);
+      } finally {
+        engine.unlock();
+      }
+      List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
+      return new Shrink(made, oldRanks, epoch);
+    } finally {
+      settle(mine);
+    }
+  }
+
+  /// While this rank shrinks; also what is broken can.
+  private void lookAtShrink(List<Integer> missing, boolean isOver) {
+    parent.checkOpen("shrink");
+    if (isOver) {
+      List<Integer> late = missing.stream().map(context::rankOf).toList();
+      throw new CollectiveTimeoutException(
+          late,
+          "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
+              .formatted(context.rank(), engine.timeoutNs() / 1e9, context.name(), late));
+    }
+  }
+
+  /// Makes one of the ranks of this host, without the others, over the session; it breaks with the
+  /// parent. Once.
+  EngineCommunicator host() {
+    HostIdentity here = parent.host(context.rank());
+    int[] members =
+        IntStream.range(0, context.size())
+            .filter(rank -> parent.host(rank).equals(here))
+            .map(context::worldRank)
+            .toArray();
+    return propose(mine ->
+        child("node", members, new HostMeeting(parent, this, members).hold(mine), true));
+  }
+
+  /// The parent is closed: what has not been made won't be.
+  void close() {
+    Proposal undecided = shrinking;
+    if (undecided != null) {
+      settle(undecided);
+    }
+  }
+
+  // --- proposals ---
+
+  /// Makes a communicator, or none, while this rank's proposal for it is open.
+  private <T extends @Nullable Object> T propose(Function<Proposal, T> agreement) {
+    Proposal mine = proposal();
+    try {
+      return agreement.apply(mine);
+    } finally {
+      settle(mine);
+    }
+  }
+
+  private Proposal proposal() {
+    engine.enter();
+    try {
+      return new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private void settle(Proposal proposal) {
+    engine.lock();
+    try {
+      engine.settle(proposal.id());
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  /// What ranks say, by world rank; those that are gone say nothing. Can be left, other than a wait
+  /// in the session.
+  ///
+  /// @param members world ranks
+  Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal, Look look) {
+    byte[] mine = proposal.bytes(engine.epoch());
+    long sinceNs = engine.nanoTime();
+    while (true) {
+      try {
+        return rows(members, engine.session().agree(key, members, mine, MEETING_SLICE));
+      } catch (CollectiveTimeoutException e) {
+        look.at(e.missing(), engine.nanoTime() - sinceNs >= engine.timeoutNs());
+      }
+    }
+  }
+
+  private static Map<Integer, long[]> rows(List<Integer> members, List<byte @Nullable []> answers) {
+    Map<Integer, long[]> rows = new HashMap<>();
+    for (int i = 0; i < answers.size(); i++) {
+      byte[] answer = answers.get(i);
+      if (answer != null) {
+        rows.put(members.get(i), Proposal.longs(answer));
+      }
+    }
+    return rows;
+  }
+
+  // --- what is made ---
+
+  private EngineCommunicator child(
+      String label, int[] members, Map<Integer, long[]> rows, boolean breaksTogether) {
+    List<Proposal> proposals = rows.values().stream().map(Proposal::of).toList();
+    long id = proposals.stream().mapToLong(Proposal::id).max().orElseThrow();
+    return child(id, label, members, proposals, breaksTogether);
+  }
+
+  /// @param proposals of all members
+  /// @param breaksTogether whether it breaks when the parent does, until [#breakAlone]: its ranks
+  ///   would wait for those that can't come any more
+  private EngineCommunicator child(
+      long id,
+      String label,
+      int[] members,
+      Collection<Proposal> proposals,
+      boolean breaksTogether) {
+    EngineCommunicator child;
+    engine.enter();
+    try {
+      String name = context.name() + "/" + label + "-" + engine.number(id);
+      child = parent.child(engine.addContext(id, name, members));
+      if (breaksTogether) {
+        context.breakTogether(child.context());
+      }
+    } finally {
+      engine.unlock();
+    }
+    if (engine.shareMemory(members)) {
+      agreeOnLane(child, proposals);
+    }
+    return child;
+  }
+
+  private void breakAlone(Context made) {
+    engine.lock();
+    try {
+      context.breakAlone(made);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  /// Lets the ranks of a new communicator take a lane, the same on all of them. Where a rank has no
+  /// memory for it, or other threads that make communicators take it first, all try another one.
+  /// The agreement goes by messages; if the communicator breaks over it, whoever uses it gets to
+  /// know.
+  private void agreeOnLane(EngineCommunicator made, Collection<Proposal> proposals) {
+    Collection<Proposal> latest = proposals;
+    for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
+      if (lanes == 0) {
+        tellOfNoLane(made);
+        return;
+      }
+      long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
+      int lane = pick(lanes, attempt == 0 ? 0 : made.context().id() + attempt);
+      boolean taken;
+      Proposal next;
+      engine.lock();
+      try {
+        taken = engine.takeLane(lane, base);
+        long free = engine.freeLanes() | (taken ? 1L << lane : 0);
+        next = new Proposal(taken ? 1 : 0, free, engine.laneFlags());
+      } finally {
+        engine.unlock();
+      }
+      long[][] all = new long[0][];
+      try {
+        all = made.gatherInternal(LANE, next.id(), next.lanes(), next.flags());
+      } catch (CommException _) {
+        // others may have heard of everybody: so the lane stays taken as long as the communicator
+      }
+      boolean agreed = Arrays.stream(all).allMatch(row -> row[0] == 1);
+      if (taken) {
+        engine.lock();
+        try {
+          if (agreed) {
+            engine.useLane(made.context(), lane, base);
+          } else {
+            engine.giveBackLane(lane);
+          }
+        } finally {
+          engine.unlock();
+        }
+      }
+      if (agreed) {
+        return;
+      }
+      latest = Arrays.stream(all).map(Proposal::of).toList();
+    }
+    // others were always faster; nobody can do anything about that, so it goes by messages silently
+  }
+
+  private void tellOfNoLane(EngineCommunicator made) {
+    engine.lock();
+    try {
+      engine.tellOfNoLane(made.name());
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  /// One of the bits that are set: the first, or another one, so that communicators that are made
+  /// at the same time try different ones.
+  private static int pick(long bits, long which) {
+    long left = bits;
+    for (long skip = which % Long.bitCount(bits); skip > 0; skip--) {
+      left &= left - 1;
+    }
+    return Long.numberOfTrailingZeros(left);
+  }
+}
