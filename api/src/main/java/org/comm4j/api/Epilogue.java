@@ -19,11 +19,12 @@ import org.jspecify.annotations.Nullable;
 ///   of a reduce-scatter is a slice: 0 for an all-reduce, `rank × count` for a reduce-scatter, the
 ///   displacement of the rank's part for the V-form.
 /// - `f` is there where an [#expression()] was given: text of the program's own in the language of the
-///   backend's device, which calculates from `x`, of the type of the steps before, and from `i`, the
-///   element's index in the whole result (`first + i`), a value of the type of `x`. It can be used
-///   where [Capability#EXPRESSIONS] is, on data in a device's memory; backend `cuda` takes
-///   expressions of CUDA C++ that its option `COMM_CUDA_EXPRESSIONS` has declared. An
-///   [UnsupportedException] says where one can't be used, and leaves everything as it was.
+///   backend's device. It has two variables: `x`, the value so far, of the type of the steps before;
+///   and `i`, a 64-bit integer, the element's index in the whole result (`first` plus the index in
+///   the output). Its value is converted to the type of `x`. It can be used where
+///   [Capability#EXPRESSIONS] is, on data in a device's memory; backend `cuda` takes expressions of
+///   CUDA C++ that its option `COMM_CUDA_EXPRESSIONS` has declared. An [UnsupportedException] says
+///   where one can't be used, and leaves everything as it was.
 /// - The output may have another floating-point type than the input: that is the cast. In place, as
 ///   everywhere, it is exactly the input's memory, so of a type of the same size.
 ///
