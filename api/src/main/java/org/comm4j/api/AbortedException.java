@@ -2,8 +2,13 @@ package org.comm4j.api;
 
 import org.jspecify.annotations.Nullable;
 
-/// A rank called [Communicator#abort], its user-defined operator threw, or it closed the
-/// communicator while others needed it. The communicator is broken.
+/// A rank broke the communicator for all: it called [Communicator#abort]; its user-defined operator
+/// threw; it closed the communicator while others needed it; memory was closed that its call
+/// needed; or a call of its failed in another way: it was interrupted, its transport failed, its
+/// memory ran out, its process may open no more files. The communicator is broken.
+///
+/// Where a call failed the rank itself may get another exception, of that failure: the table of
+/// `docs/contract.md` has them.
 public final class AbortedException extends CommException {
   private static final long serialVersionUID = 1L;
   private final int rank;

@@ -3,7 +3,8 @@ package org.comm4j.api;
 import org.jspecify.annotations.Nullable;
 
 /// The technology that moves the bytes failed, on this rank. The communicator is broken, unless the
-/// call was an `allocate` that found no space.
+/// call was an `allocate` that found no space, or made a region of shared memory for which there is
+/// none.
 public final class TransportFailedException extends CommException {
   private static final long serialVersionUID = 1L;
 
