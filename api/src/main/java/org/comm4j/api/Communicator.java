@@ -28,6 +28,10 @@ import org.jspecify.annotations.Nullable;
 /// only [#shrink()] and [#close()] work.
 ///
 /// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set).
+///
+/// **Exceptions to this.** What a backend can't keep its [#capabilities()] say
+/// ([Capabilities#deviations()]). On `mpi` a dead rank ends all processes of the job, and so does a
+/// deadline where calls wait in the library, as they usually do.
 public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Receive from whichever rank sends.
   int ANY_SOURCE = -1;
