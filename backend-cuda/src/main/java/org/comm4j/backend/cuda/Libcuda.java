@@ -15,11 +15,12 @@ import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 import org.comm4j.api.BackendException;
 
-/// The driver's library itself, for what must come before JCuda and what JCuda doesn't give.
+/// The driver's library itself, for what must come before JCuda, what JCuda doesn't give, and what
+/// is called so often that JCuda's way is too slow.
 ///
 /// JCuda can't be asked whether there is a driver: without one its class fails to initialise for
 /// good. Its handles of shared memory don't show their bytes, so they could not be sent to a peer.
-/// Thread-safe.
+/// Kernels are launched through here, since that takes less of the host's time. Thread-safe.
 final class Libcuda {
   /// The bytes of a handle of memory.
   static final int HANDLE_BYTES = 64;
