@@ -114,8 +114,9 @@ final class Bench implements Callable<Integer> {
       defaultValue = "4000",
       paramLabel = "MS",
       description =
-          "How long at least to call an operation, all its sizes in turn, before it is measured;"
-              + " while something is compiled, on to the end of the turn in which five times that are over. ${DEFAULT-VALUE} ms unless given.")
+          "How long at least to call an operation, all its sizes in turn, before it is measured."
+              + " Where code is still being compiled then, it goes on, for about five times as long at"
+              + " most. ${DEFAULT-VALUE} ms unless given.")
   long warmUpMs;
 
   @Option(

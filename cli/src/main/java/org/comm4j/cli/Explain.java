@@ -107,7 +107,7 @@ final class Explain implements Callable<Integer> {
         names = "--bytes",
         paramLabel = "SIZE",
         converter = Sizes.One.class,
-        description = "The same in bytes, for example 1MiB, which it is unless given.")
+        description = "The same in bytes; 1MiB unless one of the two is given.")
     @Nullable Long bytes;
   }
 

@@ -41,13 +41,14 @@ import picocli.CommandLine.Spec;
       "JDK_JAVA_OPTIONS in the environment has more options for the JVMs of all ranks, for example"
           + " JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ...",
       "",
-      "A .java file is compiled once. A jar keeps its own comm4j and gets the JVM's flags through"
-          + " JDK_JAVA_OPTIONS. A command gets the environment only.",
+      "A .java file is compiled once. A jar gets the JVM's flags through JDK_JAVA_OPTIONS and uses the"
+          + " comm4j that is in it or in its manifest's class path; where ranks are threads (local) it"
+          + " uses comm-cli's. A command gets the environment only.",
       "",
-      "Where the backend's ranks are threads (local) all ranks are threads of one JVM. Each has its own"
-          + " copy of the program's classes, and ends as a JVM does, when the last of its threads has"
-          + " that is no daemon. Shared are properties, System.exit, which ends all"
-          + " ranks, native libraries, and standard output, whose lines are labelled all the same.",
+      "On backend local all ranks are threads of one JVM. Each has its own copy of the program's"
+          + " classes. It ends as a JVM does: with the last of its threads that is no daemon. The ranks"
+          + " share properties, native libraries and standard output, whose lines are labelled all the"
+          + " same. System.exit ends all ranks.",
       "",
       "Each line of output says which rank wrote it. One that stays unfinished for half a second, or"
           + " becomes very long, is shown as far as it is.",

@@ -23,7 +23,8 @@ final class ShowTopology implements Callable<Integer> {
       defaultValue = "1",
       paramLabel = "N",
       description =
-          "How many ranks; those of its launch where a launcher has started this process, else ${DEFAULT-VALUE} unless given.")
+          "How many ranks to start; ${DEFAULT-VALUE} unless given. Where a launcher (mpirun, srun) has"
+              + " started this process, its launch has the ranks.")
   int ranks = 1;
 
   @Option(
