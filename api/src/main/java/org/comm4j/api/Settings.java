@@ -148,7 +148,8 @@ final class Settings {
                   "path",
                   BY_LAUNCHER,
                   "A secret that everybody has is none. comm-cli run makes one for each launch on one host; several hosts need this file.",
-                  "a file that only its owner may read (chmod 600)"),
+                  "a file that only its owner may read (chmod 600); 16 bytes or more where other hosts"
+                      + " reach the meeting place"),
               (builder, text) -> builder.secretFile(Values.path("COMM_SECRET_FILE", text))),
           new Entry(
               new Setting(
@@ -160,7 +161,8 @@ final class Settings {
                   "text",
                   "not set",
                   "A secret belongs into a file.",
-                  "not empty; not together with COMM_SECRET_FILE"),
+                  "not empty, 16 bytes or more where other hosts reach the meeting place; not together with"
+                      + " COMM_SECRET_FILE"),
               (builder, text) -> builder.secret(Secret.of(text))),
           new Entry(
               new Setting(
