@@ -261,9 +261,7 @@ class CheckedRequestTest {
         List.of(
             new FutureTask<>(request::toCompletableFuture),
             new FutureTask<>(request::toCompletableFuture));
-    backend
-        .pending()
-        .whenLookedAt(() -> makers.forEach(CheckedRequestTest::startUntilItWaits));
+    backend.pending().whenLookedAt(() -> makers.forEach(CheckedRequestTest::startUntilItWaits));
     request.isDone();
     for (var maker : makers) {
       maker.get();

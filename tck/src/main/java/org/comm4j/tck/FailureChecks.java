@@ -452,7 +452,8 @@ final class FailureChecks {
       Expect.says("F4", reason, "shrink()", comm.name(), "rank(s) [1]");
       if (r.rank() == 0) {
         Thread.currentThread().interrupt();
-        Expect.thrown("F9", InterruptedCallException.class, "an interrupted shrink()", comm::shrink);
+        Expect.thrown(
+            "F9", InterruptedCallException.class, "an interrupted shrink()", comm::shrink);
         Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
       }
     }

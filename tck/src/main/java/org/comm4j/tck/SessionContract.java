@@ -255,8 +255,7 @@ public abstract class SessionContract {
     assertThat(Thread.interrupted()).isTrue();
 
     List<List<byte[]>> answers =
-        onAll(
-            sessions, session -> present(session.agree("k", members, bytes("late"), SOON)));
+        onAll(sessions, session -> present(session.agree("k", members, bytes("late"), SOON)));
 
     assertThat(answers)
         .allSatisfy(answer -> assertThat(texts(answer)).containsExactly("first", "late"));

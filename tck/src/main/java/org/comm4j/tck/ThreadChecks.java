@@ -19,8 +19,8 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
-import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.Request;
+import org.comm4j.api.SharedMemoryProvider;
 
 /// Threads.
 final class ThreadChecks {

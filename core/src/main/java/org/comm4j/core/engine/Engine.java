@@ -834,8 +834,7 @@ final class Engine {
     parkedFor = call;
     progressIsParked = call == null;
     try {
-      boolean mayPark =
-          call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
+      boolean mayPark = call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
       if (mayPark) { // else nobody may have seen who is parked
         transport.park(Math.min(leftNs, parkNs(idleNs)));
       }

@@ -122,8 +122,8 @@ final class Groups {
             .filter(rank -> parent.host(rank).equals(here))
             .map(context::worldRank)
             .toArray();
-    return propose(mine ->
-        child("node", members, new HostMeeting(parent, this, members).hold(mine), true));
+    return propose(
+        mine -> child("node", members, new HostMeeting(parent, this, members).hold(mine), true));
   }
 
   /// The parent is closed: what has not been made won't be.
