@@ -2,6 +2,7 @@ package org.comm4j.core.session;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
@@ -154,7 +155,7 @@ final class TcpSession implements ReplicatedSession.History {
     } catch (IOException | RuntimeException | Error e) {
       String why = "the session's thread failed: " + e + OpenFiles.remedy(e);
       joined.completeExceptionally(new JoinException(Reason.ADDRESS, why, e));
-      lose(why);
+      failHere(why);
     } finally {
       if (connection != null) {
         connection.close();
@@ -430,8 +431,7 @@ final class TcpSession implements ReplicatedSession.History {
         if (left && now - goodbyeDeadline >= 0) {
           return;
         }
-        selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(left ? tickNs / 4 : tickNs)));
-        selector.selectedKeys().clear();
+        sleep(left ? tickNs / 4 : tickNs);
         now = nanoTime.getAsLong();
         if (now - last - tickNs > livenessNs / 4) {
           slept = now - last > livenessNs;
@@ -457,6 +457,16 @@ final class TcpSession implements ReplicatedSession.History {
         return;
       }
     }
+  }
+
+  /// Until something comes. If that fails it is this process's own trouble, not the connection's.
+  private void sleep(long waitNs) {
+    try {
+      selector.select(Math.max(1, TimeUnit.NANOSECONDS.toMillis(waitNs)));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e.getMessage(), e);
+    }
+    selector.selectedKeys().clear();
   }
 
   /// What the host has said before the connection broke while we were writing.
@@ -493,6 +503,15 @@ final class TcpSession implements ReplicatedSession.History {
       // It will see the connection's end.
     }
     lose(evidence);
+  }
+
+  /// This rank can't follow the history any more, and nobody else is to blame.
+  private void failHere(String why) {
+    ReplicatedSession session = this.session;
+    if (session != null) {
+      session.evict(why);
+      session.tellNews();
+    }
   }
 
   /// The history has ended for this rank.

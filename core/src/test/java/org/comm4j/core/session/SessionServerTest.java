@@ -15,7 +15,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.LongSupplier;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.EvictedException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.Secret;
@@ -64,8 +67,16 @@ final class SessionServerTest {
 
   private static TcpSession start(
       InetSocketAddress address, JoinRequest request, Authenticator authenticator) {
+    return start(address, request, authenticator, System::nanoTime);
+  }
+
+  private static TcpSession start(
+      InetSocketAddress address,
+      JoinRequest request,
+      Authenticator authenticator,
+      LongSupplier nanoTime) {
     return TcpSession.start(
-        address, request, authenticator, 5_000_000_000L, true, System::nanoTime, _ -> {});
+        address, request, authenticator, 5_000_000_000L, true, nanoTime, _ -> {});
   }
 
   private static ReplicatedSession joined(TcpSession session) {
@@ -203,6 +214,53 @@ final class SessionServerTest {
         each.close();
       }
     }
+  }
+
+  @Test
+  void history_rankOfLauncherCannotFollow_isItsOwnFailure() {
+    TcpSession rank0 = start("1", 0);
+    assertFailsOnItsOwn(address);
+    joined(rank0).close();
+  }
+
+  @Test
+  void history_rankOfRank0CannotFollow_isItsOwnFailure() {
+    try (SessionServer ofRank0 =
+        SessionServer.startFor(
+            request("1", 0),
+            InetAddress.getLoopbackAddress(),
+            0,
+            Authenticator.NONE,
+            System::nanoTime,
+            _ -> {})) {
+      assertFailsOnItsOwn(new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port()));
+    }
+  }
+
+  /// Rank 1's own thread fails: it is out, and says why, of itself.
+  private static void assertFailsOnItsOwn(InetSocketAddress host) {
+    var heapIsFull = new AtomicBoolean();
+    TcpSession tcp =
+        start(
+            host,
+            request("1", 1),
+            Authenticator.NONE,
+            () -> {
+              if (heapIsFull.get()) {
+                throw new OutOfMemoryError("a test's");
+              }
+              return System.nanoTime();
+            });
+    ReplicatedSession session = joined(tcp);
+    var isTold = new CompletableFuture<Boolean>();
+    session.onNews(() -> isTold.complete(true));
+    heapIsFull.set(true);
+    isTold.orTimeout(20, TimeUnit.SECONDS).join();
+    assertThat(session.news().evicted())
+        .isEqualTo("the session's thread failed: java.lang.OutOfMemoryError: a test's");
+    assertThat(session.news().failures()).isEmpty();
+    assertThatThrownBy(() -> session.put("key", new byte[0])).isInstanceOf(EvictedException.class);
+    session.close();
   }
 
   private static void write(Socket socket, Frame frame) throws IOException {
