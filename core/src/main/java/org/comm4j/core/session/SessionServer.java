@@ -708,7 +708,16 @@ public final class SessionServer implements AutoCloseable {
     fail(rank, "it has given up the session's host: " + evidence);
   }
 
+  /// The thread has failed. The own rank is told why; of a launcher's ranks none hears more than
+  /// that their connections have closed.
   private void localFailure(String evidence, Throwable cause) {
+    if (localRequest == null) {
+      LOG.log(
+          System.Logger.Level.ERROR,
+          "the session of job '%s' at port %d has ended for all its ranks: %s"
+              .formatted(job.orElse(""), port(), evidence),
+          cause);
+    }
     localJoin.completeExceptionally(new JoinException(Reason.PEER_FAILED, evidence, cause));
     ReplicatedSession local = localSession;
     if (local != null) {
