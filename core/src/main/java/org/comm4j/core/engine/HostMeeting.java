@@ -69,7 +69,7 @@ final class HostMeeting {
     closer = whoHasClosed(missing);
     if (closer != null) {
       List<Integer> me = List.of(engine.worldRank());
-      engine.session().agree(key + "/heard", me, new byte[0], engine.config().timeout());
+      engine.session().agree(key + "/heard/" + closer, me, new byte[0], engine.config().timeout());
     }
   }
 

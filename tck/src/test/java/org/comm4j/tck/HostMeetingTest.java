@@ -1,0 +1,92 @@
+package org.comm4j.tck;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.InMemorySessions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Ranks of a host that come together to share memory, and some of them close.
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+final class HostMeetingTest {
+  private static final int RANKS = 3;
+
+  /// Rank 1 closes after it has come, of which rank 0 hears the other way round; rank 2 closes
+  /// later and has not come.
+  @Test
+  void splitLocal_twoClose_secondOneIsNamed() throws Exception {
+    var heardOfFirst = new CountDownLatch(1);
+    List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
+    try (var sessions = InMemorySessions.group(RANKS);
+        var threads = Executors.newCachedThreadPool(Thread.ofPlatform().daemon().factory())) {
+      List<Future<?>> ends =
+          IntStream.range(0, RANKS)
+              .<Future<?>>mapToObj(rank ->
+                  threads.submit(() -> {
+                    Session session = sessions.session(rank);
+                    EngineCommunicator world =
+                        (EngineCommunicator)
+                            EngineCommunicator.open(
+                                "memory",
+                                rank == 0 ? late(session, heardOfFirst) : session,
+                                transports.get(rank),
+                                transports.get(rank),
+                                CommConfig.builder().timeout(Duration.ofSeconds(20)).build());
+                    EngineCommunicator copy = (EngineCommunicator) world.duplicate();
+                    if (rank == 0) {
+                      assertThatThrownBy(() -> copy.sharedMemory().splitLocal())
+                          .isInstanceOf(AbortedException.class)
+                          .hasMessageContaining("rank 2 has closed");
+                    } else if (rank == 2) {
+                      heardOfFirst.await(30, TimeUnit.SECONDS);
+                    }
+                    copy.close();
+                    world.run(new Collective.Barrier());
+                    world.close();
+                    return null;
+                  }))
+              .toList();
+      for (Future<?> end : ends) {
+        end.get(50, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  /// A session that shows what rank 1 has given to the meeting only when this rank has heard of its
+  /// closing.
+  private static Session late(Session session, CountDownLatch heard) {
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (_, method, arguments) -> {
+              try {
+                Object answer = method.invoke(session, arguments);
+                if (method.getName().equals("agree") && ((List<?>) arguments[1]).size() == 1) {
+                  heard.countDown();
+                }
+                return answer;
+              } catch (InvocationTargetException e) {
+                if (e.getCause() instanceof CollectiveTimeoutException && heard.getCount() == 0) {
+                  throw new CollectiveTimeoutException(List.of(2), "rank 2 is missing");
+                }
+                throw e.getCause();
+              }
+            });
+  }
+}
