@@ -3,10 +3,11 @@ package org.comm4j.core.engine;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.function.IntUnaryOperator;
+import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
@@ -43,7 +44,7 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     }
   }
 
-  private static final int MOST_BYTES = 4096;
+  private static final int MOST_BYTES = 4096; // half of them tell any of a session's 16384 ranks
 
   /// What to tell of a failure of this rank.
   public static AbortNotice of(CommException failure) {
@@ -88,15 +89,29 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     return new AbortNotice(kind, missing.stream().map(rank::applyAsInt).toList(), message);
   }
 
-  /// As bytes of a session's abort.
+  /// As bytes of a session's abort. Whatever ranks a session can have, all of `missing` fit; of the
+  /// text goes what does.
   public byte[] encode() {
-    int ranks = Math.min(missing.size(), 256);
+    byte[] ranks = encodedRanks();
     byte[] text = message.getBytes(UTF_8);
-    int textBytes = Math.min(text.length, MOST_BYTES - 8 - 4 * ranks);
-    ByteBuffer bytes = ByteBuffer.allocate(8 + 4 * ranks + textBytes);
-    bytes.putInt(kind.code).putInt(ranks);
-    missing.stream().limit(ranks).forEach(bytes::putInt);
-    return bytes.put(text, 0, textBytes).array();
+    int textBytes = Math.min(text.length, MOST_BYTES - 4 - ranks.length);
+    ByteBuffer bytes = ByteBuffer.allocate(4 + ranks.length + textBytes);
+    return bytes.putInt(kind.code).put(ranks).put(text, 0, textBytes).array();
+  }
+
+  /// How many there are, and each; or, where that takes less, minus how many bytes, and a bit for
+  /// each.
+  private byte[] encodedRanks() {
+    int bitBytes = missing.stream().mapToInt(rank -> (rank >>> 3) + 1).max().orElse(0);
+    if (bitBytes < 4 * missing.size()) {
+      var set = new BitSet();
+      missing.forEach(set::set);
+      byte[] bits = set.toByteArray();
+      return ByteBuffer.allocate(4 + bits.length).putInt(-bits.length).put(bits).array();
+    }
+    ByteBuffer list = ByteBuffer.allocate(4 + 4 * missing.size()).putInt(missing.size());
+    missing.forEach(list::putInt);
+    return list.array();
   }
 
   /// The opposite of [#encode]; bytes that are none become an abort for an unknown reason.
@@ -105,14 +120,16 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     boolean whole = bytes.remaining() >= 8;
     int code = whole ? bytes.getInt() : 0;
     int ranks = whole ? bytes.getInt() : 0;
-    if (!whole || ranks < 0 || ranks > bytes.remaining() / 4) {
+    long rankBytes = ranks < 0 ? -(long) ranks : 4L * ranks;
+    if (!whole || rankBytes > bytes.remaining()) {
       return new AbortNotice(Kind.ABORT, List.of(), "for a reason that can't be read");
     }
-    List<Integer> missing = new ArrayList<>();
-    for (int i = 0; i < ranks; i++) {
-      missing.add(bytes.getInt());
-    }
-    byte[] text = Arrays.copyOfRange(encoded, bytes.position(), encoded.length);
+    ByteBuffer coded = bytes.slice(bytes.position(), (int) rankBytes);
+    List<Integer> missing =
+        ranks < 0
+            ? BitSet.valueOf(coded).stream().boxed().toList()
+            : IntStream.range(0, ranks).mapToObj(i -> coded.getInt(4 * i)).toList();
+    byte[] text = Arrays.copyOfRange(encoded, 8 + (int) rankBytes, encoded.length);
     return new AbortNotice(Kind.ofCode(code), missing, new String(text, UTF_8));
   }
 }
