@@ -432,6 +432,8 @@ public abstract class SessionContract {
       assertThat(session.news().failures())
           .singleElement()
           .satisfies(failure -> assertThat(failure.evidence()).isEqualTo("left the session"));
+      assertThat(session.news().isGone(2)).isTrue();
+      assertThat(session.news().isGone(1)).isFalse();
       assertThat(session.news().evicted()).isNull();
     }
   }
@@ -510,7 +512,7 @@ public abstract class SessionContract {
         onAll(
             group.sessions(),
             session -> {
-              assertThat(eventually(() -> session.news().hasFailed(2))).isTrue();
+              assertThat(eventually(() -> session.news().isGone(2))).isTrue();
               return session.exchange("k", bytes("r" + session.rank()), SOON);
             });
     for (List<byte[]> answer : answers) {
@@ -551,7 +553,7 @@ public abstract class SessionContract {
     }
     victim(group).kill();
     for (Session session : sessions) {
-      assertThat(eventually(() -> session.news().hasFailed(2))).isTrue();
+      assertThat(eventually(() -> session.news().isGone(2))).isTrue();
     }
     sessions.get(1).abort(2, new byte[0]);
     for (Session session : sessions) {
@@ -567,7 +569,7 @@ public abstract class SessionContract {
     onAll(
         group.sessions(),
         session -> {
-          assertThat(eventually(() -> session.news().hasFailed(2))).isTrue();
+          assertThat(eventually(() -> session.news().isGone(2))).isTrue();
           session.put("from-" + session.rank(), bytes("v"));
           session.get("from-" + (1 - session.rank()), SOON);
           return session.agree("k", List.of(0, 1), new byte[0], SOON);
@@ -582,7 +584,7 @@ public abstract class SessionContract {
     onAll(
         group.sessions(),
         session -> {
-          assertThat(eventually(() -> session.news().hasFailed(2))).isTrue();
+          assertThat(eventually(() -> session.news().isGone(2))).isTrue();
           assertThat(session.news().failures().get(0).evidence()).contains("silent for");
           assertThat(session.news().evicted()).isNull();
           return session.agree("k", List.of(0, 1), new byte[0], SOON);

@@ -128,7 +128,7 @@ public interface Session extends AutoCloseable {
   /// What is known of failures. Immutable; lists only grow, but of thousands of aborts the oldest
   /// are forgotten.
   ///
-  /// @param failures ranks that have failed, in the order in which that became known
+  /// @param failures ranks that have failed or left, in the order in which that became known
   /// @param aborts communicators that were broken, in order
   /// @param evicted whether the others have given this rank up, or the session itself is lost; null
   ///   while all is well, else why
@@ -142,10 +142,11 @@ public interface Session extends AutoCloseable {
       aborts = List.copyOf(aborts);
     }
 
-    /// {@return whether a rank has failed}
+    /// {@return whether a rank has failed or left} Of those that are gone [Failure#left()] tells
+    /// which.
     ///
     /// @param rank a world rank
-    public boolean hasFailed(int rank) {
+    public boolean isGone(int rank) {
       for (int i = 0; i < failures.size(); i++) { // transports ask with every payload
         if (failures.get(i).rank() == rank) {
           return true;

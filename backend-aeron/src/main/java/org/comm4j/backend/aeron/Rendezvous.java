@@ -165,7 +165,7 @@ final class Rendezvous {
                 route.isMemory() ? Seal.none() : seals.of(self, rank),
                 route.isMemory() ? Seal.none() : seals.of(rank, self),
                 DriverSettings.peersNs(config.liveness()),
-                () -> session.news().hasFailed(peer)));
+                () -> session.news().isGone(peer)));
       }
     }
     return peers;

@@ -302,7 +302,7 @@ public final class GpuProcesses {
     var words = new Control(control.segment());
     var told = new AtomicBoolean(); // once: there is more news when the words are freed
     session.onNews(() -> {
-      if (session.news().hasFailed(victim) && told.compareAndSet(false, true)) {
+      if (session.news().isGone(victim) && told.compareAndSet(false, true)) {
         words.abort();
       }
     });

@@ -288,7 +288,7 @@ final class Engine {
 
   /// Whether a rank has failed or left.
   boolean isGone(int worldRank) {
-    return session.news().hasFailed(worldRank);
+    return session.news().isGone(worldRank);
   }
 
   /// Runs an action soon, on the progress thread, without the lock.
