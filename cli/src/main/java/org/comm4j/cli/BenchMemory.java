@@ -37,10 +37,12 @@ enum BenchMemory {
   }
 
   /// An array as a program would have it: of primitives of that size.
+  ///
+  /// @throws OutOfMemoryError if no array is so long, as the JVM does for one a little shorter
   private static MemorySegment array(DataType type, long count) {
     long words = type.bytes(count) / Math.min(8, type.bytes());
     if (words > Integer.MAX_VALUE - 8) {
-      throw new IllegalArgumentException(
+      throw new OutOfMemoryError(
           "--memory heap: %d bytes (expected: an array of less than 2^31 elements); use native"
               .formatted(type.bytes(count)));
     }

@@ -232,6 +232,26 @@ class BenchTest {
   }
 
   @Test
+  void bench_arrayTooLong_isLeftOut() throws Exception {
+    Commands.Done done =
+        Launches.run(
+            "bench",
+            "allreduce",
+            "-n",
+            "1",
+            "--memory",
+            "heap",
+            "--sizes",
+            "8GiB",
+            "--warm-up",
+            "1");
+    assertThat(done.code()).as(done.out() + done.err()).isZero();
+    assertThat(done.out() + done.err())
+        .contains(
+            "is left out from 8589934592 bytes on: not enough memory, --memory heap: 8589934592 bytes (expected: an array of less than 2^31 elements); use native");
+  }
+
+  @Test
   void bench_severalSizes_areAllMeasuredInTheirOrder() {
     var bench = new Bench();
     new CommandLine(bench)
