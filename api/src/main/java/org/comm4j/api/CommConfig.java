@@ -283,8 +283,13 @@ public record CommConfig(
             .formatted(name, asked, there));
   }
 
-  /// What a message may show of an option's value.
-  static String shown(String variable, String value) {
+  /// What a message may show of a variable's value: all of it, unless the name tells that it is a
+  /// secret, or is a secret's place. Whoever prints settings asks here.
+  ///
+  /// @param variable an environment variable, also one that is none of comm4j's
+  /// @param value what it is set to
+  /// @return the value, or `(not shown)`
+  public static String shown(String variable, String value) {
     return CONFIDENTIAL.matcher(variable.toUpperCase(Locale.ROOT)).matches()
         ? "(not shown)"
         : value;

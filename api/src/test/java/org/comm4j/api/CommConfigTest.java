@@ -283,6 +283,13 @@ class CommConfigTest {
   }
 
   @Test
+  void shown_nameOfASecret_isNotTheValue() {
+    assertThat(CommConfig.shown("COMM_SHM_TOKEN", "hunter2")).isEqualTo("(not shown)");
+    assertThat(CommConfig.shown("my_password_old", "hunter2")).isEqualTo("(not shown)");
+    assertThat(CommConfig.shown("COMM_SHM_DIR", "/x")).isEqualTo("/x");
+  }
+
+  @Test
   void secret_given_neverShows() {
     CommConfig config =
         CommConfig.fromEnvironment(

@@ -16,7 +16,6 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.comm4j.api.Advice;
 import org.comm4j.api.BackendInfo;
@@ -48,9 +47,6 @@ final class Doctor implements Callable<Integer> {
   private static final String LAUNCH = "launch";
   private static final String SETTING = "setting";
   private static final String BACKEND = "backend";
-
-  private static final Pattern CONFIDENTIAL =
-      Pattern.compile(".*(SECRET|TOKEN|PASSWORD|PASSPHRASE|KEY|CREDENTIAL).*");
 
   private final Map<String, String> environment;
   private final HostFindings host;
@@ -215,11 +211,9 @@ final class Doctor implements Callable<Integer> {
     }
   }
 
+  /// Where the secret is may be seen: whether that file is the right one is what is looked at.
   private static String shown(String variable, String value) {
-    boolean hidden =
-        !variable.equals("COMM_SECRET_FILE")
-            && CONFIDENTIAL.matcher(variable.toUpperCase(Locale.ROOT)).matches();
-    return hidden ? "(not shown)" : value;
+    return variable.equals("COMM_SECRET_FILE") ? value : CommConfig.shown(variable, value);
   }
 
   // --- backends ---

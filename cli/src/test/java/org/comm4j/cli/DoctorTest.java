@@ -135,6 +135,11 @@ class DoctorTest {
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
     assertThat(problems(Map.of("COMM_SECRET_FILE", file.toString())))
         .containsExactly("others may use it too; chmod 600 " + file);
+    assertThat(
+            new Doctor(Map.of("COMM_SECRET_FILE", file.toString()), new HostFindings()).findings())
+        .filteredOn(each -> each.item().equals("COMM_SECRET_FILE"))
+        .extracting(Finding::value)
+        .containsOnly(file.toString());
     var done = Commands.run(doctor(Map.of("COMM_SECRET", "swordfish", "COMM_MPI_TOKEN", "tuna")));
     assertThat(done.out()).contains("(not shown)").doesNotContain("swordfish", "tuna");
   }
