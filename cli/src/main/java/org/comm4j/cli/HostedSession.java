@@ -61,6 +61,11 @@ final class HostedSession implements AutoCloseable {
     server = start(address, ranks, authenticator, ports(config));
   }
 
+  /// @throws IllegalArgumentException if they are no range
+  static void checkPorts(CommConfig config) {
+    ports(config);
+  }
+
   private static PortRange ports(CommConfig config) {
     String range = config.options().get(PORTS);
     return range == null ? PortRange.ANY : PortRange.of(PORTS, range);

@@ -84,6 +84,9 @@ record Launch(
     if (program instanceof Program.MainClass) {
       config.tuning().ifPresent(Tuning::read); // else each rank says what is wrong with it
     }
+    if (!ofThreads) {
+      HostedSession.checkPorts(config); // before anything is said
+    }
     warnOfBroken(config, err);
     if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
       selection.ifPresent(chosen -> {

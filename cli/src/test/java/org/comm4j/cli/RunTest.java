@@ -166,6 +166,17 @@ class RunTest {
   }
 
   @Test
+  void run_noRangeOfPorts_isRefusedBeforeTheBackendIsNamed() throws Exception {
+    Map<String, String> ports = Map.of("COMM_SESSION_PORTS", "40000");
+    try (var launch = Launches.start(ports, "run", "-n", "2", "--backend", "shm", "--", "true")) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+      assertThat(done.err().lines().filter(line -> !line.startsWith("WARNING"))).hasSize(1);
+      assertThat(done.err()).contains("COMM_SESSION_PORTS: '40000'", "40000-40099");
+    }
+  }
+
+  @Test
   void run_missingPlugin_isToldAndTheRanksRun() throws Exception {
     try (var launch =
         Launches.start(
