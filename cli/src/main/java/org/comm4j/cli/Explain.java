@@ -15,6 +15,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.IntFunction;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
@@ -123,7 +124,7 @@ final class Explain implements Callable<Integer> {
       names = "--op",
       defaultValue = "sum",
       converter = Names.Op.class,
-      description = "How elements are combined; ${DEFAULT-VALUE} unless given.")
+      description = "How a reduction combines elements; ${DEFAULT-VALUE} unless given.")
   ReduceOp.Predefined op = ReduceOp.Predefined.SUM;
 
   @Option(names = "--root", defaultValue = "0", paramLabel = "RANK", description = "The root.")
@@ -247,12 +248,25 @@ final class Explain implements Callable<Integer> {
     if (limit < 0) {
       throw wrong(own, "--limit: %d (expected: 0 or more steps)".formatted(limit));
     }
+    if (!isReduction() && own.commandLine().getParseResult().hasMatchedOption("--op")) {
+      throw wrong(
+          own,
+          "--op: %s, for %s (expected: with one of %s, which combine elements)"
+              .formatted(Names.of(op), kind.label(), reductions()));
+    }
     if (isReduction() && !op.supports(type)) {
       throw wrong(
           own,
           "--op: %s is not defined for %s (expected: one of %s); choose another --op or --dtype"
               .formatted(Names.of(op), Names.of(type), opsOf(type)));
     }
+  }
+
+  private static String reductions() {
+    return Arrays.stream(CollectiveKind.values())
+        .filter(Explain::isReduction)
+        .map(CollectiveKind::label)
+        .collect(Collectors.joining(", "));
   }
 
   private static List<String> opsOf(DataType type) {
@@ -289,6 +303,10 @@ final class Explain implements Callable<Integer> {
   }
 
   private boolean isReduction() {
+    return isReduction(kind);
+  }
+
+  private static boolean isReduction(CollectiveKind kind) {
     return switch (kind) {
       case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
       case BARRIER,

@@ -104,6 +104,8 @@ class ExplainTest {
     "reduce -n 4 --bytes 3,--bytes: 3,a multiple of 4",
     "reduce -n 4 --bytes 3KB,'3KB',3KiB",
     "reduce -n 4 --dtype f31,'f31',bf16",
+    "broadcast -n 2 --op max,--op: max,'reduceScatterV, scan'",
+    "barrier -n 2 --op sum,--op: sum,allReduce",
     "scan -n 4 --dtype bool,--op: sum,bit-xor",
     "scan -n 4 --algorithm rings,--algorithm: 'rings',chain",
     "scan -n 4 --count 4 --bytes 16,--count,mutually exclusive"
