@@ -45,7 +45,8 @@ final class Sentences {
     if (argument.converters().length > 0 && wrong.getCause() instanceof TypeConversionException e) {
       return name(argument) + ": " + of(e);
     }
-    String expected = expected(argument.type());
+    String expected =
+        argument.typeInfo().isMap() ? argument.paramLabel() : expected(argument.type());
     return value == null || expected.isEmpty()
         ? of(wrong)
         : "%s: '%s' (expected: %s)".formatted(name(argument), value, expected);

@@ -29,6 +29,7 @@ class SentencesTest {
         "bench all -n two | -n: 'two' (expected: a whole number)",
         "explain allReduce -n 0 | -n: 0 (expected: 1..",
         "bench all --backend local -n 0 | -n: 0 (expected: 1 or more",
+        "bench all -n 2 --beside COMM_CHECK | --beside: 'COMM_CHECK' (expected: VARIABLE=VALUE)",
         "bench all | -n: not given (expected: how many ranks",
         "run true | -n: not given (expected: N)",
         "bench all --backend local -n 2 --sizes 0 | --sizes: 0 (expected: multiples of 4",
