@@ -3,6 +3,7 @@ package org.comm4j.api;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /// Waiting for one of many requests, or for all: looks at each in turn, which moves them along;
 /// between rounds it spins for a moment, then gives the core away, then sleeps. A virtual thread
@@ -17,6 +18,7 @@ final class RequestWait {
 
   /// {@return the index of one that has ended} Sleeps longer each time.
   static int any(List<? extends Request> requests) {
+    check(requests);
     return any(requests, requests.size(), LONGEST_SLEEP_NANOS);
   }
 
@@ -24,12 +26,23 @@ final class RequestWait {
   /// Those of several ranks have several, and no rank's may get on without the others': nobody else
   /// may be there to move them along, so sleeps are short.
   static void all(List<? extends Request> requests) {
+    check(requests);
     boolean areOfOneRank = areOfOneRank(requests);
     for (int index = 0; index < requests.size(); index++) {
       if (!areOfOneRank) {
         any(requests.subList(index, requests.size()), 1, FIRST_SLEEP_NANOS);
       }
       requests.get(index).await();
+    }
+  }
+
+  private static void check(List<? extends @Nullable Request> requests) {
+    int index = 0;
+    for (@Nullable Request each : requests) {
+      if (each == null) {
+        throw new NullPointerException("requests[%d]: null (expected: a request)".formatted(index));
+      }
+      index++;
     }
   }
 

@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
@@ -351,6 +352,19 @@ class CheckedRequestTest {
       assertThat(Thread.interrupted()).isTrue();
     }
     assertThat(catchThrowable(request::await)).isInstanceOf(InterruptedCallException.class);
+  }
+
+  @Test
+  void wait_forNothing_namesItsPlace() {
+    Request request = comm.start(BARRIER);
+    List<Request> requests = Arrays.asList(request, null);
+    assertThatNullPointerException()
+        .isThrownBy(() -> Request.waitAll(requests))
+        .withMessage("requests[1]: null (expected: a request)");
+    backend.pending().end(null);
+    assertThatNullPointerException()
+        .isThrownBy(() -> Request.waitAny(requests))
+        .withMessage("requests[1]: null (expected: a request)");
   }
 
   @Test
