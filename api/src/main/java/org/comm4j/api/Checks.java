@@ -28,7 +28,8 @@ import org.comm4j.api.PointToPoint.SendReceive;
 import org.jspecify.annotations.Nullable;
 
 /// Every check of an operation's arguments: the first half needs no group and runs in the records'
-/// constructors, [#group] holds a record against a rank and a size. All of them run before any peer
+/// constructors, [#group] holds a record against a rank and a size, and checks what only the root
+/// gives. All of them run before any peer
 /// is involved, alike on every backend.
 final class Checks {
   private Checks() {}
@@ -162,7 +163,9 @@ final class Checks {
       case AllReduce o -> written("output", o.output());
       case Reduce o -> {
         if (rank == o.root()) {
-          written("output", onRoot("output", o.output(), rank));
+          CommData output = written("output", onRoot("output", o.output(), rank));
+          sameShape("output", output, o.input());
+          sameOrDisjoint(o.input(), output);
         }
       }
       case Broadcast o -> {
@@ -184,6 +187,7 @@ final class Checks {
       case Gather o -> {
         if (rank == o.root()) {
           CommData output = written("output", onRoot("output", o.output(), rank));
+          sameType("output", output, o.input());
           times("output", output, o.input(), size);
           ownPart("output", output, o.input(), rank * o.input().count());
         }
@@ -192,6 +196,8 @@ final class Checks {
         if (rank == o.root()) {
           CommData output = written("output", onRoot("output", o.output(), rank));
           Partition parts = parts("parts", onRoot("parts", o.parts(), rank), size);
+          sameType("output", output, o.input());
+          holds("output", output, parts);
           partOf("input", o.input(), parts, rank);
           ownPart("output", output, o.input(), parts.displacement(rank));
         }
@@ -200,6 +206,7 @@ final class Checks {
         written("output", o.output());
         if (rank == o.root()) {
           CommData input = onRoot("input", o.input(), rank);
+          sameType("input", input, o.output());
           times("input", input, o.output(), size);
           ownPart("input", input, o.output(), rank * o.output().count());
         }
@@ -209,6 +216,8 @@ final class Checks {
         if (rank == o.root()) {
           CommData input = onRoot("input", o.input(), rank);
           Partition parts = parts("parts", onRoot("parts", o.parts(), rank), size);
+          sameType("input", input, o.output());
+          holds("input", input, parts);
           partOf("output", o.output(), parts, rank);
           ownPart("input", input, o.output(), parts.displacement(rank));
         }

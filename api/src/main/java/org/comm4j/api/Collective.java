@@ -81,10 +81,6 @@ public sealed interface Collective extends Operation {
     /// Checks what needs no group.
     public Reduce {
       Checks.reduction(op, input);
-      if (output != null) {
-        Checks.sameShape("output", output, input);
-        Checks.sameOrDisjoint(input, output);
-      }
     }
 
     @Override
@@ -156,9 +152,6 @@ public sealed interface Collective extends Operation {
     /// Checks what needs no group.
     public Gather {
       Objects.requireNonNull(input, "input");
-      if (output != null) {
-        Checks.sameType("output", output, input);
-      }
     }
 
     @Override
@@ -179,12 +172,6 @@ public sealed interface Collective extends Operation {
     /// Checks what needs no group.
     public GatherV {
       Objects.requireNonNull(input, "input");
-      if (output != null) {
-        Checks.sameType("output", output, input);
-        if (parts != null) {
-          Checks.holds("output", output, parts);
-        }
-      }
     }
 
     @Override
@@ -203,9 +190,6 @@ public sealed interface Collective extends Operation {
     /// Checks what needs no group.
     public Scatter {
       Objects.requireNonNull(output, "output");
-      if (input != null) {
-        Checks.sameType("input", input, output);
-      }
     }
 
     @Override
@@ -226,12 +210,6 @@ public sealed interface Collective extends Operation {
     /// Checks what needs no group.
     public ScatterV {
       Objects.requireNonNull(output, "output");
-      if (input != null) {
-        Checks.sameType("input", input, output);
-        if (parts != null) {
-          Checks.holds("input", input, parts);
-        }
-      }
     }
 
     @Override

@@ -119,13 +119,38 @@ class ChecksTest {
     HostData right = twelve.slice(3, 4);
 
     assertRefused(() -> new AllReduce(left, right, ReduceOp.SUM), "overlap", "exactly the same");
-    assertRefused(() -> new Reduce(left, right, ReduceOp.SUM, 0), "overlap", "exactly the same");
     assertRefused(() -> new Scan(left, right, ReduceOp.SUM), "overlap", "exactly the same");
     assertRefused(() -> new ExclusiveScan(left, right, ReduceOp.SUM), "overlap", "exactly");
     assertRefused(() -> new AllToAll(left, left), "overlap", "no in-place form");
     assertRefused(
         () -> new AllToAllV(left, Partition.of(1), right, Partition.of(1)), "no in-place form");
     assertRefused(() -> new SendReceive(left, 0, 0, right, 0, 0), "overlap", "no in-place form");
+  }
+
+  /// Such as `new float[rank == root ? n : 0]`.
+  @Test
+  void rootsArguments_wrongInEveryWay_areRefusedOnTheRootAlone() {
+    HostData three = ints(3);
+    HostData none = ints(0);
+    HostData floats = CommData.of(new float[12]);
+    HostData left = twelve.slice(0, 4);
+    Partition parts = Partition.even(SIZE, 3);
+    for (Operation operation :
+        List.of(
+            new Reduce(three, none, ReduceOp.SUM, 1),
+            new Reduce(three, CommData.of(new float[3]), ReduceOp.SUM, 1),
+            new Reduce(left, twelve.slice(3, 4), ReduceOp.SUM, 1),
+            new Gather(three, none, 1),
+            new Gather(three, floats, 1),
+            new GatherV(three, none, parts, 1),
+            new GatherV(three, floats, parts, 1),
+            new Scatter(none, three, 1),
+            new Scatter(floats, three, 1),
+            new ScatterV(none, parts, three, 1),
+            new ScatterV(floats, parts, three, 1))) {
+      assertAccepted(operation, 0);
+      assertRefused(operation, 1, "INT32");
+    }
   }
 
   @Test

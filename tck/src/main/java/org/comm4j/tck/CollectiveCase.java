@@ -169,8 +169,8 @@ record CollectiveCase(
       case BARRIER -> -1;
       case ALL_REDUCE, REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN, ALL_GATHER, GATHER -> count;
       case ALL_GATHER_V, GATHER_V -> (int) parts().count(rank);
-      case SCATTER -> rank == root ? count * size : -1;
-      case SCATTER_V -> rank == root ? end(parts()) : -1;
+      case SCATTER -> rank == root ? count * size : ignored(rank);
+      case SCATTER_V -> rank == root ? end(parts()) : ignored(rank);
       case REDUCE_SCATTER, ALL_TO_ALL -> count * size;
       case REDUCE_SCATTER_V -> end(parts());
       case ALL_TO_ALL_V -> end(sendParts(rank));
@@ -182,19 +182,20 @@ record CollectiveCase(
     return switch (kind) {
       case BARRIER -> -1;
       case ALL_REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN, SCATTER, REDUCE_SCATTER -> count;
-      case REDUCE -> rank == root || isGivenAway(rank) ? count : -1;
+      case REDUCE -> rank == root ? count : ignored(rank);
       case ALL_GATHER, ALL_TO_ALL -> count * size;
       case ALL_GATHER_V -> end(parts());
-      case GATHER -> rank == root || isGivenAway(rank) ? count * size : -1;
-      case GATHER_V -> rank == root || isGivenAway(rank) ? end(parts()) : -1;
+      case GATHER -> rank == root ? count * size : ignored(rank);
+      case GATHER_V -> rank == root ? end(parts()) : ignored(rank);
       case SCATTER_V, REDUCE_SCATTER_V -> (int) parts().count(rank);
       case ALL_TO_ALL_V -> end(receiveParts(rank));
     };
   }
 
-  /// Whether a rank that is not the root gives an output all the same, which must be ignored.
-  private boolean isGivenAway(int rank) {
-    return ((seed >> 1) + rank & 1) == 0;
+  /// How many elements a rank that is not the root gives where the root's would be: none, or some
+  /// that must be ignored, however few they are.
+  private int ignored(int rank) {
+    return Math.floorMod((seed >> 1) + rank, 3) - 1;
   }
 
   /// Where, in place, the smaller buffer lies in the larger one.
