@@ -693,15 +693,16 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public void leaveCall(AbortedException reason) {
-    boolean concernsPeers;
+    List<DeviceCall> started;
     synchronized (this) {
       closing = true;
-      concernsPeers = !calls.stream().allMatch(DeviceCall::hasEnded);
+      started = List.copyOf(calls);
     }
-    if (concernsPeers) {
-      abort(reason);
-    } else {
+    // the device may be done with calls that nobody has awaited; asked outside, as it takes locks
+    if (started.stream().allMatch(call -> call.isDone() && call.hasEnded())) {
       host.leaveCall(reason);
+    } else {
+      abort(reason);
     }
   }
 

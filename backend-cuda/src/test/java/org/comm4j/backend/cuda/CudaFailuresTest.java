@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -19,14 +20,17 @@ import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
@@ -337,6 +341,71 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.get(1))
         .isInstanceOf(AbortedException.class)
         .hasMessageContaining("rank 0 closed 'world' during");
+  }
+
+  /// Nobody has asked for the collective since it has ended, and nothing has matched the receive.
+  @Test
+  void close_otherThreadReceivesBehindACollectiveThatIsDone_concernsNobody() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        world -> {
+          Communicator comm = world.duplicate();
+          try (CommBuffer buffer = world.allocate(DataType.FLOAT32, 4)) {
+            assertSum(comm, buffer);
+            comm.sync(); // its thread has nothing to do any more
+            Request reducing =
+                comm.start(new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+            if (world.rank() == 1) {
+              reducing.await();
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              assertThat(comm.failure()).isEmpty();
+            } else {
+              awaitOnDevice(comm);
+              CompletableFuture<Throwable> receiving =
+                  inCall(comm, () -> comm.receive(CommData.of(new int[1]), 1, 1));
+              comm.close();
+              closed.countDown();
+              assertThat(receiving.get(1, TimeUnit.MINUTES)).isInstanceOf(ClosedException.class);
+            }
+            world.barrier();
+            comm.close();
+          }
+        });
+  }
+
+  /// Returns when the device has ended all that was started, which the communicator is not asked.
+  private static void awaitOnDevice(Communicator comm) {
+    StreamSync sync = comm.streamSync().orElseThrow();
+    try (StreamSync.Event behind = sync.createEvent();
+        CudaDevice device = CudaDriver.load().open(0)) {
+      sync.recordOnCommunicator(behind);
+      CudaDevice.Stream stream = device.createStream();
+      sync.streamWait(stream.handle(), behind);
+      device.await(stream);
+      device.destroy(stream);
+    }
+  }
+
+  /// {@return what a call throws on a thread of its own, which is in it by now}
+  private static CompletableFuture<Throwable> inCall(Communicator comm, ThrowingCallable call) {
+    var thrown = new CompletableFuture<Throwable>();
+    Thread.ofPlatform()
+        .daemon()
+        .start(() -> {
+          Throwable failure = catchThrowable(call);
+          while (failure instanceof ConcurrentUseException) { // with whoever looks below
+            failure = catchThrowable(call);
+          }
+          thrown.complete(failure);
+        });
+    long endNs = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
+    while (catchThrowable(comm::topology) == null) { // thrown while somebody is in a call
+      assertThat(System.nanoTime() - endNs).isNegative();
+      Thread.onSpinWait();
+    }
+    return thrown;
   }
 
   /// The event comes when the first call was given up and nobody has looked at the second one,
