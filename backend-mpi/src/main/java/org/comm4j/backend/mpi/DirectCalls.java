@@ -8,7 +8,6 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
-import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
@@ -266,43 +265,49 @@ final class DirectCalls {
     if (!canUse(call.data(), largest)) {
       return null;
     }
+    HostData data = (HostData) call.data();
     boolean isOver = false;
     try {
-      Received received = receiveNow(call, (HostData) call.data());
-      isOver = true;
-      return received;
-    } catch (MismatchedCallException e) {
-      isOver = true; // the library has said so, and is done
-      throw e;
+      MemorySegment own = own(data);
+      MemorySegment buffer = own == null ? stagedOutput(data) : own;
+      int code =
+          Mpi.recv(
+              buffer,
+              data.count(),
+              Amount.unit(data.type().bytes()),
+              Tags.source(call.source()),
+              Tags.of(call.tag(), data.type()),
+              group.messages(),
+              status);
+      boolean isTruncated = Errors.isTruncation(code);
+      if (!isTruncated) {
+        Errors.check(code, "MPI_Recv");
+      }
+      isOver = true; // whatever is wrong with the message, the library is done
+      return received(call, data, own == null ? buffer : null, isTruncated);
     } finally {
       end(isOver);
     }
   }
 
-  private Received receiveNow(PointToPoint.Receive call, HostData data) {
-    DataType dataType = data.type();
-    MemorySegment own = own(data);
-    MemorySegment buffer = own == null ? stagedOutput(data) : own;
-    int code =
-        Mpi.recv(
-            buffer,
-            data.count(),
-            Amount.unit(dataType.bytes()),
-            Tags.source(call.source()),
-            Tags.of(call.tag(), dataType),
-            group.messages(),
-            status);
+  /// Looks at what the library has received.
+  ///
+  /// @param staged where it is; null if that is where it belongs
+  private Received received(
+      PointToPoint.Receive call,
+      HostData data,
+      @Nullable MemorySegment staged,
+      boolean isTruncated) {
     int source = Statuses.source(status);
     int tag = Statuses.tag(status);
-    var expected = new MessageCall.Expected(call.source(), call.tag(), dataType, data.count());
-    if (Errors.isTruncation(code)) {
+    var expected = new MessageCall.Expected(call.source(), call.tag(), data.type(), data.count());
+    if (isTruncated) {
       throw expected.truncated(group, call.label(), source, tag);
     }
-    Errors.check(code, "MPI_Recv");
     long bytes = Statuses.bytes(status);
     Received received = expected.received(group, call.label(), source, tag, bytes);
-    if (own == null) {
-      copyOut(buffer, data, bytes);
+    if (staged != null) {
+      copyOut(staged, data, bytes);
     }
     return received;
   }

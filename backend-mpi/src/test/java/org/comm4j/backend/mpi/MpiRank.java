@@ -76,7 +76,16 @@ final class MpiRank {
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
-      case "abort", "close", "exit", "late", "load", "signals", "sums", "two", "wrong-rank" ->
+      case "abort",
+          "close",
+          "closed-sender",
+          "exit",
+          "late",
+          "load",
+          "signals",
+          "sums",
+          "two",
+          "wrong-rank" ->
           RankInTrouble.run(config, args);
       default -> run(config, args);
     }

@@ -87,9 +87,12 @@ final class MpiTestJob implements AutoCloseable {
   /// The command of a rank.
   static List<String> rank(Path folder, String... arguments) {
     List<String> heap =
-        arguments[0].equals(MpiRank.ARRAYS)
-            ? List.of("-XX:+Use%sGC".formatted(arguments[1]), "-Xmx32m") // often full
-            : List.of("-XX:+UseSerialGC");
+        switch (arguments[0]) {
+          case MpiRank.ARRAYS ->
+              List.of("-XX:+Use%sGC".formatted(arguments[1]), "-Xmx32m"); // often full
+          case "closed-sender" -> List.of("-XX:+UseG1GC"); // which lends arrays
+          default -> List.of("-XX:+UseSerialGC");
+        };
     List<String> command =
         new ArrayList<>(
             List.of(

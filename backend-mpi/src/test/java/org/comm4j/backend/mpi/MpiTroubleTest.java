@@ -96,6 +96,25 @@ class MpiTroubleTest {
     }
   }
 
+  /// The library is done with the receive, so the collector may move its array again.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void receive_senderHasClosed_failsAndHasItsArrayBack(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "closed-sender")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      boolean pins = "amd64".equals(System.getProperty("os.arch"));
+      assertThat(job.output().lines())
+          .contains(
+              "failed: rank 0 aborted the communicator: rank 0 closed 'world' during the send for this receive",
+              "lent: " + (pins ? 1 : 0),
+              "has not back: 0");
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"OPEN_MPI, true", "MPICH, false", "MPICH, true"})
   void signals_opened_areStillTheJvms(Abi abi, boolean wanted) throws Exception {

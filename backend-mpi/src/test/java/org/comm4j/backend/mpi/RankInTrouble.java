@@ -32,10 +32,11 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | closed-sender | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
-/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `exit` ends the JVM
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `closed-sender`
+/// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `late` lets rank 1 not come to a
 /// barrier. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
@@ -52,6 +53,7 @@ final class RankInTrouble {
     switch (args[0]) {
       case "abort" -> abort(config);
       case "close" -> close(config);
+      case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
       case "late" -> late(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
@@ -215,6 +217,30 @@ final class RankInTrouble {
     }
     copy.close();
     communicator.run(new Collective.Barrier());
+    communicator.close();
+  }
+
+  /// What a rank says that closes during a send, said by one that stays.
+  private static void closedSender(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    long comm = communicator.group().collectives();
+    CommData data = CommData.of(new int[20_000]);
+    if (communicator.rank() == 0) {
+      long none = Functions.constants().byteType;
+      Errors.check(Mpi.send(MemorySegment.NULL, 0, none, 1, Tags.CLOSED, comm), "MPI_Send");
+      communicator.run(new PointToPoint.Send(data, 1, 3));
+    } else {
+      while (Probe.of(comm, 0, Tags.CLOSED) == null) {
+        Thread.onSpinWait();
+      }
+      try {
+        communicator.run(new PointToPoint.Receive(data, 0, 3));
+      } catch (AbortedException e) {
+        System.out.println("failed: " + e.getMessage());
+      }
+      System.out.println("lent: " + ArrayPins.lent());
+      System.out.println("has not back: " + (ArrayPins.lent() - ArrayPins.takenBack()));
+    }
     communicator.close();
   }
 
