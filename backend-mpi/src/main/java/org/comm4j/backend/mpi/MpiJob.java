@@ -50,18 +50,10 @@ final class MpiJob {
     this.waitsInLibrary =
         ThreadLevel.of(config) == ThreadLevel.MULTIPLE
             && Wait.of(config).isInLibrary(oversubscribed);
-    this.timeoutNs = saturatedNanos(config);
+    this.timeoutNs = config.timeout().toNanos();
     this.largestCount = LargestCount.of(config);
     this.largestTried = LargestCount.tried(config, Functions.hasLargeCounts());
     this.watchdog = new Watchdog(this);
-  }
-
-  private static long saturatedNanos(CommConfig config) {
-    try {
-      return config.timeout().toNanos();
-    } catch (ArithmeticException _) {
-      return Long.MAX_VALUE;
-    }
   }
 
   Session session() {
