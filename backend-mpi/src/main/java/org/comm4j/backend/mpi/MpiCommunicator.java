@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -325,7 +324,7 @@ final class MpiCommunicator implements BackendCommunicator {
     MpiCall waiting;
     group.lock();
     try {
-      group.checkUsableByAll(purpose.name().toLowerCase(Locale.ROOT));
+      group.checkUsableByAll(purpose.label());
       CallMemory memory = memory(false);
       long number = group.nextSequence();
       List<Stage> stages = new ArrayList<>(2);

@@ -12,7 +12,6 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
@@ -146,7 +145,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   /// What fails among the host's ranks breaks the communicator as every call of it does.
   private long[][] gather(CallSignature.Purpose purpose, long... mine) {
-    parent.group().checkUsable(purpose.name().toLowerCase(Locale.ROOT));
+    parent.group().checkUsable(purpose.label());
     try {
       return node().gather(purpose, mine);
     } catch (CommException failure) {

@@ -93,6 +93,8 @@ class MpiTroubleTest {
           .filteredOn(line -> line.contains("AbortedException"))
           .hasSize(2)
           .allSatisfy(line -> assertThat(line).contains("rank 0 closed", "during barrier"));
+      String closed = "closed: createRegion on communicator 'world', which is closed";
+      assertThat(job.output().lines().filter(closed::equals)).as(job.output()).hasSize(3);
     }
   }
 

@@ -27,6 +27,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.jspecify.annotations.Nullable;
 
@@ -218,6 +219,11 @@ final class RankInTrouble {
     copy.close();
     communicator.run(new Collective.Barrier());
     communicator.close();
+    try {
+      var _ = communicator.gather(CallSignature.Purpose.REGION, 0);
+    } catch (ClosedException e) {
+      System.out.println("closed: " + e.getMessage());
+    }
   }
 
   /// What a rank says that closes during a send, said by one that stays.

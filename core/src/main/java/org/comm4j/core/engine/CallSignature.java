@@ -35,6 +35,11 @@ public record CallSignature(long what, long count, long detail) {
     Purpose(String label) {
       this.label = label;
     }
+
+    /// {@return what messages call it; empty for users' calls, which have labels of their own}
+    public String label() {
+      return label;
+    }
   }
 
   private static final int NO_OP = 0;
