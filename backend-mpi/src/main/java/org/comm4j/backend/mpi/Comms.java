@@ -42,6 +42,10 @@ final class Comms {
   /// Of the same ranks. The library's blocking form would not let other ranks of this host run, and
   /// could not be left when one of them does not come.
   ///
+  /// Who gives up breaks the communicator that it works for, so that happens to each one at most
+  /// once. What is copied is not freed then, also if it was made for that alone: the library may
+  /// still be at it.
+  ///
   /// @param check throws if it is not to be waited for any longer
   static long duplicate(long comm, Runnable check) {
     Requests request = new Requests(1);

@@ -264,6 +264,9 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   }
 
   /// Memory that the library shares between the ranks of a host.
+  ///
+  /// If the library makes it but refuses what comes then, it stays until the process ends: its
+  /// ranks could free it only together, and the communicator by which they would agree is broken.
   private final class Window implements Region.Owner {
     private final Arena arena = Arena.ofShared();
     private final ClosedWindows.Window window;
