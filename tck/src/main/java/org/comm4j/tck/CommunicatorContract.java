@@ -10,12 +10,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -258,40 +255,23 @@ public abstract class CommunicatorContract {
   @Rule("L7")
   @Test
   void unclosed_collected_warnsOnce() throws Exception {
-    List<String> warnings = new CopyOnWriteArrayList<>();
-    Handler handler =
-        new Handler() {
-          @Override
-          public void publish(LogRecord each) {
-            if (String.valueOf(each.getMessage()).contains("dropped without close()")) {
-              warnings.add(each.getMessage());
-            }
-          }
-
-          @Override
-          public void flush() {}
-
-          @Override
-          public void close() {}
-        };
-    Logger logger = Logger.getLogger("org.comm4j.api");
-    logger.addHandler(handler);
-    logger.setUseParentHandlers(false);
-    try (LocalGroup group = open(1, config())) {
+    try (LocalGroup group = open(1, config());
+        var log = new LogLines("org.comm4j.api")) {
       String name = dropOne(group.communicator(0));
+      Supplier<Stream<String>> warnings =
+          () ->
+              log.lines().stream()
+                  .filter(line -> line.contains("dropped without close()"))
+                  .filter(line -> line.contains("'" + name + "'"));
       Expect.eventually(
           "L7",
           "a warning that names " + name,
           () -> {
             System.gc();
-            return warnings.stream().anyMatch(each -> each.contains("'" + name + "'"));
+            return warnings.get().findAny().isPresent();
           });
-      long named = warnings.stream().filter(each -> each.contains("'" + name + "'")).count();
-      Expect.equal("L7", "warnings", named, 1L);
+      Expect.equal("L7", "warnings", warnings.get().count(), 1L);
       LiveRank.works("L7", group.communicator(0));
-    } finally {
-      logger.setUseParentHandlers(true);
-      logger.removeHandler(handler);
     }
   }
 

@@ -3,7 +3,6 @@ package org.comm4j.tck;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.text.MessageFormat;
 import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
@@ -11,7 +10,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Semaphore;
@@ -22,9 +20,6 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
@@ -277,9 +272,8 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Timeout(60)
   void calls_manyWaitForLong_areOneWarning() {
     AtomicLong later = new AtomicLong();
-    List<String> lines = new CopyOnWriteArrayList<>();
     try (LocalGroup group = open(() -> System.nanoTime() + later.get());
-        Lines _ = new Lines(lines)) {
+        var log = new LogLines("org.comm4j.core.engine")) {
       Communicator comm = group.communicator(0);
       List<Request> requests = Stream.generate(() -> receive(comm)).limit(20).toList();
       later.set(TimeUnit.SECONDS.toNanos(31));
@@ -287,38 +281,12 @@ class EngineByMessagesTest extends CommunicatorContract {
         assertThatThrownBy(() -> requests.getLast().await(Duration.ofMillis(25)))
             .isInstanceOf(TimeoutException.class);
       }
-      assertThat(lines)
+      assertThat(log.lines())
           .singleElement()
           .asString()
           .matches(
               "rank 0 has waited 3\\d s in receive.*, and in 19 other call.s., of 'world' for .*");
       requests.forEach(Request::cancel);
-    }
-  }
-
-  /// Takes what engines log, while it is open.
-  private static final class Lines extends Handler implements AutoCloseable {
-    private final Logger logger = Logger.getLogger("org.comm4j.core.engine");
-    private final List<String> lines;
-
-    Lines(List<String> lines) {
-      this.lines = lines;
-      logger.addHandler(this);
-      logger.setUseParentHandlers(false);
-    }
-
-    @Override
-    public void publish(LogRecord each) {
-      lines.add(MessageFormat.format(each.getMessage(), each.getParameters()));
-    }
-
-    @Override
-    public void flush() {}
-
-    @Override
-    public void close() {
-      logger.setUseParentHandlers(true);
-      logger.removeHandler(this);
     }
   }
 
