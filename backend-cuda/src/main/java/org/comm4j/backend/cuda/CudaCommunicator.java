@@ -65,6 +65,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by this
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
+  private final Stalls stalls;
   private final CudaSharedMemory shared;
   private final CudaDevice.Stream stream;
   private volatile @Nullable DeviceGroup devices; // from the first call on; set under the lock
@@ -87,6 +88,7 @@ final class CudaCommunicator implements BackendCommunicator {
     this.key = "cuda/%x".formatted(host.scope());
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
     this.messages = new DeviceMessages(this, rank, host);
+    this.stalls = new Stalls(this, rank.stallEvery());
     this.shared = new CudaSharedMemory(this, rank, host, membersSession());
     this.stream = rank.device().createStream();
     this.hostPath = new HostPath(rank, path, stream);
@@ -433,6 +435,12 @@ final class CudaCommunicator implements BackendCommunicator {
     if (isBroken) {
       endThread();
     }
+  }
+
+  /// Sees whether a call that has not ended takes so long that the user should know.
+  void lookAtStall(DeviceCall call) {
+    DeviceGroup group = devices;
+    stalls.look(call, group == null || call.number() == 0 ? null : group.arrivals());
   }
 
   /// Breaks this because of what was thrown where nobody awaits anything. Says so once: who looks

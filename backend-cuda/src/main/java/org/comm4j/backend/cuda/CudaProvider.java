@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
@@ -60,6 +61,7 @@ public final class CudaProvider implements BackendProvider {
   private final Supplier<UUID> process;
   private final int threads;
   private final ExpressionCompiler compiler;
+  private final Duration stallEvery;
 
   /// Does nothing.
   public CudaProvider() {
@@ -70,15 +72,26 @@ public final class CudaProvider implements BackendProvider {
     this(files, () -> CudaRank.PROCESS, THREADS, new NvrtcCompiler(files));
   }
 
+  CudaProvider(
+      DriverFiles files, Supplier<UUID> process, int threads, ExpressionCompiler compiler) {
+    this(files, process, threads, compiler, Stalls.EVERY);
+  }
+
   /// @param process which process a rank that is opened is of
   /// @param threads of a block of a kernel, at least 16
   /// @param compiler of expressions
+  /// @param stallEvery how often to warn of a call that takes long
   CudaProvider(
-      DriverFiles files, Supplier<UUID> process, int threads, ExpressionCompiler compiler) {
+      DriverFiles files,
+      Supplier<UUID> process,
+      int threads,
+      ExpressionCompiler compiler,
+      Duration stallEvery) {
     this.compiler = compiler;
     this.files = files;
     this.process = process;
     this.threads = threads;
+    this.stallEvery = stallEvery;
   }
 
   private static String libraryPath() {
@@ -146,7 +159,8 @@ public final class CudaProvider implements BackendProvider {
       throw new BackendUnavailableException(NAME, it.reason(), it.remedy());
     }
     CudaOptions options = CudaOptions.of(config);
-    CudaRank rank = CudaRank.open(session, config, options, process.get(), threads, compiler);
+    CudaRank rank =
+        CudaRank.open(session, config, options, process.get(), threads, compiler, stallEvery);
     try {
       HostTransport transport = transports().orElseThrow().open(session, config);
       BackendCommunicator host;

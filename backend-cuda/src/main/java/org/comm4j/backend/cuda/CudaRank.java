@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -39,6 +40,7 @@ final class CudaRank {
   private final Gpu gpu;
   private final UUID process;
   private final int threads;
+  private final Duration stallEvery;
   private final CUstream copies;
   private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
@@ -52,13 +54,15 @@ final class CudaRank {
   /// @param process the same for ranks of one process, and no others
   /// @param threads of a block of a kernel, at least 16
   /// @param compiler of the options' expressions
+  /// @param stallEvery how often to warn of a call that takes long
   static CudaRank open(
       Session session,
       CommConfig config,
       CudaOptions options,
       UUID process,
       int threads,
-      ExpressionCompiler compiler) {
+      ExpressionCompiler compiler,
+      Duration stallEvery) {
     CudaTable table = CudaTable.of(config);
     Map<Expression, byte[]> compiled = new LinkedHashMap<>();
     for (Expression each : options.expressions()) {
@@ -76,7 +80,7 @@ final class CudaRank {
               .formatted(ordinal, driver.devices() - 1, driver.devices()));
     }
     return new CudaRank(
-        session, config, options, table, driver, ordinal, process, threads, compiled);
+        session, config, options, table, driver, ordinal, process, threads, compiled, stallEvery);
   }
 
   private CudaRank(
@@ -88,7 +92,8 @@ final class CudaRank {
       int ordinal,
       UUID process,
       int threads,
-      Map<Expression, byte[]> compiled) {
+      Map<Expression, byte[]> compiled,
+      Duration stallEvery) {
     this.session = session;
     this.config = config;
     this.options = options;
@@ -96,6 +101,7 @@ final class CudaRank {
     this.driver = driver;
     this.process = process;
     this.threads = threads;
+    this.stallEvery = stallEvery;
     this.gpu = Gpu.open(driver, ordinal, process);
     gpu.addRank(this);
     try {
@@ -187,6 +193,10 @@ final class CudaRank {
   /// {@return how many threads a block of a kernel has}
   int threads() {
     return threads;
+  }
+
+  Duration stallEvery() {
+    return stallEvery;
   }
 
   // --- data ---
@@ -297,6 +307,16 @@ final class CudaRank {
   void copy(long from, long to, long bytes) {
     device().copy(from, to, bytes, copies);
     device().await(copies);
+  }
+
+  /// Begins to copy between memory that the driver knows; [#hasCopied] tells when that has ended.
+  void startCopy(long from, long to, long bytes) {
+    device().copy(from, to, bytes, copies);
+  }
+
+  /// {@return whether no copy goes on}
+  boolean hasCopied() {
+    return device().isDone(copies);
   }
 
   /// Clears memory of the device, and waits for it.

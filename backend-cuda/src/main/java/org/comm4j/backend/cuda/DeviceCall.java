@@ -76,6 +76,11 @@ final class DeviceCall implements InFlight, Pending {
     return number;
   }
 
+  /// {@return how long ago it was started}
+  long elapsedNs() {
+    return System.nanoTime() - startNs;
+  }
+
   /// It has ended for whoever waits for it, though perhaps not its kernels.
   ///
   /// @param reason why it failed; null if it did not
@@ -117,6 +122,9 @@ final class DeviceCall implements InFlight, Pending {
     if (!hasEnded()) {
       communicator.look();
       look();
+      if (!done) {
+        communicator.lookAtStall(this);
+      }
     }
     return done;
   }

@@ -30,9 +30,15 @@ final class DeviceGroup implements AutoCloseable {
   private volatile boolean hasLeft;
 
   /// @param memory everybody's windows
-  /// @param block of the host's memory, for [Control]
+  /// @param block of the host's memory, for [Control] and [Arrivals]
   private record Peers(
-      CudaIpcMemory memory, Window layout, CudaDevice.HostMemory block, Control control) {}
+      CudaIpcMemory memory,
+      Window layout,
+      CudaDevice.HostMemory block,
+      Control control,
+      Arrivals arrivals) {
+    private static final int BLOCK_BYTES = Control.BYTES + Arrivals.BYTES;
+  }
 
   private DeviceGroup(
       CudaRank rank, List<Offer> offers, CudaDevice.Stream stream, @Nullable Peers peers) {
@@ -98,7 +104,7 @@ final class DeviceGroup implements AutoCloseable {
     long chunk = rank.options().chunkBytes();
     long scratch = Window.partBytes(chunk, members.size()) + chunk;
     var layout = new Window(members.size(), LINE_BYTES, Math.ceilDiv(scratch, 256) * 256);
-    CudaDevice.HostMemory block = rank.gpu().hostMemory().take(Control.BYTES);
+    CudaDevice.HostMemory block = rank.gpu().hostMemory().take(Peers.BLOCK_BYTES);
     try {
       var control = new Control(block.segment().asSlice(0, Control.BYTES));
       control.segment().fill((byte) 0);
@@ -111,9 +117,12 @@ final class DeviceGroup implements AutoCloseable {
               layout,
               rank.process(),
               rank.config().timeout());
-      return new Peers(memory, layout, block, control);
+      var arrivals =
+          new Arrivals(
+              rank, memory, layout, block.segment().asSlice(Control.BYTES, Arrivals.BYTES));
+      return new Peers(memory, layout, block, control, arrivals);
     } catch (RuntimeException e) {
-      rank.gpu().hostMemory().giveBack(Control.BYTES, block);
+      rank.gpu().hostMemory().giveBack(Peers.BLOCK_BYTES, block);
       throw e;
     }
   }
@@ -236,6 +245,11 @@ final class DeviceGroup implements AutoCloseable {
     return peers == null ? null : peers.control();
   }
 
+  /// {@return who has come to the kernels; null where there are none}
+  @Nullable Arrivals arrivals() {
+    return peers == null ? null : peers.arrivals();
+  }
+
   /// Makes kernels leave where the communicator is broken, and all blocks of a kernel where one has
   /// left: the others may wait for what will not come any more. Who is late they find out
   /// themselves.
@@ -280,13 +294,13 @@ final class DeviceGroup implements AutoCloseable {
   /// Lets no more calls be given up, which is done before [#close].
   ///
   /// @return false if that still goes on, as on a device that is stuck, and writes into memory of
-  ///   this rank and others
+  ///   this rank and others, or what [#arrivals] reads does
   boolean endLeaving() {
     if (!leaving.tryLock()) {
       return false;
     }
     try {
-      isOver = peers == null || peers.memory().hasLeft();
+      isOver = peers == null || (peers.memory().hasLeft() && peers.arrivals().end());
       return isOver;
     } finally {
       leaving.unlock();
@@ -303,7 +317,7 @@ final class DeviceGroup implements AutoCloseable {
       closed = true;
     }
     if (peers != null) {
-      rank.gpu().hostMemory().giveBack(Control.BYTES, peers.block());
+      rank.gpu().hostMemory().giveBack(Peers.BLOCK_BYTES, peers.block());
       peers.memory().close();
     }
   }

@@ -14,7 +14,10 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
   static final int MAX_BLOCKS = 512;
 
   private static final int BANKS = 2;
-  private static final int ENTRY_BYTES = 32;
+
+  /// The size of a signal by which a rank tells that it has come; the number of the call is first.
+  static final int ENTRY_BYTES = 32;
+
   private static final int PASS_BYTES = 8;
   private static final int GIVEN_UP_BYTES = 16 + 8 * MAX_RANKS; // this rank, and the others
   private static final int UNIT_BYTES = 16;
@@ -42,9 +45,21 @@ record Window(int ranks, long lineBytes, long scratchBytes) {
     }
   }
 
+  /// Where in a bank the signals begin by which the ranks tell the first block that they have come.
+  static long entries(int bank) {
+    return (long) bank * ENTRY_BYTES * MAX_RANKS * MAX_BLOCKS;
+  }
+
   /// Where the lines begin.
   long lines() {
     return BROKEN + GIVEN_UP_BYTES;
+  }
+
+  /// Where the lines begin that a rank writes in a call; a flag, half the call's number, is in the
+  /// upper half of each.
+  long linesOf(long number, int writer) {
+    long bank = (number & 1) * ranks + writer;
+    return lines() + bank * 2 * (WORD_BYTES + lineBytes);
   }
 
   /// Where another rank leaves that it has given up: what was read of its memory may be wrong.

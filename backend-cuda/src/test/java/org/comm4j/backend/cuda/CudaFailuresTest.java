@@ -42,6 +42,7 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.LogLines;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -226,6 +227,52 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures)
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
     assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
+  }
+
+  static Stream<Arguments> stalls() {
+    return Stream.of(
+        Arguments.of("auto", "allReduce(SUM, FLOAT32 × 4)", "rank(s) [1]"), // by lines
+        Arguments.of("auto", "allReduce(SUM, FLOAT32 × 16384)", "rank(s) [1]"), // by signals
+        Arguments.of("auto", "scan(SUM, FLOAT32 × 4)", "rank(s) [1]"), // meets in a kernel
+        Arguments.of("naive", "allReduce(SUM, FLOAT32 × 4)", "other ranks"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("stalls")
+  void rank_doesNotComeForLong_warningsSayWhoWaitsForWhom(String path, String text, String whom) {
+    boolean isScan = text.startsWith("scan");
+    int count = text.contains("16384") ? 16_384 : 4;
+    CudaProvider provider = provider(true, Duration.ofMillis(100));
+    CommConfig config = options(Map.of("COMM_CUDA_PATH", path));
+    try (var log = new LogLines("org.comm4j.backend.cuda");
+        LocalGroup group = ThreadGroups.open(provider, 3, config)) {
+      var over =
+          start(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, count)) {
+                  for (int call = 1; call < 6; call++) { // the first ones don't go by lines
+                    assertSum(comm, buffer);
+                  }
+                  if (comm.rank() == 1) {
+                    for (int waiting : new int[] {0, 2}) {
+                      log.await(
+                          "rank %d has waited \\d+ s in \\Qcollective #6, %s of 'world' for %s\\E"
+                              .formatted(waiting, text, whom),
+                          Duration.ofSeconds(20));
+                    }
+                  }
+                  CommData data = buffer.data();
+                  comm.run(
+                      isScan
+                          ? new Collective.Scan(data, data, ReduceOp.SUM)
+                          : new Collective.AllReduce(data, data, ReduceOp.SUM));
+                }
+              });
+      for (Future<Communicator> rank : over) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
+    }
   }
 
   @Test

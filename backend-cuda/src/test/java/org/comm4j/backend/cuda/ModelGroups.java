@@ -67,13 +67,18 @@ abstract class ModelGroups {
   /// A provider for all ranks: it writes the files of its host, so none is made while another one
   /// reads them.
   CudaProvider provider(boolean isOneProcess) {
+    return provider(isOneProcess, Stalls.EVERY);
+  }
+
+  CudaProvider provider(boolean isOneProcess, Duration stallEvery) {
     try {
       var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
       return new CudaProvider(
           host.files(),
           isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID,
           THREADS,
-          new ModelCompiler());
+          new ModelCompiler(),
+          stallEvery);
     } catch (IOException e) {
       throw new AssertionError(e);
     }
