@@ -11,6 +11,8 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.Collectors;
@@ -20,6 +22,7 @@ import org.comm4j.api.spi.Availability;
 /// their kernels, and a text that names it in place of PTX.
 final class ModelCompiler implements ExpressionCompiler {
   private static final Path SOURCES = Path.of("src").toAbsolutePath();
+  private static final Map<Expression, Path> LIBRARIES = new HashMap<>(); // guarded by the class
 
   @Override
   public Optional<Availability> missing(CudaOptions options) {
@@ -36,7 +39,8 @@ final class ModelCompiler implements ExpressionCompiler {
   @Override
   public byte[] compile(Expression expression, CudaOptions options) {
     synchronized (ModelCompiler.class) { // a file's lock is one for all threads
-      return text(expression, compiled(expression));
+      Path library = LIBRARIES.computeIfAbsent(expression, ModelCompiler::compiled);
+      return text(expression, library);
     }
   }
 
