@@ -36,10 +36,20 @@ final class Programs {
   /// isn't, which it calls.
   static void needNvcc() {
     need("nvcc");
-    String host = Optional.ofNullable(System.getenv("NVCC_CCBIN")).orElse("g++");
+    String host = nvccHost();
     assumeTrue(
         isInPath(host) || Files.exists(Path.of(host)),
         "nvcc is here, and no %s in PATH, which it needs: install g++".formatted(host));
+  }
+
+  private static String nvccHost() {
+    return Optional.ofNullable(System.getenv("NVCC_CCBIN")).orElse("g++"); // or its folder
+  }
+
+  /// {@return what tells the host's compiler that nvcc calls from others}
+  static String nvccHostVersion() {
+    String host = nvccHost();
+    return Files.isDirectory(Path.of(host)) ? host : run(host, "--version");
   }
 
   /// Runs a program.

@@ -71,14 +71,28 @@ class PtxTest {
     if (!IS_FULL) {
       command.addAll(COMPILED_AGAIN);
     }
-    Programs.run(command.toArray(String[]::new));
-
-    for (Path module : modules()) {
-      if (!IS_FULL && !COMPILED_AGAIN.contains(name(module))) {
-        continue;
-      }
-      assertThat(folder.resolve(module.getFileName())).as(REMEDY).hasSameTextualContentAs(module);
-    }
+    List<Path> compiled =
+        modules().stream()
+            .filter(module -> IS_FULL || COMPILED_AGAIN.contains(name(module)))
+            .toList();
+    String inputs =
+        command.getFirst()
+            + Files.readString(Path.of(command.getFirst()))
+            + version
+            + Programs.nvccHostVersion()
+            + Sources.hashes(SOURCES, ".*[.]cuh?")
+            + Sources.hashes(PTX, ".*[.]ptx")
+            + compiled;
+    Once.check(
+        inputs,
+        () -> {
+          Programs.run(command.toArray(String[]::new));
+          for (Path module : compiled) {
+            assertThat(folder.resolve(module.getFileName()))
+                .as(REMEDY)
+                .hasSameTextualContentAs(module);
+          }
+        });
   }
 
   /// What is legal in PTX of that version, which is the same for all generations of GPUs: each
@@ -88,6 +102,8 @@ class PtxTest {
   void everyModule_isAssembled(@TempDir Path folder) throws IOException {
     Programs.need("ptxas");
     List<Path> modules = modules();
+    String assembler = Programs.run("ptxas", "--version");
+    Map<String, String> hashes = Sources.hashes(PTX, ".*[.]ptx");
     IntStream.range(0, modules.size() * GENERATIONS.size())
         .filter(i -> IS_FULL || i / modules.size() == i % modules.size() % GENERATIONS.size())
         .parallel()
@@ -95,10 +111,18 @@ class PtxTest {
           Path module = modules.get(i % modules.size());
           String generation = GENERATIONS.get(i / modules.size());
           Path out = folder.resolve(generation + "-" + module.getFileName());
-          Programs.run(
-              "ptxas", "-O0", "-arch=" + generation, module.toString(), "-o", out.toString());
-          assertThat(out).isNotEmptyFile();
+          List<String> command = List.of("ptxas", "-O0", "-arch=" + generation);
+          Once.check(
+              command + assembler + hashes.get(module.getFileName().toString()),
+              () -> {
+                Programs.run(with(command, module.toString(), "-o", out.toString()));
+                assertThat(out).isNotEmptyFile();
+              });
         });
+  }
+
+  private static String[] with(List<String> command, String... more) {
+    return Stream.concat(command.stream(), Stream.of(more)).toArray(String[]::new);
   }
 
   @ParameterizedTest
