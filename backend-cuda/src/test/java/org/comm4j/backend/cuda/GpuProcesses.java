@@ -137,10 +137,11 @@ public final class GpuProcesses {
     try {
       for (int rank = 0; rank < processes; rank++) {
         List<String> options =
-            List.of(
-                TestDevice.isReal()
-                    ? "-Dcomm4j.gpu=true"
-                    : "-D%s=%s".formatted(ModelDriver.LIBRARY, ModelDriver.get().file()));
+            TestDevice.isReal()
+                ? List.of("-Dcomm4j.gpu=true")
+                : List.of( // the JVMs share few cores, and compiling well is most of their work
+                    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+                    "-D%s=%s".formatted(ModelDriver.LIBRARY, ModelDriver.get().file()));
         List<String> command =
             JVMS.command(
                 options,
