@@ -438,6 +438,27 @@ public abstract class SessionContract {
     }
   }
 
+  /// The first one may be who keeps the session for the others.
+  @Test
+  void close_ofRank0_leavesTheOthersTheSession() {
+    Group group = groupWithVictim(4, Duration.ofSeconds(10));
+    List<Session> others = group.sessions().subList(1, 3);
+    group.sessions().get(0).close();
+    for (Session session : others) {
+      assertThat(eventually(() -> session.news().isGone(0))).isTrue();
+    }
+    onAll(others, session -> session.agree("k", List.of(1, 2), new byte[1], SOON));
+    others.get(0).abort(7, bytes("why"));
+    victim(group).kill();
+    for (Session session : others) {
+      assertThat(eventually(() -> session.news().isGone(3))).isTrue();
+      assertThat(scopes(session.news().aborts())).containsExactly(7L);
+      assertThat(session.news().evicted()).isNull();
+    }
+    assertThat(onAll(others, session -> session.agree("end", List.of(1, 2), new byte[1], SOON)))
+        .allSatisfy(answer -> assertThat(answer).hasSize(2));
+  }
+
   @Test
   void exchange_isBrokenForThoseWhoComeLaterToo() {
     List<Session> sessions = group(3);

@@ -104,7 +104,8 @@ public interface Session extends AutoCloseable {
 
   /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
   /// session`); what it has contributed still counts. Idempotent, at most 0.5 s, never throws.
-  /// Where rank 0 hosts the session, its goodbye is the end of it for all.
+  /// Where rank 0 hosts the session it goes on doing so, in a thread that keeps its process from
+  /// ending by itself, until the others have left too.
   @Override
   void close();
 

@@ -1,5 +1,8 @@
 package org.comm4j.core.session;
 
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
 /// Waits for the end of a session's thread, from a thread that may be interrupted meanwhile.
 final class Endings {
   private static final long SLICE_MILLIS = 100;
@@ -23,5 +26,43 @@ final class Endings {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /// Waits within a bound until a thread says that it is as good as over; else the same.
+  ///
+  /// @param over counted down by the thread
+  static void await(Thread thread, CountDownLatch over, long boundNs) {
+    if (Thread.currentThread().equals(thread)) {
+      return;
+    }
+    boolean interrupted = Thread.interrupted();
+    long start = System.nanoTime();
+    for (long left = boundNs; left > 0; left = boundNs - (System.nanoTime() - start)) {
+      try {
+        if (over.await(left, TimeUnit.NANOSECONDS)) {
+          break;
+        }
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /// Keeps the JVM from ending by itself while a daemon thread goes on.
+  static void keepProcessUntil(Thread end) {
+    Thread.ofPlatform()
+        .daemon(false)
+        .name(end.getName() + "-for-others")
+        .inheritInheritableThreadLocals(false)
+        .start(() -> {
+          try {
+            end.join();
+          } catch (InterruptedException _) {
+            // who interrupts this thread wants the process to end
+          }
+        });
   }
 }

@@ -26,6 +26,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
@@ -37,7 +38,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Keeps the history of sessions whose ranks are connected over TCP: it lets them join, puts their
 /// events into one order, tells them to everyone, and notices who is gone. A launcher hosts it, so
-/// that no rank is special; without a launcher rank 0 does, in its own process.
+/// that no rank is special; without a launcher rank 0 does, in its own process, also once it has
+/// left itself: until the others have, or the process ends.
 ///
 /// One daemon thread does everything. It serves one group at a time. When all ranks of a group have
 /// left, they may form the next one (each of them counts its sessions, so a rank that comes too
@@ -107,7 +109,9 @@ public final class SessionServer implements AutoCloseable {
   private final @Nullable JoinRequest localRequest;
   private final IntConsumer halt;
   private final CompletableFuture<ReplicatedSession> localJoin = new CompletableFuture<>();
+  private final CountDownLatch goodbye = new CountDownLatch(1); // said, or there is nobody to hear
   private @Nullable ReplicatedSession localSession;
+  private boolean servesOthers; // that rank has left
 
   // The rest is the thread's own.
   private final PendingConnections pending =
@@ -127,6 +131,7 @@ public final class SessionServer implements AutoCloseable {
   private long forgaveNs;
   private Event.@Nullable Halt localHalt;
   private long deadlineNs;
+  private boolean finishing;
   private boolean finished;
 
   private enum Phase {
@@ -290,7 +295,7 @@ public final class SessionServer implements AutoCloseable {
   public void close() {
     closing = true;
     selector.wakeup();
-    Endings.await(thread, CLOSE_NS);
+    Endings.await(thread, goodbye, CLOSE_NS);
   }
 
   /// The session of the rank that hosts this server, once all are there.
@@ -315,6 +320,7 @@ public final class SessionServer implements AutoCloseable {
       localFailure("the session's thread failed: " + e + OpenFiles.remedy(e), e);
     } finally {
       free();
+      goodbye.countDown();
     }
   }
 
@@ -344,7 +350,7 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private long tickNs() {
-    return closing || localHalt != null
+    return (closing && !servesOthers) || localHalt != null
         ? TimeUnit.MILLISECONDS.toNanos(10)
         : Math.min(MAX_TICK_NS, livenessNs / 16);
   }
@@ -678,7 +684,7 @@ public final class SessionServer implements AutoCloseable {
     pending.remove(connection);
     departing.remove(connection);
     connection.close();
-    if (rank != null && acceptor.isOpen()) {
+    if (rank != null && (acceptor.isOpen() || servesOthers)) {
       fail(rank, "%s (%s)".formatted(evidence, roster.who(rank)));
     }
   }
@@ -804,18 +810,40 @@ public final class SessionServer implements AutoCloseable {
       local.deliver(order);
     } else if (closing && order == null) {
       if (acceptor.isOpen()) {
-        closeQuietly(acceptor);
-        deadlineNs = now + FLUSH_NS;
-        if (localRequest != null) {
-          take(new Event.Leave(localRequest.rank()));
-        }
-        localJoin.completeExceptionally(
-            new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
-        connections().forEach(Connection::finish);
-        flush(now);
+        closeQuietly(acceptor); // its rank may host the next session there
+        leaveLocally(now);
       }
-      finished = connections().isEmpty() || now - deadlineNs >= 0;
+      if (!servesOthers || !isInUse()) {
+        finish(now);
+      }
     }
+  }
+
+  /// The rank that hosts the server leaves; its process should not end before the others have left.
+  private void leaveLocally(long now) {
+    localJoin.completeExceptionally(
+        new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
+    if (localRequest == null) {
+      return;
+    }
+    take(new Event.Leave(localRequest.rank()));
+    if (phase == Phase.FORMED) {
+      servesOthers = true;
+      localSession = null;
+      flush(now);
+      Endings.keepProcessUntil(thread);
+      goodbye.countDown();
+    }
+  }
+
+  private void finish(long now) {
+    if (!finishing) {
+      finishing = true;
+      deadlineNs = now + FLUSH_NS;
+      connections().forEach(Connection::finish);
+      flush(now);
+    }
+    finished = connections().isEmpty() || now - deadlineNs >= 0;
   }
 
   private static void dropOld(SequencedMap<Connection, Long> connections, long now) {
