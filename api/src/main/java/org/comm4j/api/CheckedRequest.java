@@ -287,17 +287,21 @@ final class CheckedRequest implements Request {
         return known; // made by another thread that held the word meanwhile
       }
       CompletableFuture<Received> made = new CompletableFuture<>();
-      future = made;
       Outcome ended = outcome;
+      boolean isClosed = false;
       if (ended != null) {
         complete(made, ended);
       } else if (gate.enterBeside()) {
         try {
-          pending.onEnd(this::calledBack);
+          pending.onEnd(this::calledBack); // settled at the earliest once the word is free
         } finally {
           gate.leaveBeside();
         }
       } else {
+        isClosed = true;
+      }
+      future = made; // once somebody will complete it
+      if (isClosed) {
         advance(0);
       }
       return made;

@@ -282,6 +282,19 @@ class CheckedRequestTest {
     }
   }
 
+  /// As where no thread can be made that would move the operation along.
+  @Test
+  void future_backendCannotCallBack_isMadeAgain() {
+    Request request = comm.start(BARRIER);
+    backend.pending().failNextCallBack(new OutOfMemoryError("no threads"));
+    assertThatThrownBy(request::toCompletableFuture).isInstanceOf(OutOfMemoryError.class);
+    var future = request.toCompletableFuture();
+
+    backend.pending().end(null);
+
+    assertThat(future).isCompleted();
+  }
+
   @Test
   void start_manyForgotten_areNotKept() {
     for (int i = 0; i < 10_000; i++) {

@@ -177,6 +177,7 @@ class FakeCommunicator implements BackendCommunicator {
     private @Nullable Runnable action;
     private boolean cancellable = true;
     private volatile @Nullable Look look;
+    private @Nullable Error callBackFailure;
 
     interface Look {
       void run() throws InterruptedException;
@@ -185,6 +186,11 @@ class FakeCommunicator implements BackendCommunicator {
     /// Has something done when somebody asks whether it has ended, once.
     void whenLookedAt(Look action) {
       look = action;
+    }
+
+    /// Has the next registration of a callback fail, once.
+    void failNextCallBack(Error failure) {
+      callBackFailure = failure;
     }
 
     void end(@Nullable Received result) {
@@ -267,6 +273,11 @@ class FakeCommunicator implements BackendCommunicator {
 
     @Override
     public void onEnd(Runnable toTell) {
+      Error failing = callBackFailure;
+      callBackFailure = null;
+      if (failing != null) {
+        throw failing;
+      }
       boolean now;
       synchronized (this) {
         now = ended;
