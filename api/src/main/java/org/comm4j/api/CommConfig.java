@@ -284,15 +284,21 @@ public record CommConfig(
   }
 
   /// What a message may show of a variable's value: all of it, unless the name tells that it is a
-  /// secret, or is a secret's place. Whoever prints settings asks here.
+  /// secret, or is a secret's place, or is such a name of ours misspelt. Whoever prints settings
+  /// asks here.
   ///
   /// @param variable an environment variable, also one that is none of comm4j's
   /// @param value what it is set to
   /// @return the value, or `(not shown)`
   public static String shown(String variable, String value) {
-    return CONFIDENTIAL.matcher(variable.toUpperCase(Locale.ROOT)).matches()
-        ? "(not shown)"
-        : value;
+    String name = variable.toUpperCase(Locale.ROOT);
+    boolean isSecret =
+        isConfidential(name) || Settings.near(name).filter(CommConfig::isConfidential).isPresent();
+    return isSecret ? "(not shown)" : value;
+  }
+
+  private static boolean isConfidential(String name) {
+    return CONFIDENTIAL.matcher(name).matches();
   }
 
   /// {@return what is set, without secrets}

@@ -357,6 +357,13 @@ final class Settings {
   private static Stream<String> variables(Map.Entry<String, Set<String>> backend) {
     return backend.getValue().stream().map(option -> prefix(backend.getKey()) + option);
   }
+  /// The setting whose variable may be meant.
+  static Optional<String> near(String variable) {
+    return variable.startsWith(PREFIX)
+        ? Values.near(variable, ALL.stream().map(Setting::variable))
+        : Optional.empty();
+  }
+
 
   private static Stream<String> candidates(Map<String, Set<String>> backends) {
     return Stream.concat(

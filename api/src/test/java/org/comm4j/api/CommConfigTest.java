@@ -286,7 +286,10 @@ class CommConfigTest {
   void shown_nameOfASecret_isNotTheValue() {
     assertThat(CommConfig.shown("COMM_SHM_TOKEN", "hunter2")).isEqualTo("(not shown)");
     assertThat(CommConfig.shown("my_password_old", "hunter2")).isEqualTo("(not shown)");
+    assertThat(CommConfig.shown("COMM_SECRT", "hunter2")).isEqualTo("(not shown)");
+    assertThat(CommConfig.shown("COMM_SERCET_FILE", "hunter2")).isEqualTo("(not shown)");
     assertThat(CommConfig.shown("COMM_SHM_DIR", "/x")).isEqualTo("/x");
+    assertThat(CommConfig.shown("SECRT", "/x")).isEqualTo("/x");
   }
 
   @Test
