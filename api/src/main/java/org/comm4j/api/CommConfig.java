@@ -247,8 +247,22 @@ public record CommConfig(
   /// @param backends for each backend found its options, without the prefix `COMM_<NAME>_`
   /// @throws IllegalArgumentException naming the variable, what was expected, and the nearest name
   void checkOptions(Map<String, Set<String>> backends) {
+    checkOptions(backends, "");
+  }
+
+  /// @param missing ends the message about an option of no backend: those that can't be asked
+  void checkOptions(Map<String, Set<String>> backends, String missing) {
     new TreeMap<>(options)
-        .forEach((variable, value) -> Settings.checkOption(variable, value, backends));
+        .forEach((variable, value) -> Settings.checkOption(variable, value, backends, missing));
+  }
+
+  /// What is set for a backend, without the prefix `COMM_<NAME>_`.
+  Set<String> optionsOf(String backend) {
+    String prefix = Settings.prefix(backend);
+    return options.keySet().stream()
+        .filter(variable -> variable.startsWith(prefix))
+        .map(variable -> variable.substring(prefix.length()))
+        .collect(Collectors.toSet());
   }
 
   /// Refuses settings that a launch, which goes on already, does not have. What has its default was

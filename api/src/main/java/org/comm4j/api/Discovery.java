@@ -13,7 +13,7 @@ import java.util.ServiceLoader;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
+import java.util.stream.Collectors;
 import org.comm4j.api.BackendInfo.Status;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.BackendProvider;
@@ -23,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// Finds every backend there is. Whatever a provider does wrong becomes a row with its reason: one
 /// bad jar never hides the others.
 final class Discovery {
+  private static final System.Logger LOG = System.getLogger("org.comm4j.api");
   private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9-]*");
   private static final int MAX_PRIORITY = 100;
   private static final String LISTING_FAILED = "its listing failed: ";
@@ -144,10 +145,43 @@ final class Discovery {
     for (Found each : found) {
       options.merge(each.name(), each.options(), Discovery::union);
     }
-    config.checkOptions(options);
     found.stream()
-        .flatMap(each -> Stream.ofNullable(each.provider()))
-        .forEach(provider -> provider.checkOptions(config));
+        .filter(each -> each.provider() == null && each.options().isEmpty())
+        .forEach(each -> options.merge(each.name(), config.optionsOf(each.name()), Discovery::union));
+    config.checkOptions(options, unreadable(found));
+    found.forEach(each -> checkOptions(each, config));
+  }
+
+  /// Those of which not even the name is known.
+  private static String unreadable(List<Found> found) {
+    String names =
+        found.stream()
+            .filter(each -> !NAME.matcher(each.name()).matches())
+            .map(Found::info)
+            .map(info -> info.name() + ": " + info.reason().orElse(""))
+            .collect(Collectors.joining("; "));
+    return names.isEmpty() ? "" : "; broken here, so it may be for that: " + names;
+  }
+
+  /// Whatever else a stranger's provider throws does not keep others from being used.
+  private static void checkOptions(Found each, CommConfig config) {
+    BackendProvider provider = each.provider();
+    if (provider == null) {
+      return;
+    }
+    try {
+      provider.checkOptions(config);
+    } catch (IllegalArgumentException refusal) {
+      throw refusal;
+    } catch (RuntimeException | Error e) {
+      String reason = "its check of options failed: " + text(e);
+      String remedy = "update or remove " + each.source();
+      if (each.name().equals(config.backend())) {
+        throw new BackendUnavailableException(each.name(), reason, remedy);
+      }
+      LOG.log(
+          System.Logger.Level.WARNING, "backend ''{0}'': {1}; {2}", each.name(), reason, remedy);
+    }
   }
 
   private static Set<String> union(Set<String> some, Set<String> others) {

@@ -325,7 +325,10 @@ final class Settings {
   }
 
   /// Refuses what is no option of these backends.
-  static void checkOption(String variable, String value, Map<String, Set<String>> backends) {
+  ///
+  /// @param missing ends the message about one of no backend
+  static void checkOption(
+      String variable, String value, Map<String, Set<String>> backends, String missing) {
     if (OF_THE_SESSION.contains(variable)) {
       return;
     }
@@ -348,15 +351,12 @@ final class Settings {
             .orElse(
                 owner.isPresent()
                     ? "unset it"
-                    : "unset it, or add the backend that it is for to the class path");
+                    : "unset it, or add the backend that it is for to the class path" + missing);
     throw new IllegalArgumentException(
         "%s: '%s' (expected: %s); %s"
             .formatted(variable, CommConfig.shown(variable, value), expected, remedy));
   }
 
-  private static Stream<String> variables(Map.Entry<String, Set<String>> backend) {
-    return backend.getValue().stream().map(option -> prefix(backend.getKey()) + option);
-  }
   /// The setting whose variable may be meant.
   static Optional<String> near(String variable) {
     return variable.startsWith(PREFIX)
@@ -364,6 +364,9 @@ final class Settings {
         : Optional.empty();
   }
 
+  private static Stream<String> variables(Map.Entry<String, Set<String>> backend) {
+    return backend.getValue().stream().map(option -> prefix(backend.getKey()) + option);
+  }
 
   private static Stream<String> candidates(Map<String, Set<String>> backends) {
     return Stream.concat(

@@ -2,6 +2,8 @@ package org.comm4j.api;
 
 import static java.util.stream.Collectors.joining;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.io.File;
 import java.io.IOException;
@@ -177,6 +179,56 @@ class BackendsTest {
     assertThat(Backends.brokenBackends(CommConfig.builder().pluginPath(path).build()))
         .singleElement()
         .satisfies(row -> assertThat(row.name()).isEqualTo("strangers.Bad"));
+  }
+
+  @Test
+  void select_optionOfABrokenBackend_saysThatItIsBroken() throws Exception {
+    jar("Bad", source("Bad", "return \"everybody\"", "throw new LinkageError(\"old\")"));
+    CommConfig config =
+        CommConfig.builder()
+            .pluginPath(jars.getFirst().toString())
+            .option("COMM_GOOD_SPEED", "1")
+            .build();
+
+    assertThat(Backends.select(config).backend()).isEqualTo("fake-threads");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> Backends.select(config.toBuilder().backend("good").build()))
+        .withMessageContaining("old");
+  }
+
+  @Test
+  void select_optionOfWhatCannotBeLoaded_namesThat() throws Exception {
+    jar("Bad", source("Bad", "public Bad() {}", "private Bad() {}"));
+    CommConfig config =
+        CommConfig.builder()
+            .pluginPath(jars.getFirst().toString())
+            .option("COMM_GOOD_SPEED", "1")
+            .build();
+
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Backends.select(config))
+        .withMessageStartingWith("COMM_GOOD_SPEED: '1'")
+        .withMessageContaining("broken here")
+        .withMessageContaining("strangers.Bad");
+  }
+
+  @Test
+  void select_anotherBackendsCheckOfOptionsThrows_isLoggedAlone() throws Exception {
+    jar(
+        "Bad",
+        source(
+            "Bad",
+            "public Bad() {}",
+            "public Bad() {}\n@Override public void checkOptions(org.comm4j.api.CommConfig c) {"
+                + " throw new IllegalStateException(\"torn\"); }"));
+    CommConfig config = CommConfig.builder().pluginPath(jars.getFirst().toString()).build();
+
+    assertThat(Backends.select(config.toBuilder().backend("fake-threads").build()).backend())
+        .isEqualTo("fake-threads");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> Backends.select(config.toBuilder().backend("good").build()))
+        .withMessageContaining("torn")
+        .withMessageContaining("Bad.jar");
   }
 
   @Test
