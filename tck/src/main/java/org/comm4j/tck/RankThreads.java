@@ -5,11 +5,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommConfig;
@@ -22,6 +20,8 @@ import org.jspecify.annotations.Nullable;
 final class RankThreads {
   /// How long the others may go on after the first failure.
   private static final Duration GRACE = Duration.ofSeconds(5);
+
+  private static final Duration LONGEST_CLOSE = Duration.ofSeconds(20);
 
   private record Failure(int rank, Throwable cause) {}
 
@@ -41,7 +41,7 @@ final class RankThreads {
     try {
       failure = new RankThreads(group).run(check, config, seed, bound);
     } finally {
-      RuleViolation violation = closed(group);
+      RuleViolation violation = closed(group, bound);
       failure = failure == null ? violation : failure;
     }
     rethrow(failure);
@@ -56,7 +56,7 @@ final class RankThreads {
     try {
       rethrow(new RankThreads(group).run(check, config, seed, bound));
     } catch (RuntimeException | Error e) {
-      closed(group);
+      closed(group, bound);
       throw e;
     }
   }
@@ -65,12 +65,57 @@ final class RankThreads {
   ///
   /// @throws RuleViolation if that fails
   static void close(LocalGroup group) {
-    rethrow(closed(group));
+    rethrow(closed(group, LONGEST_CLOSE));
   }
 
-  private static @Nullable RuleViolation closed(LocalGroup group) {
-    Throwable thrown = thrownByClose(group);
-    return thrown == null ? null : new RuleViolation("L1", "close() threw " + thrown, thrown);
+  private static @Nullable RuleViolation closed(LocalGroup group, Duration bound) {
+    Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
+    List<Thread> closing =
+        group.communicators().stream()
+            .map(each -> closing("tck-close-" + each.rank(), each::close, thrown))
+            .toList();
+    RuleViolation hang = endlessClose(closing, bound);
+    if (hang == null) { // else the group would wait too
+      hang = endlessClose(List.of(closing("tck-close", group::close, thrown)), bound);
+    }
+    Throwable first = thrown.peek();
+    if (hang == null && first != null) {
+      return new RuleViolation("L1", "close() threw " + first, first);
+    }
+    return hang;
+  }
+
+  private static Thread closing(String name, Runnable close, Queue<Throwable> thrown) {
+    return Thread.ofPlatform().daemon().name(name).start(() -> {
+      try {
+        close.run();
+      } catch (Throwable e) {
+        thrown.add(e);
+      }
+    });
+  }
+
+  private static @Nullable RuleViolation endlessClose(List<Thread> closing, Duration bound) {
+    long end = System.nanoTime() + bound.toNanos();
+    boolean interrupted = false;
+    for (Thread thread : closing) {
+      while (thread.isAlive() && System.nanoTime() - end < 0) {
+        try {
+          thread.join(Duration.ofNanos(Math.max(1, end - System.nanoTime())));
+        } catch (InterruptedException _) {
+          interrupted = true;
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    List<Thread> hanging = closing.stream().filter(Thread::isAlive).toList();
+    return hanging.isEmpty()
+        ? null
+        : new RuleViolation(
+            "L1 F10",
+            "close() has not returned within %s; still there:%s".formatted(bound, stacks(hanging)));
   }
 
   private static void rethrow(@Nullable Throwable failure) {
@@ -109,25 +154,16 @@ final class RankThreads {
     return causal();
   }
 
-  /// What the first that could not be closed threw.
-  private static @Nullable Throwable thrownByClose(LocalGroup group) {
-    List<Future<?>> closing = new ArrayList<>();
-    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
-      group.communicators().forEach(comm -> closing.add(threads.submit(comm::close)));
-    }
-    try {
-      group.close();
-    } catch (RuntimeException e) {
-      closing.add(CompletableFuture.failedFuture(e));
-    }
-    return closing.stream()
-        .filter(each -> each.state() == Future.State.FAILED)
-        .map(Future::exceptionNow)
-        .findFirst()
-        .orElse(null);
+  private static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {
+    String rules =
+        check.rules().contains("F10")
+            ? String.join(" ", check.rules())
+            : String.join(" ", check.rules()) + " F10";
+    return new RuleViolation(
+        rules, "%s has not ended within %s; still there:%s".formatted(check.name(), bound, stacks(hanging)));
   }
 
-  private static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {
+  private static String stacks(List<Thread> hanging) {
     StringBuilder stacks = new StringBuilder();
     for (Thread thread : hanging) {
       stacks.append(System.lineSeparator()).append("  ").append(thread.getName()).append(':');
@@ -135,12 +171,7 @@ final class RankThreads {
           .limit(12)
           .forEach(frame -> stacks.append(System.lineSeparator()).append("    at ").append(frame));
     }
-    String rules =
-        check.rules().contains("F10")
-            ? String.join(" ", check.rules())
-            : String.join(" ", check.rules()) + " F10";
-    return new RuleViolation(
-        rules, "%s has not ended within %s; still there:%s".formatted(check.name(), bound, stacks));
+    return stacks.toString();
   }
 
   private void join(Thread thread, long endNanos) {

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.Capabilities;
@@ -459,6 +460,29 @@ final class BrokenDoors {
     @Override
     public Optional<BackendCommunicator> split(int color, int key) {
       return super.split(color, 0);
+    }
+  }
+
+  static UnaryOperator<BackendCommunicator> closeNeverEnds() {
+    return inner -> new Endless(inner);
+  }
+
+  private static final class Endless extends Door {
+    private static final CountDownLatch NEVER = new CountDownLatch(1);
+
+    Endless(BackendCommunicator inner) {
+      super(inner, Endless::new);
+    }
+
+    @Override
+    public void close() {
+      while (NEVER.getCount() > 0) {
+        try {
+          NEVER.await();
+        } catch (InterruptedException e) {
+          // it hangs whatever happens
+        }
+      }
     }
   }
 

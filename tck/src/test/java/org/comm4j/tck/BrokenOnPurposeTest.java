@@ -122,7 +122,8 @@ class BrokenOnPurposeTest {
             .within(BOUND_OF_ENDLESS),
         Broken.door("does not wait in sync", "O25", BrokenDoors.syncIsNothing()),
         Broken.door("ignores keys", "G2", BrokenDoors.keysAreIgnored()),
-        Broken.door("closes slowly", "L1", BrokenDoors.closeTakesLong()));
+        Broken.door("closes slowly", "L1", BrokenDoors.closeTakesLong()),
+        Broken.door("never closes", "F10", BrokenDoors.closeNeverEnds()).within(BOUND_OF_ENDLESS));
   }
 
   /// A session that never has news.
