@@ -20,6 +20,9 @@ import org.comm4j.api.Request;
 
 /// Closing.
 final class LifeCycleChecks {
+  private static final long PATIENCE_NS = 200_000_000; // less than any backend's with what it tries
+  private static final int MOST_ATTEMPTS = 10;
+
   private LifeCycleChecks() {}
 
   private static void closes(Communicator comm) {
@@ -82,23 +85,30 @@ final class LifeCycleChecks {
     LiveRank.works("L5", r.comm());
   }
 
-  /// What was started and can end without further calls does.
+  /// What was started and can end without further calls does, if the machine lets all ranks close
+  /// before their patience is over.
   @Rule({"L1", "O23"})
   @Needs(capabilities = Capability.SPLIT)
   static void close_startedCollectives_areTried(LiveRank r) {
-    Communicator comm = r.comm().duplicate();
-    List<long[]> sums = new ArrayList<>();
-    for (int i = 0; i < 10; i++) {
-      long[] sum = {i};
-      sums.add(sum);
-      CommData view = CommData.of(sum);
-      comm.start(new Collective.AllReduce(view, view, ReduceOp.SUM));
-    }
-    r.comm().barrier(); // all have started all
-    closes(comm);
-    r.comm().barrier();
-    for (int i = 0; i < sums.size(); i++) {
-      Expect.equal("L1", "sum " + i, sums.get(i)[0], (long) i * r.size());
+    for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      Communicator comm = r.comm().duplicate();
+      List<long[]> sums = new ArrayList<>();
+      for (int i = 0; i < 10; i++) {
+        long[] sum = {i};
+        sums.add(sum);
+        CommData view = CommData.of(sum);
+        comm.start(new Collective.AllReduce(view, view, ReduceOp.SUM));
+      }
+      r.comm().barrier(); // all have started all
+      long start = System.nanoTime();
+      closes(comm);
+      long longest = r.comm().allReduce(System.nanoTime() - start, ReduceOp.MAX);
+      if (longest < PATIENCE_NS || attempt == MOST_ATTEMPTS - 1) {
+        for (int i = 0; i < sums.size(); i++) {
+          Expect.equal("L1", "sum " + i, sums.get(i)[0], (long) i * r.size());
+        }
+        return;
+      }
     }
   }
 
