@@ -187,20 +187,27 @@ final class SharedMemoryChecks {
   @Rule({"S11", "A3"})
   @Needs(ranks = 2, capabilities = Capability.SHARED_MEMORY)
   static void createRegion_noRoom_isRefusedOnAllRanks(LiveRank r) {
-    SharedMemoryProvider shared = r.comm().sharedMemory();
-    if (shared.splitLocal().size() > 1) { // a region of one is plain memory
-      long bytes = 1L << 42; // more than any host has
-      var thrown =
-          Expect.thrown(
-              "S11",
-              CommException.class,
-              "a region of 4 TiB",
-              () -> shared.createRegion(DataType.INT8, bytes));
-      Expect.says("S11", thrown, Long.toString(bytes));
-      Expect.that("S11", r.comm().failure().isEmpty(), "it broke the communicator");
-      shared.createRegion(DataType.INT32, 10).close();
-    }
+    noRoom(r.comm());
     LiveRank.works("A3", r.comm());
+    if (r.can(Capability.SPLIT)) {
+      try (Communicator alone = r.comm().split(r.rank(), 0).orElseThrow()) {
+        noRoom(alone);
+      }
+    }
+  }
+
+  private static void noRoom(Communicator comm) {
+    SharedMemoryProvider shared = comm.sharedMemory();
+    long bytes = 1L << 42; // more than any host has
+    var thrown =
+        Expect.thrown(
+            "S11",
+            CommException.class,
+            "a region of 4 TiB",
+            () -> shared.createRegion(DataType.INT8, bytes));
+    Expect.says("S11", thrown, Long.toString(bytes));
+    Expect.that("S11", comm.failure().isEmpty(), "it broke the communicator");
+    shared.createRegion(DataType.INT32, 10).close();
   }
 
   @Rule("S3")
