@@ -11,9 +11,11 @@ final class CallBytes {
   private CallBytes() {}
 
   /// {@return the bytes of the memory that the rank gives or gets, whichever is more}
-  static long of(Operation operation) {
+  ///
+  /// @param rank of the communicator; what only the root gives or gets counts there
+  static long of(Operation operation, int rank) {
     return switch (operation) {
-      case Collective collective -> ofCollective(collective);
+      case Collective collective -> ofCollective(collective, rank);
       case PointToPoint.Send send -> send.data().bytes();
       case PointToPoint.Receive receive -> receive.data().bytes();
       case PointToPoint.SendReceive both -> larger(both.output(), both.input());
@@ -21,17 +23,18 @@ final class CallBytes {
     };
   }
 
-  private static long ofCollective(Collective collective) {
+  private static long ofCollective(Collective collective, int rank) {
+    boolean isRoot = collective instanceof Collective.Rooted rooted && rooted.root() == rank;
     return switch (collective) {
       case Collective.AllReduce call -> larger(call.input(), call.output());
-      case Collective.Reduce call -> larger(call.input(), call.output());
+      case Collective.Reduce call -> larger(call.input(), isRoot ? call.output() : null);
       case Collective.Broadcast call -> call.data().bytes();
       case Collective.AllGather call -> larger(call.input(), call.output());
       case Collective.AllGatherV call -> larger(call.input(), call.output());
-      case Collective.Gather call -> larger(call.input(), call.output());
-      case Collective.GatherV call -> larger(call.input(), call.output());
-      case Collective.Scatter call -> larger(call.input(), call.output());
-      case Collective.ScatterV call -> larger(call.input(), call.output());
+      case Collective.Gather call -> larger(call.input(), isRoot ? call.output() : null);
+      case Collective.GatherV call -> larger(call.input(), isRoot ? call.output() : null);
+      case Collective.Scatter call -> larger(isRoot ? call.input() : null, call.output());
+      case Collective.ScatterV call -> larger(isRoot ? call.input() : null, call.output());
       case Collective.ReduceScatter call -> larger(call.input(), call.output());
       case Collective.ReduceScatterV call -> larger(call.input(), call.output());
       case Collective.AllToAll call -> larger(call.input(), call.output());

@@ -38,7 +38,7 @@ public final class CallEvents implements CallListener {
     event.communicator = communicator;
     event.rank = rank;
     event.operation = operation.label();
-    event.bytes = CallBytes.of(operation);
+    event.bytes = CallBytes.of(operation, rank);
     event.begin();
     return failure -> end(event, failure);
   }

@@ -48,6 +48,7 @@ class CallEventsTest {
       recording.start();
       begin("world", 3, sum).ended(null);
       begin("world", 2, gather).ended(null);
+      begin("world", 0, gather).ended(null);
       var failure = new UnsupportedException("no messages");
       begin("pair", 1, receive).ended(failure);
       recording.stop();
@@ -58,6 +59,7 @@ class CallEventsTest {
           .containsExactly(
               "world 3 allReduce 400 null",
               "world 2 gather 30 null",
+              "world 0 gather 10 null",
               "pair 1 receive 24 " + failure);
       assertThat(events)
           .extracting(RecordedEvent::getDuration)
