@@ -415,6 +415,27 @@ final class CollectiveChecks {
     }
   }
 
+  @Rule({"O22", "T15"})
+  static void reductions_groupOfOne_haveTheSameBitsBothWays(LiveRank r) {
+    try (Communicator alone =
+        r.size() == 1 ? r.comm().duplicate() : r.comm().split(r.rank(), 0).orElseThrow()) {
+      byte[] input = {0x01, 0x7e, 0x00, (byte) 0xfe, 0x00, 0x3c}; // two odd NaNs and 1
+      byte[] blocking = new byte[input.length];
+      byte[] started = new byte[input.length];
+      CommData from = CommData.of(DataType.FLOAT16, MemorySegment.ofArray(input));
+      for (ReduceOp op : List.of(ReduceOp.SUM, ReduceOp.AVERAGE)) {
+        alone.run(new Collective.AllReduce(from, float16(blocking), op));
+        alone.start(new Collective.AllReduce(from, float16(started), op)).await();
+        Expect.equal(
+            "O22", op + " when started", Arrays.toString(started), Arrays.toString(blocking));
+      }
+    }
+  }
+
+  private static CommData float16(byte[] bytes) {
+    return CommData.of(DataType.FLOAT16, MemorySegment.ofArray(bytes));
+  }
+
   @Rule("O17")
   static void collectives_nothingAnywhere_areFine(LiveRank r) {
     for (CollectiveKind kind : CollectiveKind.values()) {
