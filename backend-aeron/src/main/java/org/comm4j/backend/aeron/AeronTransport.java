@@ -178,7 +178,7 @@ final class AeronTransport implements Transport {
   }
 
   /// Lets the driver work, and looks whether that was of use.
-  private boolean hasNews() {
+  boolean hasNews() {
     lock.lock();
     try {
       driver.check();

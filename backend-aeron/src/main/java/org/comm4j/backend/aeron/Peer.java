@@ -402,8 +402,9 @@ final class Peer {
       return false;
     }
     peeked = false;
-    from.controlledPeek(from.position(), onPeek, Long.MAX_VALUE);
-    return peeked;
+    long at = from.position();
+    // what only fills the end of a term is passed over unsaid, and hides what begins the next one
+    return from.controlledPeek(at, onPeek, Long.MAX_VALUE) > at || peeked;
   }
 
   private ControlledFragmentHandler.Action onPeek(

@@ -8,6 +8,7 @@ import io.aeron.AeronCounters;
 import io.aeron.CncFileDescriptor;
 import io.aeron.driver.status.SystemCounterDescriptor;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -34,6 +35,7 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -151,6 +153,49 @@ class ExternalDriverTest {
     });
     assertThat(clients).hasSize(1);
     return clients.getFirst();
+  }
+
+  /// At the end of a term is what no message fits; it hides none that begins the next one.
+  @Test
+  void hasNews_messageBeginsATerm_isNews() throws Exception {
+    try (ExternalDriver driver = ExternalDriver.start()) {
+      CommConfig config = CONFIG.toBuilder().option("COMM_AERON_TERM", "64KiB").build();
+      List<AeronTransport> group = new AeronGroups(driver.config(config)).transports(RANKS);
+      long[] header = new long[Transport.HEADER_LONGS];
+      MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+      List<Integer> unseen = new ArrayList<>();
+      try {
+        send(group, header, payload);
+        for (int sent = 0; sent < 200; sent++) { // three terms
+          while (group.get(1).hasNews()) { // of the driver, or of peers
+            assertThat(group.get(1).poll((_, _, _) -> {}, 1)).isZero();
+          }
+          long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+          while (!group.get(0).offer(1, header, payload)) { // the driver gives room
+            assertThat(System.nanoTime() - endNs).isNegative();
+          }
+          if (!group.get(1).hasNews()) {
+            unseen.add(sent);
+          }
+          assertThat(group.get(1).poll((_, _, _) -> {}, 2)).isEqualTo(1);
+        }
+        assertThat(unseen).isEmpty();
+      } finally {
+        group.forEach(Transport::close);
+      }
+    }
+  }
+
+  /// The first one, which has to wait until there is a way.
+  private static void send(List<AeronTransport> group, long[] header, MemorySegment payload) {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    boolean isTaken = false;
+    int arrived = 0;
+    while (arrived == 0 && System.nanoTime() - endNs < 0) {
+      isTaken = isTaken || group.get(0).offer(1, header, payload);
+      arrived = group.get(1).poll((_, _, _) -> {}, 1);
+    }
+    assertThat(arrived).isEqualTo(1);
   }
 
   @Test
