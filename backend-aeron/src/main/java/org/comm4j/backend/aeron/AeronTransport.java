@@ -134,6 +134,9 @@ final class AeronTransport implements Transport {
       int more = peers.get(next).poll(handler, limit - delivered);
       if (more > 0) {
         turn = (next + 1) % peers.size(); // no peer can use up every limit
+        if (!driver.isInvoked() && System.nanoTime() - workedNs > Driver.LONG_NS) {
+          work(); // the handler takes long, and a client that is not moved along is given up
+        }
       }
       delivered += more;
     }

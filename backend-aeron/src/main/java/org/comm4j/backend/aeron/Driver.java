@@ -26,6 +26,10 @@ final class Driver implements AutoCloseable {
   /// The client hears of new peers, which is no matter of microseconds.
   private static final long CLIENT_NS = TimeUnit.MICROSECONDS.toNanos(100);
 
+  /// After so long without a turn a client should get one, where the driver is not moved along with
+  /// it: that waits for some seconds. Aeron's clients give two signs of life a second.
+  static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(250);
+
   /// A driver with Aeron's own settings gives a sign of life each second.
   private static final long LEAST_SILENCE_NS = TimeUnit.SECONDS.toNanos(3);
 

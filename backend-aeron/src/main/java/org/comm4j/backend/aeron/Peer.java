@@ -64,6 +64,7 @@ final class Peer {
   private final @Nullable MemorySegment checked; // and where they are looked at
   private final BufferClaim claim = new BufferClaim();
   private final FragmentHandler onFragment = this::onFragment;
+  private final ControlledFragmentHandler onFragmentInTime = this::onFragmentInTime;
   private final ControlledFragmentHandler onPeek = this::onPeek;
   private final ControlledFragmentHandler onGoodbye = this::onGoodbye;
 
@@ -80,6 +81,7 @@ final class Peer {
   private @Nullable Throwable thrown; // by the handler
   private @Nullable TransportFailedException broken; // for good
   private int delivered;
+  private long pollStartNs;
   private boolean peeked;
   private boolean saidGoodbye;
   private boolean hasAnswered;
@@ -315,7 +317,8 @@ final class Peer {
     }
   }
 
-  /// Delivers what has arrived.
+  /// Delivers what has arrived; not all of it where the handler takes long, and the driver would
+  /// give this rank up meanwhile.
   ///
   /// @return how many payloads
   int poll(PayloadHandler to, int limit) {
@@ -328,7 +331,12 @@ final class Peer {
     }
     handler = to;
     delivered = 0;
-    from.poll(onFragment, limit);
+    if (driverIsInvoked) {
+      from.poll(onFragment, limit);
+    } else {
+      pollStartNs = System.nanoTime();
+      from.controlledPoll(onFragmentInTime, limit);
+    }
     Throwable failure = thrown;
     if (failure != null) {
       thrown = null;
@@ -344,6 +352,15 @@ final class Peer {
       answerGoodbye();
     }
     return delivered;
+  }
+
+  /// Takes no more once the handler has been at work for long: the client has to be moved along.
+  private ControlledFragmentHandler.Action onFragmentInTime(
+      DirectBuffer buffer, int offset, int length, Header header) {
+    onFragment(buffer, offset, length, header);
+    return System.nanoTime() - pollStartNs < Driver.LONG_NS
+        ? ControlledFragmentHandler.Action.CONTINUE
+        : ControlledFragmentHandler.Action.BREAK;
   }
 
   private void onFragment(DirectBuffer buffer, int offset, int length, Header header) {

@@ -7,11 +7,17 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
 
 /// A media driver as an operator might run it, with most of Aeron's own settings.
 record ExternalDriver(Path directory, MediaDriver driver) implements AutoCloseable {
   static ExternalDriver start() {
+    return start(UnaryOperator.identity());
+  }
+
+  /// @param changes to the driver's settings
+  static ExternalDriver start(UnaryOperator<MediaDriver.Context> changes) {
     try {
       Path directory =
           Files.createTempDirectory(
@@ -21,11 +27,12 @@ record ExternalDriver(Path directory, MediaDriver driver) implements AutoCloseab
       return new ExternalDriver(
           directory,
           MediaDriver.launch(
-              new MediaDriver.Context()
-                  .aeronDirectoryName(directory.toString())
-                  .warnIfDirectoryExists(false)
-                  .threadingMode(ThreadingMode.SHARED)
-                  .dirDeleteOnShutdown(true)));
+              changes.apply(
+                  new MediaDriver.Context()
+                      .aeronDirectoryName(directory.toString())
+                      .warnIfDirectoryExists(false)
+                      .threadingMode(ThreadingMode.SHARED)
+                      .dirDeleteOnShutdown(true))));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
