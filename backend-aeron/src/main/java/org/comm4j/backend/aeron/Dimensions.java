@@ -10,7 +10,7 @@ import java.nio.file.Path;
 /// that talks to all others has `6 × (ranks - 1)` terms; they are as long as 24 MiB allow, between
 /// 64 KiB, which Aeron needs, and 1 MiB: all of a log is written and cleared again and again, so
 /// one that does not fit a processor's caches is slower. With the driver's own files (7 MiB) 64
-/// ranks take 32 MiB each if all talk to all, and each further peer 392 KiB. Logs are made when a
+/// ranks take 32 MiB each if all talk to all, and each further peer 393 KiB. Logs are made when a
 /// rank first sends to a peer; most collectives send to few.
 ///
 /// All who send to a rank share its socket. What all may have on their way fits into the socket's
@@ -45,8 +45,8 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   /// However many share the socket's buffer: hardly all of so many send at once.
   private static final int LEAST_WINDOW = 16 << 10;
 
-  /// What a driver of a rank's own has in its control file, and touches of it.
-  private static final int DRIVER_BYTES = (7 << 20) + (64 << 10);
+  /// What a driver of a rank's own has in its control file, or touches of it.
+  private static final int DRIVER_BYTES = (7 << 20) + (128 << 10);
 
   static final Path SYSTEM = Path.of("/proc/sys/net/core");
   private static final int USUAL_SOCKET_BUFFER = 212_992;
@@ -113,7 +113,9 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   /// How much memory a rank with a driver of its own takes at most, where driver folders are.
   long bytesPerRank(int ranks) {
     long logBytes = (long) TERMS_PER_LOG * termBytes + LOG_PAGE_BYTES;
-    return DRIVER_BYTES + LOGS_PER_PEER * (ranks - 1L) * logBytes;
+    return DRIVER_BYTES
+        + DriverSettings.lossBytes(2 * ranks)
+        + LOGS_PER_PEER * (ranks - 1L) * logBytes;
   }
 
   static int socketBufferBytes() {

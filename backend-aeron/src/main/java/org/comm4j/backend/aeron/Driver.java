@@ -119,7 +119,8 @@ final class Driver implements AutoCloseable {
                       2 * ranks,
                       DriverSettings.peersNs(liveness),
                       DriverSettings.PATIENCE_NS,
-                      faults)));
+                      faults)),
+              2 * ranks);
     } catch (Exception | InternalError e) { // Agrona throws checked ones too
       folder.close();
       throw new TransportFailedException(

@@ -3,6 +3,7 @@ package org.comm4j.backend.aeron;
 import io.aeron.CncFileDescriptor;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
+import io.aeron.driver.reports.LossReportUtil;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -26,7 +27,9 @@ final class DriverSettings {
   private static final int COUNTER_BYTES = 128;
   private static final int COUNTERS_PER_PAIR = 12; // of ranks, for each direction
   private static final int ERRORS_BYTES = 4 << 20;
-  private static final int LOSS_BYTES = 1 << 20;
+  private static final int KEPT_ERRORS_BYTES = 64 << 10; // some, with their stack traces
+  private static final int LOSS_BYTES = 1 << 20; // Aeron wants no less
+  private static final int KEPT_LOSS_BYTES = 512; // for each pair: channels, and how much was lost
   private static final int TRAILER_BYTES = 768; // of Agrona's ring and broadcast buffers
   private static final int COMMANDS_BYTES = (1 << 20) + TRAILER_BYTES;
   private static final int EVENTS_BYTES = 1 << 20;
@@ -93,20 +96,42 @@ final class DriverSettings {
         .errorHandler(onError);
   }
 
-  /// Starts a driver with these settings, and gives back memory that it does not need: Aeron fills
-  /// its control file with zeros, the 4 MiB for errors at its end too, which we don't read. A hole
-  /// will do for those.
-  static MediaDriver launch(MediaDriver.Context settings) {
+  /// Starts a driver with these settings, and gives it the memory that it needs. Aeron fills its
+  /// control file with zeros, the 4 MiB for errors at its end too, which we don't read: a hole will
+  /// do for most of those. The report of what was lost is one hole, and the first loss would be the
+  /// end where `/dev/shm` is full by then.
+  ///
+  /// @param pairs how many ordered pairs of ranks have one end here
+  static MediaDriver launch(MediaDriver.Context settings, int pairs) {
     MediaDriver driver = MediaDriver.launch(settings);
-    Path control = Path.of(settings.aeronDirectoryName(), CncFileDescriptor.CNC_FILE);
-    try (FileChannel file = FileChannel.open(control, StandardOpenOption.WRITE)) {
-      long bytes = file.size();
-      file.truncate(bytes - ERRORS_BYTES);
-      file.write(ByteBuffer.allocate(1), bytes - 1);
+    try (FileChannel control = open(settings, CncFileDescriptor.CNC_FILE);
+        FileChannel loss = open(settings, LossReportUtil.LOSS_REPORT_FILE_NAME)) {
+      long bytes = control.size();
+      control.truncate(bytes - ERRORS_BYTES + KEPT_ERRORS_BYTES);
+      control.write(ByteBuffer.allocate(1), bytes - 1);
+      fill(loss, lossBytes(pairs));
       return driver;
     } catch (IOException e) {
       CloseHelper.close(driver);
       throw new UncheckedIOException(e);
+    }
+  }
+
+  private static FileChannel open(MediaDriver.Context settings, String name) throws IOException {
+    return FileChannel.open(Path.of(settings.aeronDirectoryName(), name), StandardOpenOption.WRITE);
+  }
+
+  /// How much of the report of what was lost has memory.
+  ///
+  /// @param pairs how many ordered pairs of ranks have one end here
+  static int lossBytes(int pairs) {
+    return (int) Math.min(LOSS_BYTES, (long) pairs * KEPT_LOSS_BYTES);
+  }
+
+  private static void fill(FileChannel file, int bytes) throws IOException {
+    ByteBuffer zeros = ByteBuffer.allocate(bytes);
+    while (zeros.hasRemaining()) {
+      file.write(zeros, zeros.position());
     }
   }
 

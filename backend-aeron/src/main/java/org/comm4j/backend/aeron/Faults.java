@@ -95,8 +95,7 @@ final class Faults implements ErrorHandler {
   ///
   /// @param directory of the driver
   static String reason(Throwable cause, Path directory) {
-    if (cause instanceof StorageSpaceException
-        || find(cause, InternalError.class::isInstance) != null) {
+    if (cause instanceof StorageSpaceException || find(cause, Faults::isOfSpace) != null) {
       return "%s; there seems to be no space in %s: %s"
           .formatted(cause, directory, DriverFolder.REMEDY);
     }
@@ -114,6 +113,12 @@ final class Faults implements ErrorHandler {
   private static String both(Throwable outer, Throwable inner) {
     String text = outer.toString();
     return text.contains(inner.toString()) ? text : text + ": " + inner;
+  }
+
+  private static boolean isOfSpace(Throwable error) {
+    return error instanceof InternalError
+        || (error instanceof IOException
+            && String.valueOf(error.getMessage()).contains("No space left on device"));
   }
 
   private static boolean isFailedMapping(Throwable error) {

@@ -47,7 +47,8 @@ final class HostDriver {
     this.driver =
         DriverSettings.launch(
             changes.apply(
-                DriverSettings.of(folder.driver(), dimensions, pairs, peersNs, clientsNs, faults)));
+                DriverSettings.of(folder.driver(), dimensions, pairs, peersNs, clientsNs, faults)),
+            pairs);
     this.agent = driver.sharedAgentInvoker().agent();
     this.thread =
         Thread.ofPlatform().daemon().name("comm4j-aeron-driver-" + rank).unstarted(this::run);

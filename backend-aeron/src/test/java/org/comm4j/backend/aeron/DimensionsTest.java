@@ -15,8 +15,9 @@ class DimensionsTest {
 
   private static final long MIB = 1 << 20;
 
-  /// 2 logs for each peer, of 3 terms of 64 KiB and a page, which is as little as Aeron takes.
-  private static final long LEAST_PER_PEER = 2 * (3 * (64L << 10) + 4096);
+  /// 2 logs for each peer, of 3 terms of 64 KiB and a page, which is as little as Aeron takes, and
+  /// what it notes of losses.
+  private static final long LEAST_PER_PEER = 2 * (3 * (64L << 10) + 4096 + 512);
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 8, 16, 33, 64})

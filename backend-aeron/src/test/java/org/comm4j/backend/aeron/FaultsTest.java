@@ -3,6 +3,7 @@ package org.comm4j.backend.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.StorageSpaceException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.PortUnreachableException;
@@ -27,6 +28,19 @@ class FaultsTest {
 
   private static IOException noMemory() {
     return new IOException("Map failed", new OutOfMemoryError("Map failed"));
+  }
+
+  static Stream<Throwable> ofSpace() {
+    return Stream.of(
+        new StorageSpaceException("no space for a log"),
+        new InternalError("a fault occurred in an unsafe memory access operation"),
+        new UncheckedIOException(new IOException("No space left on device")));
+  }
+
+  @ParameterizedTest
+  @MethodSource("ofSpace")
+  void reason_noSpace_namesTheRemedy(Throwable error) {
+    assertThat(Faults.reason(error, FOLDER)).contains(FOLDER.toString(), DriverFolder.REMEDY);
   }
 
   static Stream<Throwable> fatal() {

@@ -3,11 +3,18 @@ package org.comm4j.backend.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
+import io.aeron.driver.ext.LossGenerator;
+import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
@@ -16,6 +23,7 @@ import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Where `/dev/shm` is too small, an exception says so in time, and the process goes on.
@@ -41,7 +49,22 @@ class NoSpaceTest {
         .contains("TransportFailedException", "/dev/shm/external-driver-", "--shm-size");
   }
 
-  private static String runWithSpace(String space, Class<?> main) throws Exception {
+  /// Others have taken what is left, and then a driver has something to note.
+  @ParameterizedTest
+  @EnumSource
+  void spaceIsFullLater_ranksGoOn(Trouble trouble) throws Exception {
+    assertThat(runWithSpace("100m", SumsWhereSpaceIsFullLater.class, trouble.name()))
+        .isEqualTo("0: [2, 2]%n[2, 2] after 0%n".formatted());
+  }
+
+  /// Of the network, and of what is on it.
+  enum Trouble {
+    LOST_DATAGRAMS,
+    AN_ERROR
+  }
+
+  private static String runWithSpace(String space, Class<?> main, String... arguments)
+      throws Exception {
     assumeTrue(
         ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
             .startsWith("0:"),
@@ -49,7 +72,7 @@ class NoSpaceTest {
     var command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
     command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(space));
     command.add("sh");
-    command.addAll(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), main));
+    command.addAll(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), main, arguments));
     return ChildJvm.run(command);
   }
 
@@ -88,6 +111,53 @@ class NoSpaceTest {
         long start = System.nanoTime();
         System.out.println(DriverFaultTest.sums(group));
         keepPromise(start);
+      }
+    }
+  }
+
+  /// A process that sums up where the space has become full.
+  static final class SumsWhereSpaceIsFullLater {
+    private SumsWhereSpaceIsFullLater() {}
+
+    public static void main(String[] args) throws Exception {
+      Trouble trouble = Trouble.valueOf(args[0]);
+      var left = new AtomicInteger();
+      LossGenerator troubled =
+          (_, _, _) -> {
+            boolean isHit = left.get() > 0 && left.getAndDecrement() > 0;
+            if (isHit && trouble == Trouble.AN_ERROR) {
+              throw new IllegalStateException("a test's".repeat(1000)); // more than a page
+            }
+            return isHit;
+          };
+      UnaryOperator<MediaDriver.Context> changes =
+          context ->
+              context.receiveChannelEndpointSupplier((channel, dispatcher, status, with) ->
+                  new DebugReceiveChannelEndpoint(
+                      channel, dispatcher, status, with, troubled, (_, _, _) -> false));
+      try (LocalGroup group =
+          new AeronGroups(LARGE_TERMS, rank -> rank == 1 ? changes : UnaryOperator.identity())
+              .communicators(2)) {
+        System.out.println(DriverFaultTest.sums(group));
+        fill(Path.of("/dev/shm/of-others"));
+        left.set(3);
+        List<String> sums = DriverFaultTest.sums(group);
+        for (int i = 0; i < 100 && left.get() > 0; i++) {
+          sums = DriverFaultTest.sums(group);
+        }
+        System.out.println(sums + " after " + left.get());
+      }
+    }
+
+    private static void fill(Path path) throws IOException {
+      try (OutputStream file = Files.newOutputStream(path)) {
+        while (true) {
+          file.write(new byte[4096]);
+        }
+      } catch (IOException full) {
+        if (Files.getFileStore(path).getUsableSpace() > 0) {
+          throw full;
+        }
       }
     }
   }
