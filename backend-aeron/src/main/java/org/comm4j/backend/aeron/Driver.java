@@ -16,6 +16,7 @@ import org.agrona.concurrent.AgentInvoker;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.EpochClock;
 import org.agrona.concurrent.SystemEpochClock;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
@@ -217,6 +218,28 @@ final class Driver implements AutoCloseable {
   /// Where the driver's files are.
   Path directory() {
     return directory;
+  }
+
+  /// Opens something that has files, which an interrupt of the calling thread would close. One that
+  /// has come before is for the next wait; one that comes meanwhile ends it.
+  ///
+  /// @throws InterruptedCallException if it fails and the thread was interrupted meanwhile
+  static <T> T uninterrupted(Supplier<T> opening) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      return opening.get();
+    } catch (RuntimeException | InternalError e) {
+      if (!Thread.currentThread().isInterrupted()) {
+        throw e;
+      }
+      var meanwhile = new InterruptedCallException("opening aeron was interrupted");
+      meanwhile.initCause(e);
+      throw meanwhile;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   /// Does what there is to do: sends, receives, answers.

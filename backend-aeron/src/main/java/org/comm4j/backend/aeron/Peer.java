@@ -276,10 +276,10 @@ final class Peer {
     ExclusivePublication known = publication;
     if (known == null) {
       boolean interrupted = Thread.interrupted(); // an interrupt would close the log's file
-      if (registration == NONE) {
-        registration = aeron.asyncAddExclusivePublication(route.out(), route.outStream());
-      }
       try {
+        if (registration == NONE) {
+          registration = aeron.asyncAddExclusivePublication(route.out(), route.outStream());
+        }
         known = aeron.getExclusivePublication(registration);
       } catch (AeronException e) {
         throw new TransportFailedException(

@@ -55,7 +55,9 @@ final class Rendezvous {
     try {
       List<Integer> here = MembersSession.ranksOfThisHost(session);
       int index = here.indexOf(session.rank());
-      int port = reserve(driver, host, options.ports(), index, here.size(), dimensions);
+      int port =
+          Driver.uninterrupted(
+              () -> reserve(driver, host, options.ports(), index, here.size(), dimensions));
       Address own =
           Address.of(
               host,
@@ -72,7 +74,8 @@ final class Rendezvous {
                   .map(Address::of)
                   .toList());
       all.set(session.rank(), own); // who is on the way may have changed what comes back of it
-      transport = new AeronTransport(session.rank(), driver, peers(driver, all, dimensions));
+      List<Peer> peers = Driver.uninterrupted(() -> peers(driver, all, dimensions));
+      transport = new AeronTransport(session.rank(), driver, peers);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
     } catch (RuntimeException | InternalError e) {
@@ -92,15 +95,20 @@ final class Rendezvous {
   /// The media driver that is asked for.
   private Driver driver(Options options, Dimensions dimensions) {
     return switch (options.driver()) {
-      case EMBEDDED -> Driver.embedded(dimensions, session.size(), config.liveness(), changes);
-      case EXTERNAL -> Driver.external(DriverDirectory.of(options), config.liveness());
+      case EMBEDDED -> embedded(dimensions);
+      case EXTERNAL ->
+          Driver.uninterrupted(
+              () -> Driver.external(DriverDirectory.of(options), config.liveness()));
       case SHARED -> {
         List<Integer> here = MembersSession.ranksOfThisHost(session);
-        yield here.size() == 1
-            ? Driver.embedded(dimensions, session.size(), config.liveness(), changes)
-            : shared(dimensions, here);
+        yield here.size() == 1 ? embedded(dimensions) : shared(dimensions, here);
       }
     };
+  }
+
+  private Driver embedded(Dimensions dimensions) {
+    return Driver.uninterrupted(
+        () -> Driver.embedded(dimensions, session.size(), config.liveness(), changes));
   }
 
   /// The first rank of the host starts it and tells the others where it is, or why it is not.
@@ -117,14 +125,15 @@ final class Rendezvous {
             "rank %d, which runs the media driver of this host: %s".formatted(leader, answer),
             null);
       }
-      return Driver.following(
-          leader, Path.of(answer.substring(STARTED.length())), config.liveness());
+      Path directory = Path.of(answer.substring(STARTED.length()));
+      return Driver.uninterrupted(() -> Driver.following(leader, directory, config.liveness()));
     }
     Driver driver;
     try {
       driver =
-          Driver.leading(
-              leader, dimensions, session.size(), here.size(), config.liveness(), changes);
+          Driver.uninterrupted(() ->
+              Driver.leading(
+                  leader, dimensions, session.size(), here.size(), config.liveness(), changes));
     } catch (TransportFailedException e) {
       tell(host, String.valueOf(e.getMessage()));
       throw e;
