@@ -340,12 +340,13 @@ public final class SessionServer implements AutoCloseable {
       accept(now); // last: whoever has said that it is a rank needs no place any more
     }
     selector.selectedKeys().clear();
+    boolean ending = closing; // before this: what was handed in goes out before the goodbye
     for (Event event = localEvents.poll(); event != null; event = localEvents.poll()) {
       take(event);
     }
     judge(now);
     flush(now);
-    end(now);
+    end(now, ending);
     plannedNs = now;
   }
 
@@ -801,14 +802,16 @@ public final class SessionServer implements AutoCloseable {
 
   /// Ends what is to end: first everything is sent, then the peers get the chance to close first,
   /// so that nothing in flight is lost to a reset.
-  private void end(long now) {
+  ///
+  /// @param ending whether it was closed before the events of the local rank were taken
+  private void end(long now, boolean ending) {
     Event.Halt order = localHalt;
     ReplicatedSession local = localSession;
     boolean flushed = connections().stream().allMatch(Connection::isFlushed);
     if (order != null && local != null && (flushed || now - deadlineNs >= 0)) {
       localHalt = null;
       local.deliver(order);
-    } else if (closing && order == null) {
+    } else if (ending && order == null) {
       if (acceptor.isOpen()) {
         closeQuietly(acceptor); // its rank may host the next session there
         leaveLocally(now);

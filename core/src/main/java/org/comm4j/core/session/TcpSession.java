@@ -414,10 +414,11 @@ final class TcpSession implements ReplicatedSession.History {
     while (true) {
       try {
         handleAll();
+        boolean ending = closing; // before this: what was handed in goes out before the goodbye
         for (Event event = outgoing.poll(); event != null; event = outgoing.poll()) {
           connection.send(event);
         }
-        if (closing && !left) {
+        if (ending && !left) {
           left = true;
           goodbyeDeadline = nanoTime.getAsLong() + GOODBYE_NS;
           connection.send(new Event.Leave(request.rank()));

@@ -50,14 +50,22 @@ final class SessionServerTest {
   }
 
   private static JoinRequest request(String version, int rank) {
+    return request(version, rank, 2, 10_000);
+  }
+
+  private static JoinRequest request(int rank, int worldSize, int livenessMillis) {
+    return request("1", rank, worldSize, livenessMillis);
+  }
+
+  private static JoinRequest request(String version, int rank, int worldSize, int livenessMillis) {
     return new JoinRequest(
         version,
         "job",
         0,
         new Member(rank, LocalHost.identity(), ProcessHandle.current().pid(), Set.of(), List.of()),
-        2,
+        worldSize,
         20_000,
-        10_000,
+        livenessMillis,
         "");
   }
 
@@ -188,6 +196,43 @@ final class SessionServerTest {
                   assertThat(e).hasMessageContaining("does not know the secret");
                 });
       }
+    }
+  }
+
+  /// What a rank that hosts the session says just before it closes is not overtaken by its goodbye,
+  /// whatever the server's thread is doing: here it has just found out that rank 1 is silent.
+  @Test
+  void close_rightAfterAnAbort_abortIsHeard() throws Exception {
+    try (var ofRank0 =
+            SessionServer.startFor(
+                request(0, 3, 1000),
+                InetAddress.getLoopbackAddress(),
+                0,
+                Authenticator.NONE,
+                System::nanoTime,
+                _ -> {});
+        var silent = new Socket(address.getAddress(), ofRank0.port())) {
+      write(silent, new Frame.Join(request(1, 3, 1000), new byte[0], new byte[0]));
+      TcpSession rank2 =
+          start(
+              new InetSocketAddress(address.getAddress(), ofRank0.port()),
+              request(2, 3, 1000),
+              Authenticator.NONE);
+      ReplicatedSession heard = joined(rank2);
+      var isOver = new CompletableFuture<Boolean>();
+      heard.onNews(() -> {
+        if (heard.news().isGone(0)) {
+          isOver.complete(true);
+        }
+      });
+      ReplicatedSession host = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
+      host.onNews(() -> {
+        host.abort(0, new byte[] {7});
+        host.close();
+      });
+      isOver.orTimeout(20, TimeUnit.SECONDS).join();
+      assertThat(heard.news().aborts()).hasSize(1);
+      heard.close();
     }
   }
 
