@@ -87,6 +87,10 @@ public final class SessionServer implements AutoCloseable {
   private static final long DEPARTING_NS = TimeUnit.SECONDS.toNanos(5);
 
   private static final long ACCEPT_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(100);
+
+  /// How long no connection can be accepted before those who have joined are told.
+  private static final long UNACCEPTING_NS = TimeUnit.SECONDS.toNanos(1);
+
   private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(400);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -127,6 +131,8 @@ public final class SessionServer implements AutoCloseable {
   private long livenessNs = TimeUnit.SECONDS.toNanos(10);
   private @Nullable JoinException whyOver;
   private long acceptAgainNs;
+  private long unacceptingNs; // since when no connection can be accepted
+  private long unacceptedNs; // when that was tried last
   private long plannedNs;
   private long forgaveNs;
   private Event.@Nullable Halt localHalt;
@@ -385,9 +391,26 @@ public final class SessionServer implements AutoCloseable {
         }
       }
     } catch (IOException e) {
-      // Out of descriptors, most likely. The connection waits; trying at once would spin.
-      acceptKey.interestOps(0);
-      acceptAgainNs = now + ACCEPT_PAUSE_NS;
+      notAccepted(e, now);
+    }
+  }
+
+  /// Out of descriptors, most likely. The connection waits; trying at once would spin.
+  private void notAccepted(IOException e, long now) {
+    acceptKey.interestOps(0);
+    acceptAgainNs = now + ACCEPT_PAUSE_NS;
+    String why = "can't accept a connection: %s%s".formatted(e.getMessage(), OpenFiles.remedy(e));
+    if (unacceptedNs == 0) {
+      warn(why);
+    }
+    if (unacceptedNs == 0 || now - unacceptedNs > UNACCEPTING_NS) {
+      unacceptingNs = now; // it is not what was the trouble before
+    }
+    unacceptedNs = now;
+    if (phase == Phase.JOINING && now - unacceptingNs >= UNACCEPTING_NS) {
+      giveUp(
+          new JoinException(
+              Reason.ADDRESS, "the session's host (%s) %s".formatted(hostText(), why), e));
     }
   }
 

@@ -269,6 +269,9 @@ final class TcpSession implements ReplicatedSession.History {
     long helloDeadline = Math.min(deadline, nanoTime.getAsLong() + helloNs);
     try {
       Frame hello = next(connection, helloDeadline);
+      if (hello == null && awaitsHost) {
+        return "what listens there says nothing"; // a host out of descriptors accepts nobody
+      }
       if (hello == null) {
         throw stranger("it says nothing");
       }

@@ -199,6 +199,32 @@ final class SessionServerTest {
     }
   }
 
+  /// As a host does that is out of descriptors for a while.
+  @Test
+  void join_hostSaysNothingAtFirst_isTriedAgain() throws Exception {
+    try (var listener = new ServerSocket(0, 2, address.getAddress())) {
+      listener.setSoTimeout(20_000);
+      TcpSession rank =
+          TcpSession.start(
+              new InetSocketAddress(address.getAddress(), listener.getLocalPort()),
+              request("1", 1),
+              Authenticator.NONE,
+              1_000_000_000L,
+              true,
+              System::nanoTime,
+              _ -> {});
+      try (var _ = listener.accept();
+          var host = listener.accept()) {
+        host.setSoTimeout(20_000);
+        var id = "00112233445566778899aabbccddeeff";
+        write(host, new Frame.Hello(FrameCodec.PROTOCOL, Authenticator.NONE.nonce(), id));
+        assertThat(read(new DataInputStream(host.getInputStream()))).isInstanceOf(Frame.Join.class);
+      } finally {
+        rank.close();
+      }
+    }
+  }
+
   /// What a rank that hosts the session says just before it closes is not overtaken by its goodbye,
   /// whatever the server's thread is doing: here it has just found out that rank 1 is silent.
   @Test
