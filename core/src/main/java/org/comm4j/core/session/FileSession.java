@@ -356,14 +356,23 @@ final class FileSession implements ReplicatedSession.History {
     if (session != null) {
       return;
     }
-    int dead = findDead();
-    write(
-        dead >= 0
-            ? new Frame.Refused(
-                Reason.PEER_FAILED,
-                "rank %d died before all had joined: %s".formatted(dead, released(dead)))
-            : new Frame.Refused(Reason.MISSING_RANKS, roster.missing(waitedNs())));
+    write(whyGivenUp());
     poll();
+  }
+
+  private Frame.Refused whyGivenUp() throws IOException {
+    int dead = findDead();
+    if (dead >= 0) {
+      return new Frame.Refused(
+          Reason.PEER_FAILED,
+          "rank %d died before all had joined: %s".formatted(dead, released(dead)));
+    }
+    if (closing && waitedNs() <= patienceNs()) { // the others are not late
+      return new Frame.Refused(
+          Reason.PEER_FAILED,
+          "rank %d closed the session while it was joined".formatted(request.rank()));
+    }
+    return new Frame.Refused(Reason.MISSING_RANKS, roster.missing(waitedNs()));
   }
 
   /// A rank that has joined and is dead, or -1.
