@@ -106,9 +106,13 @@ final class LogFile {
   static @Nullable LogFile open(Path path) throws IOException {
     synchronized (OPEN) {
       Object key = key(path);
+      if (key == null) {
+        create(path);
+        key = key(path);
+      }
       LogFile open = key == null ? null : OPEN.get(key);
-      if (open == null) {
-        open = key == null ? create(path) : openExisting(path, key);
+      if (open == null && key != null) {
+        open = openExisting(path, key);
       }
       if (open != null) {
         open.users++;
@@ -117,20 +121,21 @@ final class LogFile {
     }
   }
 
-  private static @Nullable LogFile create(Path path) throws IOException {
+  /// Makes an empty file, and does not keep it open: until somebody has a lock on it another
+  /// process may remove it as abandoned, and a third one make another file, whose identity would be
+  /// taken for that of this one.
+  private static void create(Path path) throws IOException {
     try {
-      FileChannel channel =
-          FileChannel.open(
+      FileChannel.open(
               path,
               Set.of(
                   StandardOpenOption.CREATE_NEW,
-                  StandardOpenOption.READ,
                   StandardOpenOption.WRITE,
                   LinkOption.NOFOLLOW_LINKS),
-              permissions(OWNER_ONLY_FILE));
-      return register(path, key(path), channel);
+              permissions(OWNER_ONLY_FILE))
+          .close();
     } catch (FileAlreadyExistsException e) {
-      return null;
+      // Then that one is opened.
     }
   }
 
@@ -145,11 +150,11 @@ final class LogFile {
     }
   }
 
-  private static @Nullable LogFile register(Path path, @Nullable Object key, FileChannel channel)
+  private static @Nullable LogFile register(Path path, Object key, FileChannel channel)
       throws IOException {
     boolean keep = false;
     try {
-      if (key == null || !key.equals(key(path))) {
+      if (!key.equals(key(path))) {
         return null;
       }
       requireOwn(path, OWNER_ONLY_FILE);
