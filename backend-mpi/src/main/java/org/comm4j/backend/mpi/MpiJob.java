@@ -43,13 +43,12 @@ final class MpiJob {
   private @Nullable Thread progress;
   private boolean sharesMemory = true;
 
-  MpiJob(Session session, CommConfig config) {
+  /// @param waitsInLibrary what all ranks have agreed on ([Wait#agree])
+  MpiJob(Session session, CommConfig config, boolean waitsInLibrary) {
     this.session = session;
     this.config = config;
     this.oversubscribed = Processors.areFewerThanRanks(session);
-    this.waitsInLibrary =
-        ThreadLevel.of(config) == ThreadLevel.MULTIPLE
-            && Wait.of(config).isInLibrary(oversubscribed);
+    this.waitsInLibrary = waitsInLibrary;
     this.timeoutNs = config.timeout().toNanos();
     this.largestCount = LargestCount.of(config);
     this.largestTried = LargestCount.tried(config, Functions.hasLargeCounts());

@@ -4,10 +4,12 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Processors;
 
 /// How a rank waits for others, `COMM_MPI_WAIT`.
 enum Wait {
-  /// [#TEST] where the ranks of a host outnumber its cores, else [#NATIVE].
+  /// [#TEST] where the ranks of some host outnumber its cores, else [#NATIVE].
   AUTO,
   /// In the library's blocking functions: fastest, without deadlines; a watchdog ends the job.
   NATIVE,
@@ -31,7 +33,21 @@ enum Wait {
                     .formatted(OPTION, text, names())));
   }
 
-  /// Whether blocking calls wait in the library.
+  /// Whether blocking calls of a launch wait in the library. To MPI a blocking collective and a
+  /// non-blocking one are two operations, so all ranks wait in it or none does: one host may have
+  /// fewer processors for its ranks than another, or one JVM be told of fewer.
+  ///
+  /// @throws org.comm4j.api.CommException if a rank does not come by the time to join
+  static boolean agree(Session session, CommConfig config) {
+    boolean here =
+        ThreadLevel.of(config) == ThreadLevel.MULTIPLE
+            && of(config).isInLibrary(Processors.areFewerThanRanks(session));
+    byte[] mine = {(byte) (here ? 1 : 0)};
+    return session.exchange("mpi/wait", mine, config.joinTimeout()).stream()
+        .allMatch(answer -> answer[0] == 1);
+  }
+
+  /// Whether blocking calls are to wait in the library, as far as this rank knows.
   ///
   /// @param oversubscribed whether there are more ranks on this host than processors for them
   boolean isInLibrary(boolean oversubscribed) {

@@ -20,10 +20,10 @@ final class World {
   static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
     MpiJob.initialise(library, config);
     Library.jobStarted();
-    MpiJob job = new MpiJob(session, config);
     boolean opened = false;
     try {
       long endNs = System.nanoTime() + config.joinTimeout().toNanos();
+      MpiJob job = new MpiJob(session, config, Wait.agree(session, config));
       Runnable patience = () -> checkAllCome(session, endNs);
       long world = Comms.duplicate(Functions.constants().commWorld, patience);
       checkTags(library, world);

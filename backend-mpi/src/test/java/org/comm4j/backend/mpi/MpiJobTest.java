@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -59,6 +60,28 @@ class MpiJobTest {
       assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("shared memory: true"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("a region of INT8"::equals)).hasSize(3);
+    }
+  }
+
+  /// Each would choose another way to wait, and MPI does not match blocking collectives with
+  /// others.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void open_oneRankHasFewerProcessors_allWaitTheSameWay(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 1);
+    List<String> command = new ArrayList<>(launcher.command());
+    List<String> rank = MpiTestJob.rank(folder, "open");
+    command.addAll(rank);
+    command.addAll(List.of(":", "-n", "1", rank.getFirst(), "-XX:ActiveProcessorCount=1"));
+    command.addAll(rank.subList(1, rank.size()));
+    Map<String, String> environment = new HashMap<>(launcher.environment());
+    environment.put("COMM_TIMEOUT", "20s");
+    try (var job = MpiTestJob.start(command, 2, environment, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines())
+          .contains("rank 0 of 2 on mpi, sum 2", "rank 1 of 2 on mpi, sum 2");
     }
   }
 
