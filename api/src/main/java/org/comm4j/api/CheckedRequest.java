@@ -124,6 +124,8 @@ final class CheckedRequest implements Request {
   }
 
   /// Waits for a slice and settles when the operation has ended. Holding the word.
+  ///
+  /// @throws ConcurrentUseException if a user-defined operator waits; the operation goes on
   private void advance(long nanos) {
     if (outcome != null) {
       return;
@@ -137,6 +139,8 @@ final class CheckedRequest implements Request {
       if (pending.await(nanos)) {
         ended = new Outcome(pending.received(), null);
       }
+    } catch (ConcurrentUseException e) {
+      throw e;
     } catch (RuntimeException | Error e) {
       ended = new Outcome(null, failure(e));
     } finally {
@@ -402,8 +406,11 @@ final class CheckedRequest implements Request {
     try {
       free();
       if (calledBack && outcome == null && tryAcquire()) {
-        advance(0);
-        free();
+        try {
+          advance(0);
+        } finally {
+          free();
+        }
       }
     } finally {
       Reference.reachabilityFence(communicator); // collected inside a call, it would be released

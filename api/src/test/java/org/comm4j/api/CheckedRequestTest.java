@@ -72,6 +72,19 @@ class CheckedRequestTest {
   }
 
   @Test
+  void await_refusedByTheBackend_leavesRequestAndCommunicatorUsable() {
+    Request request = comm.start(BARRIER);
+    var refusal = new ConcurrentUseException("a user-defined operator waits");
+    backend.pending().fail(refusal);
+    assertThatThrownBy(request::await).isSameAs(refusal);
+
+    assertThat(comm.failure()).isEmpty();
+    backend.pending().end(null);
+    request.await();
+    assertThat(request.isDone()).isTrue();
+  }
+
+  @Test
   void await_onAnotherThreadBesideCalls_works() throws Exception {
     Request request = comm.start(BARRIER);
     var waiter = new FutureTask<>(request::await, true);
