@@ -216,6 +216,63 @@ final class ThreadChecks {
     }
   }
 
+  /// The thread that runs the operator is not always the one that has made the call.
+  @Rule({"X4", "F10"})
+  @Needs(
+      ranks = 2,
+      capabilities = {
+        Capability.USER_DEFINED_OPERATORS,
+        Capability.SPLIT,
+        Capability.POINT_TO_POINT
+      })
+  static void userDefined_ofStartedCallCallsBack_isRefused(LiveRank r) {
+    try (Communicator comm = r.comm().duplicate()) {
+      Request other =
+          comm.start(new PointToPoint.Receive(CommData.of(new int[1]), Communicator.ANY_SOURCE, 1));
+      List<Expect.Action> calls =
+          List.of(
+              comm::barrier,
+              comm::sync,
+              () -> comm.start(new Collective.Barrier()),
+              () -> comm.send(CommData.of(1), 0, 2),
+              comm::duplicate,
+              other::await);
+      List<Throwable> refusals = java.util.Collections.synchronizedList(new ArrayList<>());
+      ReduceOp op =
+          ReduceOp.of(
+              "calls back, started",
+              (source, accumulator, type, count) -> {
+                for (Expect.Action call : calls) {
+                  refusals.add(thrown(call));
+                }
+              });
+      CommData data = CommData.of(new long[] {1});
+      comm.start(new Collective.AllReduce(data, data, op)).await();
+      long called = comm.allReduce((long) refusals.size(), ReduceOp.SUM);
+      Expect.that("X4", called > 0, "the operator was not called at all");
+      for (Throwable refusal : refusals) {
+        Expect.that(
+            "X4",
+            refusal instanceof ConcurrentUseException,
+            "an operator that calls back got %s (expected: ConcurrentUseException)",
+            refusal);
+      }
+      comm.send(CommData.of(7), (r.rank() + 1) % r.size(), 1);
+      other.await();
+      LiveRank.works("X4", comm);
+    }
+  }
+
+  /// What a call throws; an error of the kit's if it does not.
+  private static Throwable thrown(Expect.Action call) {
+    try {
+      call.run();
+      return new RuleViolation("X4", "a call of an operator's went through");
+    } catch (Throwable e) {
+      return e;
+    }
+  }
+
   @Rule("X5")
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void virtualThread_anyCall_works(LiveRank r) throws Exception {

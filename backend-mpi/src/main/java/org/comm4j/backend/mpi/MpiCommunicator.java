@@ -93,6 +93,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public Pending submit(Operation operation) {
+    group.refuseOperators();
     if (operation instanceof Collective collective && size() == 1) {
       return alone(collective);
     }
@@ -206,6 +207,7 @@ final class MpiCommunicator implements BackendCommunicator {
   }
 
   private @Nullable Received runBlocking(Operation operation) {
+    group.refuseOperators();
     String label = operation.label();
     group.checkUsable(label);
     if (operation instanceof Collective) {
@@ -292,6 +294,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public void sync() {
+    group.refuseOperators();
     group.lock();
     List<MpiCall> calls;
     try {
@@ -310,6 +313,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   /// Gathers words of all ranks for a purpose of the library's own.
   long[][] gather(CallSignature.Purpose purpose, long... mine) {
+    group.refuseOperators();
     long[][] rows = new long[size()][mine.length];
     if (size() == 1) {
       rows[0] = mine;

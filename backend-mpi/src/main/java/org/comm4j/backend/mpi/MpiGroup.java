@@ -16,6 +16,7 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
@@ -172,6 +173,16 @@ final class MpiGroup {
 
   void unlock() {
     lock.unlock();
+  }
+
+  /// Throws if the caller is a user-defined operator: the call that has called it would wait for
+  /// itself.
+  void refuseOperators() {
+    if (lock.isHeldByCurrentThread() || worker.isCurrent()) {
+      throw new ConcurrentUseException(
+          "a user-defined operator called its communicator '%s' (expected: a pure function of its arguments)"
+              .formatted(name));
+    }
   }
 
   // --- calls; the caller holds the lock ---
@@ -416,6 +427,7 @@ final class MpiGroup {
   ///
   /// @return false if the time is over first
   boolean await(MpiCall call, long nanos) {
+    refuseOperators();
     long startNs = System.nanoTime();
     long movedNs = call.idleSince(startNs);
     while (true) {

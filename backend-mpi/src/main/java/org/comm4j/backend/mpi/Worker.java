@@ -14,6 +14,7 @@ final class Worker {
 
   private final String name;
   private @Nullable ExecutorService thread;
+  private volatile @Nullable Thread current;
 
   Worker(String name) {
     this.name = name;
@@ -22,6 +23,11 @@ final class Worker {
   /// Whether a worker of this process is in the library, perhaps for ever.
   static boolean isAnyBusy() {
     return IN_LIBRARY.get() > 0;
+  }
+
+  /// Whether the calling thread is the one that runs them.
+  boolean isCurrent() {
+    return Thread.currentThread() == current;
   }
 
   /// Has a call run after those before it.
@@ -45,8 +51,11 @@ final class Worker {
     ExecutorService running = thread;
     if (running == null) {
       running =
-          Executors.newSingleThreadExecutor(
-              task -> Thread.ofPlatform().daemon().name("comm4j-mpi " + name).unstarted(task));
+          Executors.newSingleThreadExecutor(task -> {
+            Thread made = Thread.ofPlatform().daemon().name("comm4j-mpi " + name).unstarted(task);
+            current = made;
+            return made;
+          });
       thread = running;
     }
     return running;

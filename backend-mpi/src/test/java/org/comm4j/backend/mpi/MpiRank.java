@@ -192,13 +192,11 @@ final class MpiRank {
   private static void contradicted(MpiCommunicator communicator) {
     communicator.submit(new PointToPoint.Send(CommData.of(8.0), 0, 2));
     MpiGroup group = communicator.group();
-    MessageCall receive;
+    group.giveBack(new Requests(1, 0, 0));
+    MessageCall receive =
+        (MessageCall) communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 2));
     group.lock();
     try {
-      group.giveBack(new Requests(1, 0, 0));
-      receive =
-          (MessageCall)
-              communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 0, 2));
       System.out.println("contradicted at once: " + receive.contradiction());
       System.out.println("taken back then: " + receive.cancel());
     } finally {
