@@ -428,6 +428,25 @@ final class MessageChecks {
     comm.barrier(); // a rank that closed before would end the others' probes
   }
 
+  @Rule({"P8", "P2"})
+  @Needs(capabilities = Capability.POINT_TO_POINT)
+  static void probe_messagesOfSeveralTypes_tellsTheFirst(LiveRank r) {
+    Communicator comm = r.comm();
+    Request first = startSend(comm, CommData.of(new int[10]), right(r), 23);
+    Request second = startSend(comm, CommData.of(1.0, 2.0, 3.0), right(r), 23);
+    Request last = startSend(comm, CommData.of(5L), right(r), 24);
+    Expect.equal("P8", "the last", comm.probe(left(r), 24), new Received(left(r), 24, 1));
+    for (int source : new int[] {left(r), ANY_SOURCE}) {
+      Expect.equal("P8", "the first", comm.probe(source, 23), new Received(left(r), 23, 10));
+    }
+    comm.receive(CommData.of(new int[10]), left(r), 23);
+    Expect.equal("P8", "the next", comm.probe(left(r), 23), new Received(left(r), 23, 3));
+    comm.receive(CommData.of(new double[3]), left(r), 23);
+    comm.receive(CommData.of(new long[1]), left(r), 24);
+    Request.waitAll(List.of(first, second, last));
+    comm.barrier(); // a rank that closed before would end the others' probes
+  }
+
   @Rule({"P9", "P2"})
   @Needs(capabilities = Capability.POINT_TO_POINT)
   static void message_toItself_arrives(LiveRank r) {

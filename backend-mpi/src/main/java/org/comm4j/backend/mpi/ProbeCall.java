@@ -34,10 +34,16 @@ final class ProbeCall extends MessageCall {
     return super.advance(); // it has no stages
   }
 
+  /// The oldest message, if that is one of ours: to the library a tag of ours is as many as there
+  /// are types, and asked for one it passes by older messages of another. Behind one of another tag
+  /// only that is left.
   private @Nullable Probe look() {
     int source = Tags.source(operation.source());
-    if (operation.tag() == Communicator.ANY_TAG) {
-      return Probe.of(group.messages(), source, Functions.constants().anyTag);
+    Probe oldest = Probe.of(group.messages(), source, Functions.constants().anyTag);
+    if (oldest == null
+        || operation.tag() == Communicator.ANY_TAG
+        || operation.tag() == Tags.tag(oldest.tag())) {
+      return oldest;
     }
     for (DataType type : DataType.values()) {
       Probe message = Probe.of(group.messages(), source, Tags.of(operation.tag(), type));
