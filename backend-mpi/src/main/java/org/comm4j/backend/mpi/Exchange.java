@@ -2,6 +2,7 @@ package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
@@ -52,6 +53,17 @@ final class Exchange implements Stage {
   @Override
   public int requests() {
     return sends.size() + receives.size();
+  }
+
+  /// Sets the ranks from which a part has not come.
+  ///
+  /// @param requests of the stage, which has been started
+  void missing(Requests requests, BitSet ranks) {
+    for (int i = 0; i < receives.size(); i++) {
+      if (!requests.isEnded(i)) {
+        ranks.set(receives.get(i).peer());
+      }
+    }
   }
 
   @Override

@@ -45,6 +45,11 @@ final class Leavers {
     return left.stream().filter(peer -> collectives[peer] <= number).boxed().toList();
   }
 
+  /// Those of some ranks, in their order.
+  List<Integer> amongst(List<Integer> ranks) {
+    return ranks.stream().filter(left::get).toList();
+  }
+
   /// Those that a message needs, in ascending order.
   List<Integer> neededBy(PointToPoint message) {
     BitSet needed = new BitSet();

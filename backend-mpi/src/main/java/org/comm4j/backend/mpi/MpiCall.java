@@ -243,6 +243,11 @@ class MpiCall implements Pending {
     }
   }
 
+  /// Those of the current stage; null if none is started.
+  final @Nullable Requests running() {
+    return running ? requests : null;
+  }
+
   private Requests requests() {
     Requests own = requests;
     if (own == null) {

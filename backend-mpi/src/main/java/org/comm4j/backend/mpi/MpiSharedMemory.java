@@ -129,8 +129,15 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
           @Override
           void missing(BitSet ranks) {
-            ranksHere.forEach(ranks::set);
-            ranks.clear(group.rank());
+            Requests own = running();
+            if (own != null) {
+              exchange.missing(own, ranks);
+            }
+          }
+
+          @Override
+          List<Integer> neededOf(Leavers leavers) {
+            return leavers.amongst(ranksHere); // also who has come: it must make the group too
           }
         };
     all.lock();

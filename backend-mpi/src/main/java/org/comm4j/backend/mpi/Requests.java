@@ -84,6 +84,11 @@ final class Requests {
     return open == 0;
   }
 
+  /// Whether the i-th one has ended.
+  boolean isEnded(int i) {
+    return ended[i];
+  }
+
   /// Moves them along.
   ///
   /// @return whether all have ended

@@ -2,6 +2,7 @@ package org.comm4j.backend.mpi;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.List;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.PointToPoint;
@@ -49,6 +50,14 @@ class LeaversTest {
     leavers.add(3, 0);
 
     assertThat(leavers.neededBy(new PointToPoint.Probe(any, 0))).containsExactly(1, 2, 3);
+  }
+
+  @Test
+  void amongst_someHaveLeft_areThose() {
+    leavers.add(3, 0);
+    leavers.add(1, 0);
+
+    assertThat(leavers.amongst(List.of(0, 1, 2))).containsExactly(1);
   }
 
   private static PointToPoint both(int destination, int source) {

@@ -81,6 +81,7 @@ final class MpiRank {
           "closed-sender",
           "exit",
           "late",
+          "left-host",
           "load",
           "signals",
           "sums",

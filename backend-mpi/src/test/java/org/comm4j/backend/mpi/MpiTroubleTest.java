@@ -98,6 +98,20 @@ class MpiTroubleTest {
     }
   }
 
+  /// The group of a host's ranks is made by all of them, at their first region.
+  @Test
+  void createRegion_rankOfTheHostHasLeft_namesIt() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 3);
+    Map<String, String> settings = Map.of("COMM_TIMEOUT", "20s");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "left-host")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines().filter(line -> line.startsWith("failed: ranks [2], ")))
+          .as(job.output())
+          .hasSize(2)
+          .allSatisfy(line -> assertThat(line).contains("left the session while createRegion"));
+    }
+  }
+
   /// The library is done with the receive, so the collector may move its array again.
   @ParameterizedTest
   @EnumSource(

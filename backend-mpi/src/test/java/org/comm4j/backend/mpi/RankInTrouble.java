@@ -25,6 +25,8 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.DataType;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.engine.CallSignature;
@@ -33,13 +35,13 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | closed-sender | exit | late | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | closed-sender | exit | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `late` lets rank 1 not come to a
-/// barrier. `load` loads a library that is none. `signals` tells which of the JVM's signals others
+/// barrier. `left-host` lets rank 2 leave while the others make a region. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API.
@@ -57,6 +59,7 @@ final class RankInTrouble {
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
       case "late" -> late(config);
+      case "left-host" -> leftHost(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
       case "signals" -> signals(config);
       case "sums" -> sums(config);
@@ -100,6 +103,19 @@ final class RankInTrouble {
         LockSupport.park();
       }
       communicator.barrier();
+    }
+  }
+
+  private static void leftHost(CommConfig config) {
+    try (var communicator = Communicators.open(config)) {
+      if (communicator.rank() == 2) {
+        return;
+      }
+      try (var region = communicator.sharedMemory().createRegion(DataType.INT8, 8)) {
+        System.out.println("a region without one: " + region.type());
+      } catch (PeerFailedException e) {
+        System.out.println("failed: ranks %s, %s".formatted(e.ranks(), e.getMessage()));
+      }
     }
   }
 
