@@ -12,6 +12,7 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.CallSignature;
+import org.jspecify.annotations.Nullable;
 
 /// Opens the communicator of all ranks of a launch.
 final class World {
@@ -20,6 +21,7 @@ final class World {
   static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
     MpiJob.initialise(library, config);
     Library.jobStarted();
+    MpiGroup group = null;
     boolean opened = false;
     try {
       long endNs = System.nanoTime() + config.joinTimeout().toNanos();
@@ -28,8 +30,7 @@ final class World {
       long world = Comms.duplicate(Functions.constants().commWorld, patience);
       checkTags(library, world);
       int[] members = IntStream.range(0, session.size()).toArray();
-      MpiGroup group =
-          new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
+      group = new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
       MpiCommunicator communicator = new MpiCommunicator(group);
       new SameBits(group, patience).probe("open");
       probeSharing(job, communicator);
@@ -37,9 +38,21 @@ final class World {
       return communicator;
     } finally {
       if (!opened) {
-        Library.jobEnded();
+        end(group);
         Library.markAbsent();
       }
+    }
+  }
+
+  /// Ends a job that has not opened; what the library has made stays, since ranks may be at it.
+  ///
+  /// @param group its only one, or null before it is made
+  private static void end(@Nullable MpiGroup group) {
+    if (group == null) {
+      Library.jobEnded();
+    } else {
+      var _ = group.close();
+      group.job().remove(group);
     }
   }
 

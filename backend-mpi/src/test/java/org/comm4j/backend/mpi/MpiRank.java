@@ -80,6 +80,7 @@ final class MpiRank {
           "close",
           "closed-sender",
           "exit",
+          "half-open",
           "late",
           "left-host",
           "load",

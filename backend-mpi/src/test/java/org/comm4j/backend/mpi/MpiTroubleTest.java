@@ -98,6 +98,18 @@ class MpiTroubleTest {
     }
   }
 
+  @Test
+  void open_rankLeavesMeanwhile_leavesNoThread() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "half-open")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .containsPattern("failed: .*left the session")
+          .contains("still watched: false");
+    }
+  }
+
   /// The group of a host's ranks is made by all of them, at their first region.
   @Test
   void createRegion_rankOfTheHostHasLeft_namesIt() throws Exception {

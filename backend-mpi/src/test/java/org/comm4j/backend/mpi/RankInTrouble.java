@@ -11,6 +11,7 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -35,12 +36,12 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | closed-sender | exit | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
-/// with code 7 while a communicator is open. `late` lets rank 1 not come to a
+/// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 2 leave while the others make a region. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
@@ -58,6 +59,7 @@ final class RankInTrouble {
       case "close" -> close(config);
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
+      case "half-open" -> halfOpen(config);
       case "late" -> late(config);
       case "left-host" -> leftHost(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
@@ -94,6 +96,44 @@ final class RankInTrouble {
     var communicator = Communicators.open(config);
     communicator.barrier();
     System.exit(7);
+  }
+
+  /// Rank 1 does what [World#open] does, but for the last step.
+  private static void halfOpen(CommConfig config) {
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
+    if (session.rank() == 1) {
+      MpiJob.initialise(library, config);
+      var _ = Wait.agree(session, config);
+      long world = Comms.duplicate(Functions.constants().commWorld, () -> {});
+      long messages = Comms.duplicate(world, () -> {});
+      long host = Comms.sharing(world);
+      System.out.println("has made all: " + (messages != host));
+      session.close();
+      return;
+    }
+    try {
+      var communicator = World.open(library, session, config);
+      System.out.println("opened " + communicator.name());
+    } catch (PeerFailedException e) {
+      System.out.println("failed: " + e.getMessage());
+    }
+    System.out.println("still watched: " + isWatchdogAlive());
+    session.close();
+  }
+
+  /// Whether it lives on, when it has had time to end.
+  private static boolean isWatchdogAlive() {
+    for (Thread thread : Thread.getAllStackTraces().keySet()) {
+      if (thread.getName().startsWith("comm4j-mpi-watchdog")) {
+        try {
+          return !thread.join(Duration.ofSeconds(5));
+        } catch (InterruptedException e) {
+          throw new AssertionError(e);
+        }
+      }
+    }
+    return false;
   }
 
   private static void late(CommConfig config) {
