@@ -17,13 +17,18 @@ final class MpiBuffer implements CommBuffer {
 
   private final MpiJob job;
   private final Arena arena;
+  private final MemorySegment whole;
   private final MemorySegment segment;
   private final CommData data;
   private boolean closed;
 
-  private MpiBuffer(MpiJob job, Arena arena, MemorySegment segment, DataType type) {
+  /// @param whole what the library gave; it lives until it is given back
+  /// @param segment the part of it that is used, as long as the arena lives
+  private MpiBuffer(
+      MpiJob job, Arena arena, MemorySegment whole, MemorySegment segment, DataType type) {
     this.job = job;
     this.arena = arena;
+    this.whole = whole;
     this.segment = segment;
     this.data = CommData.of(type, segment);
   }
@@ -46,18 +51,11 @@ final class MpiBuffer implements CommBuffer {
       }
     }
     Arena arena = Arena.ofShared();
-    MemorySegment whole = address.reinterpret(bytes + spare, arena, MpiBuffer::free);
-    MemorySegment segment = whole.asSlice(-address.address() & spare, bytes);
+    MemorySegment whole = address.reinterpret(bytes + spare);
+    MemorySegment segment =
+        address.reinterpret(bytes + spare, arena, null).asSlice(-address.address() & spare, bytes);
     segment.fill((byte) 0);
-    return new MpiBuffer(job, arena, segment, type);
-  }
-
-  /// What the library may still write to stays for as long as the process lives.
-  private static void free(MemorySegment memory) {
-    if (CallMemory.isLost(memory)) {
-      return;
-    }
-    int ignored = Mpi.freeMem(memory);
+    return new MpiBuffer(job, arena, whole, segment, type);
   }
 
   @Override
@@ -73,8 +71,16 @@ final class MpiBuffer implements CommBuffer {
     if (closed) {
       return;
     }
-    job.closeUnused(arena, segment, "buffer", data);
+    giveBack();
     closed = true;
+  }
+
+  /// What the library may still write to stays for as long as the process lives.
+  private void giveBack() {
+    job.closeUnused(arena, segment, "buffer", data);
+    if (!CallMemory.isLost(whole)) {
+      int ignored = Mpi.freeMem(whole);
+    }
   }
 
   synchronized boolean isClosed() {
@@ -97,7 +103,7 @@ final class MpiBuffer implements CommBuffer {
   /// @return false if that has to be tried again later
   synchronized boolean free() {
     try {
-      job.closeUnused(arena, segment, "buffer", data);
+      giveBack();
       return true;
     } catch (IllegalStateException _) {
       return false;

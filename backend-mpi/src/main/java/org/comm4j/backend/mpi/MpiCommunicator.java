@@ -260,7 +260,7 @@ final class MpiCommunicator implements BackendCommunicator {
     try {
       group.checkUsable(operation.label());
       MpiCall call = call(operation, true);
-      call.prepare();
+      group.prepareBlocking(call);
       isMade = true;
       return call;
     } finally {

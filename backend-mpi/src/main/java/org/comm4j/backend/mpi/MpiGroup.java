@@ -171,6 +171,10 @@ final class MpiGroup {
     lock.lock();
   }
 
+  boolean tryLock() {
+    return lock.tryLock();
+  }
+
   void unlock() {
     lock.unlock();
   }
@@ -230,6 +234,12 @@ final class MpiGroup {
     } catch (Throwable thrown) {
       breakBy(call, thrown);
     }
+  }
+
+  /// Gets a call ready for [#runBlocking], and lets others see what memory it uses.
+  void prepareBlocking(MpiCall call) {
+    call.prepare();
+    blocking = call;
   }
 
   /// Runs a call in the library's blocking functions, on the caller's thread and without the lock.

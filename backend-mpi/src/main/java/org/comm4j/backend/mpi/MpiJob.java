@@ -130,17 +130,54 @@ final class MpiJob {
     return groups;
   }
 
-  /// Closes what the library has lent.
+  /// Closes what the library has lent. No call can begin between the look and the close: the
+  /// library would have its memory.
   ///
+  /// @param arena to whose close nothing is tied that calls the library
   /// @param what it is, for the message
   /// @throws IllegalStateException if an operation in flight uses it; then it stays open
   void closeUnused(Arena arena, MemorySegment memory, String what, Object data) {
-    checkUnused(memory, what, data);
+    List<MpiGroup> all = List.copyOf(groups);
+    lock(all);
+    try {
+      checkUnused(memory, what, data);
+      close(arena, what, data);
+    } finally {
+      all.forEach(MpiGroup::unlock);
+    }
+  }
+
+  private static void close(Arena arena, String what, Object data) {
     try {
       arena.close();
     } catch (IllegalStateException _) { // a thread is in the library with it
       throw inUse(what, data, "a call");
     }
+  }
+
+  /// Takes all locks, and waits for one only while it has no other: who has that one may want
+  /// another, as a user-defined operator that calls a communicator which is not its own.
+  private static void lock(List<MpiGroup> all) {
+    MpiGroup busy = tryLock(all);
+    while (busy != null) {
+      MpiGroup first = busy;
+      first.lock();
+      busy = tryLock(all);
+      first.unlock();
+    }
+  }
+
+  /// Takes all locks or none.
+  ///
+  /// @return whose another thread has; null if there is none
+  private static @Nullable MpiGroup tryLock(List<MpiGroup> all) {
+    for (int i = 0; i < all.size(); i++) {
+      if (!all.get(i).tryLock()) {
+        all.subList(0, i).forEach(MpiGroup::unlock);
+        return all.get(i);
+      }
+    }
+    return null;
   }
 
   /// Refuses to close memory that a call has been given.

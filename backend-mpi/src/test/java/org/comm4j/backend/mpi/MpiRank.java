@@ -78,6 +78,7 @@ final class MpiRank {
       case "survive" -> survive(config);
       case "abort",
           "close",
+          "close-buffer",
           "closed-sender",
           "exit",
           "half-open",

@@ -98,6 +98,18 @@ class MpiTroubleTest {
     }
   }
 
+  /// The library would receive into memory that is given back.
+  @Test
+  void closeOfBuffer_receiveBegins_isRefused() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 1);
+    try (var job = MpiTestJob.start(launcher, 1, Map.of(), folder, "close-buffer")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .containsPattern("close threw: buffer .* is used by receive, which is in flight");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
   @Test
   void open_rankLeavesMeanwhile_leavesNoThread() throws Exception {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 2);

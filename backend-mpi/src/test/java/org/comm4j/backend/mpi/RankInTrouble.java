@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -30,16 +31,17 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | close-buffer | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
-/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `closed-sender`
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `close-buffer` closes one while a receive into it begins. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 2 leave while the others make a region. `load` loads a library that is none. `signals` tells which of the JVM's signals others
@@ -57,6 +59,7 @@ final class RankInTrouble {
     switch (args[0]) {
       case "abort" -> abort(config);
       case "close" -> close(config);
+      case "close-buffer" -> closeBuffer(config);
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
       case "half-open" -> halfOpen(config);
@@ -280,6 +283,43 @@ final class RankInTrouble {
     } catch (ClosedException e) {
       System.out.println("closed: " + e.getMessage());
     }
+  }
+
+  /// The thread that closes has looked at the first communicator, where nothing was in flight, and
+  /// waits for the lock of the second.
+  private static void closeBuffer(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiCommunicator copy = (MpiCommunicator) communicator.duplicate();
+    var buffer = communicator.allocate(DataType.INT32, 1);
+    CommData data = buffer.data();
+    var end = new CompletableFuture<String>();
+    Thread closing =
+        Thread.ofPlatform()
+            .unstarted(() -> {
+              try {
+                buffer.close();
+                end.complete("nothing");
+              } catch (IllegalStateException e) {
+                end.complete(e.getMessage());
+              }
+            });
+    Pending receive;
+    copy.group().lock();
+    try {
+      closing.start();
+      while (closing.getState() != Thread.State.WAITING) {
+        Thread.onSpinWait();
+      }
+      receive = communicator.submit(new PointToPoint.Receive(data, 0, 1));
+    } finally {
+      copy.group().unlock();
+    }
+    System.out.println("close threw: " + end.join());
+    communicator.run(new PointToPoint.Send(CommData.of(7), 0, 1));
+    receive.await(Long.MAX_VALUE);
+    buffer.close();
+    copy.close();
+    communicator.close();
   }
 
   /// What a rank says that closes during a send, said by one that stays.
