@@ -31,11 +31,13 @@ import org.jspecify.annotations.Nullable;
 /// something for it looks there afterwards; fences lie between store and look on both sides
 /// ([SleepFence]), so that one of them sees the other. Since this class can't know for which flags
 /// in the windows the engine waits, [#park] only announces the sleep at first and returns; the
-/// engine looks at everything once more and parks again, and only that call sleeps. Who wakes a
-/// sleeper clears the word, so that a burst makes one system call. There is no spinning here: the
-/// engine parks when it has looked often enough that the 20 µs of a wake-up don't matter.
+/// engine looks at everything once more and parks again, and only that call sleeps. Several threads
+/// may be about to sleep: each must have looked since the word was set, and once it was cleared, for
+/// whichever of them, all have to look again. Who wakes a sleeper clears the word, so that a burst
+/// makes one system call. There is no spinning here: the engine parks when it has looked often
+/// enough that the 20 µs of a wake-up don't matter.
 ///
-/// **Threads.** One thread at a time offers, polls, or maps; another one may park meanwhile.
+/// **Threads.** One thread at a time offers, polls, or maps; others may park meanwhile.
 final class SharedMemoryTransport implements HostTransport {
   static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
 
@@ -67,7 +69,7 @@ final class SharedMemoryTransport implements HostTransport {
 
   private volatile RingReader[] readers = {};
   private int turn;
-  private boolean announced;
+  private final List<Thread> announced = new ArrayList<>(); // that look, or have looked
   private volatile boolean woken;
   private volatile boolean closed;
 
@@ -157,10 +159,8 @@ final class SharedMemoryTransport implements HostTransport {
       }
       if (woken) {
         woken = false;
-      } else if (!announced) {
-        announced = true;
-        INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
-        fence.beforeLookingForFlags();
+      } else if (!announced.contains(Thread.currentThread())) {
+        announce();
         return;
       } else if (!hasArrivals() && !hasNewRoom()) {
         doorbell.sleep(rank, sleepWords[rank], Math.min(nanos, maxSleepNanos));
@@ -168,9 +168,18 @@ final class SharedMemoryTransport implements HostTransport {
           return; // the time is over; what the engine looks at now it sees, or it is woken
         }
       }
-      announced = false;
+      announced.clear();
       INT.setOpaque(sleepWords[rank], 0L, AWAKE);
     }
+  }
+
+  private void announce() {
+    if ((int) INT.getVolatile(sleepWords[rank], 0L) != ASLEEP) { // the others look again, too
+      announced.clear();
+      INT.setVolatile(sleepWords[rank], 0L, ASLEEP);
+    }
+    announced.add(Thread.currentThread());
+    fence.beforeLookingForFlags();
   }
 
   @Override
