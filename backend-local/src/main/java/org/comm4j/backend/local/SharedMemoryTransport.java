@@ -295,20 +295,20 @@ final class SharedMemoryTransport implements HostTransport {
     }
   }
 
-  /// Gives the memory back, unless a thread of the user's does I/O with a part of it, which would
-  /// crash.
+  /// Gives the memory back, unless a thread does I/O with a part of it, or is in a native call with
+  /// it, which would crash.
+  ///
+  /// @return false if that has to be tried again later
   private boolean unmap() {
     synchronized (parkLock) {
       synchronized (lock) {
-        for (Extent extent : List.copyOf(extents)) {
-          try {
-            extent.close();
-          } catch (IllegalStateException _) {
-            return false;
-          }
+        try {
+          List.copyOf(extents).forEach(Extent::close);
+          memory.close();
+          return true;
+        } catch (IllegalStateException _) {
+          return false;
         }
-        memory.close();
-        return true;
       }
     }
   }

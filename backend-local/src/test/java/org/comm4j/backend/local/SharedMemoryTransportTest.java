@@ -5,11 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// When several threads of a rank sleep.
+/// What several threads of a rank do at the same time.
 class SharedMemoryTransportTest {
   private final AtomicInteger sleeps = new AtomicInteger();
   private final FakeMemory memory = new FakeMemory();
@@ -52,6 +54,13 @@ class SharedMemoryTransportTest {
     assertThat(sleeps).hasValue(1);
   }
 
+  @Test
+  void close_nativeCallHasTheMemory_triesAgainLater() throws Exception {
+    memory.busy = 2;
+    transport.close();
+    assertThat(memory.closed.await(20, TimeUnit.SECONDS)).isTrue();
+  }
+
   private void park() {
     transport.park(1_000_000);
   }
@@ -74,6 +83,8 @@ class SharedMemoryTransportTest {
   /// Of two ranks in one arena.
   private static final class FakeMemory implements RankMemory {
     final BlockLayout layout = new BlockLayout(2, BlockLayout.PAGE_BYTES);
+    final CountDownLatch closed = new CountDownLatch(1);
+    int busy; // so often it can't be closed; guarded by the transport
     private final Arena arena = Arena.ofAuto();
     private final MemorySegment[] blocks = {block(), block()};
 
@@ -101,6 +112,11 @@ class SharedMemoryTransportTest {
     }
 
     @Override
-    public void close() {}
+    public void close() {
+      if (busy-- > 0) {
+        throw new IllegalStateException("Session is acquired by 1 clients"); // as an arena does
+      }
+      closed.countDown();
+    }
   }
 }
