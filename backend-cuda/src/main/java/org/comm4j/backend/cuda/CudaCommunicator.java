@@ -74,8 +74,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
-  private long events; // of the program, that the stream was to wait for; guarded by this
-  private long passed; // events, that it has waited for
+  private CudaDevice.@Nullable Stream behindEvents; // of the program, and nothing else; guarded by this
   private volatile boolean toldOfThrown;
   private volatile boolean closed;
   private volatile boolean closing; // soon: no more calls begin
@@ -288,7 +287,7 @@ final class CudaCommunicator implements BackendCommunicator {
     guarded(() -> {
       KernelCollectives to = Objects.requireNonNull(kernels);
       launch.to(to, signature.digest());
-      call.launched(mark(), to.number());
+      call.launched(mark(stream), to.number());
       return true;
     });
   }
@@ -336,7 +335,7 @@ final class CudaCommunicator implements BackendCommunicator {
   /// come with the same call: who goes through the host is not missed in a kernel, nor the reverse.
   private void awaitRanks(DeviceCall call, CallSignature signature) {
     if (kernels == null) {
-      awaitStream();
+      awaitStream(stream, "what was put into the stream before");
       return;
     }
     var meeting = new DeviceCall(this, call.label(), call.text(), List.of());
@@ -361,37 +360,34 @@ final class CudaCommunicator implements BackendCommunicator {
     return agreed;
   }
 
-  /// Returns when all has ended that is in the stream.
-  void awaitStream() {
-    var all = new DeviceCall(this, "stream", "what was put into the stream before", List.of());
-    long before;
+  /// Returns when all has ended that is in a stream.
+  ///
+  /// @param text what that is, for messages
+  private void awaitStream(CudaDevice.Stream which, String text) {
+    var all = new DeviceCall(this, "stream", text, List.of());
     synchronized (this) {
-      before = events;
-      all.launched(mark(), kernels == null ? 0 : kernels.number());
+      all.launched(mark(which), kernels == null ? 0 : kernels.number());
     }
     all.await(Long.MAX_VALUE);
-    synchronized (this) {
-      passed = Math.max(passed, before);
-    }
   }
 
-  /// Returns when calls have ended that use this memory, and, where the stream waits for events of
-  /// the program, all that is behind those: but not when other calls have, which may wait for what
-  /// this rank does next.
+  /// Returns when calls have ended that use this memory, and the program's events have been reached
+  /// that this waits for: but not when other calls have, which may wait for what this rank does
+  /// next.
   void awaitUsers(DeviceData data) {
     List<DeviceCall> started;
-    boolean waitsForEvents;
+    CudaDevice.Stream waiting;
     synchronized (this) {
       started = List.copyOf(calls);
-      waitsForEvents = passed < events;
+      waiting = behindEvents;
     }
     for (DeviceCall call : started) {
       if (call.uses(data.address(), data.bytes())) {
         call.await(Long.MAX_VALUE);
       }
     }
-    if (waitsForEvents) {
-      awaitStream();
+    if (waiting != null && !rank.device().isDone(waiting)) {
+      awaitStream(waiting, "what the program's events are behind");
     }
   }
 
@@ -399,20 +395,29 @@ final class CudaCommunicator implements BackendCommunicator {
   void await(CudaDevice.Event event) {
     CudaDevice.Stream waiting = stream();
     synchronized (this) {
-      events++;
+      if (behindEvents == null) {
+        behindEvents = rank.device().createStream();
+      }
+      rank.device().awaitIn(behindEvents, event);
       rank.device().awaitIn(waiting, event);
     }
   }
 
-  /// {@return an event behind all that is in the stream}
-  private CUevent mark() {
+  /// Puts an event behind what was started; waits for what the host has a part in.
+  void record(CudaDevice.Event event) {
+    messages.awaitReceived();
+    rank.device().record(event, stream());
+  }
+
+  /// {@return an event behind all that is in a stream}
+  private CUevent mark(CudaDevice.Stream which) {
     CUevent event = rank.device().createEvent();
-    rank.device().record(event, stream);
+    rank.device().record(event, which);
     return event;
   }
 
   /// {@return the stream, when everything that was started is in it or has ended}
-  CudaDevice.Stream stream() {
+  private CudaDevice.Stream stream() {
     List<DeviceCall> started;
     synchronized (this) {
       started = queued == 0 ? List.of() : List.copyOf(calls);
@@ -804,7 +809,7 @@ final class CudaCommunicator implements BackendCommunicator {
       if (!isOver || !pending.stream().allMatch(call -> call.isDone() && call.hasEnded())) {
         return false;
       }
-      while (!rank.device().isDone(stream)) {
+      while (!streams().stream().allMatch(rank.device()::isDone)) {
         if (System.nanoTime() - endNs >= 0) {
           return false;
         }
@@ -816,11 +821,15 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
+  private synchronized List<CudaDevice.Stream> streams() {
+    return behindEvents == null ? List.of(stream) : List.of(stream, behindEvents);
+  }
+
   /// Gives back what kernels use; before the host's communicators are closed, if possible, so that
   /// others hear of it.
   private void closeDevices() {
     try {
-      rank.device().destroy(stream);
+      streams().forEach(rank.device()::destroy);
     } catch (BackendException _) {
       // the device has failed, which calls have said
     }

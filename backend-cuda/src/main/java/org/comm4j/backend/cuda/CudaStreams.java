@@ -36,7 +36,7 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void recordOnCommunicator(Event event) {
-    device.record(of(event), communicator.stream());
+    communicator.record(of(event));
   }
 
   @Override

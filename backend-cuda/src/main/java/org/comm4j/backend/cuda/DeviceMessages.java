@@ -16,8 +16,9 @@ import org.jspecify.annotations.Nullable;
 /// Messages of data in devices' memory, through the host, where they meet those of its memory: one
 /// end of a message may be on a device and the other one not.
 ///
-/// What is sent is copied when the send is started, when calls before it that use the same memory
-/// have ended; what is received is in the device's memory when the receive has ended.
+/// A message is started when calls before it that use the same memory have ended, and the events
+/// have been reached that the program lets the communicator wait for. What is sent is copied then;
+/// what is received is in the device's memory when the receive has ended.
 final class DeviceMessages {
   private final CudaCommunicator communicator;
   private final CudaRank rank;
@@ -46,6 +47,15 @@ final class DeviceMessages {
     pending.removeIf(Staged::isDone);
   }
 
+  /// Returns when all has come that was to be received.
+  void awaitReceived() {
+    List<Staged> started;
+    synchronized (this) {
+      started = pending.stream().filter(each -> each.got != null).toList();
+    }
+    started.stream().filter(each -> !each.isDone()).forEach(each -> each.await(Long.MAX_VALUE));
+  }
+
   /// Gives the memory of all back; the host's messages have ended.
   synchronized void close() {
     pending.forEach(Staged::giveBack);
@@ -67,8 +77,8 @@ final class DeviceMessages {
             case PointToPoint.SendReceive m -> copy(m.input(), copies);
             default -> null;
           };
+      copies.forEach(copy -> communicator.awaitUsers(copy.of()));
       if (sent != null) {
-        communicator.awaitUsers(sent.of());
         sent.fetch(sent.of());
       }
       String text = message.label() + " of '" + communicator.name() + "'";

@@ -8,6 +8,8 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiFunction;
 import org.comm4j.api.Collective;
@@ -542,7 +544,83 @@ class CudaCommunicatorTest extends ModelGroups {
     }
   }
 
-  /// A call that waits for the peer is no reason for a message to wait.
+  /// The program's stream still reads what will be received into.
+  @Test
+  void receive_intoWhatAnEventIsBehind_waitsForIt() {
+    var received = new CountDownLatch(1);
+    try (LocalGroup group = open(2, CONFIG, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = group.communicators().get(slow.rank());
+            try (CommBuffer data = slow.allocate(DataType.INT32, 100)) {
+              slow.allReduce(data.data(), ReduceOp.SUM);
+              fill(data, i -> i);
+              var late = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                StreamSync sync = comm.streamSync().orElseThrow();
+                try (StreamSync.Event reduced = sync.createEvent()) {
+                  Request running = slow.start(late);
+                  slow.streamSync().orElseThrow().recordOnCommunicator(reduced);
+                  sync.communicatorWait(reduced);
+                  comm.receive(data.data(), 1, 3);
+                  received.countDown();
+                  running.await();
+                  assertElements(data, i -> 7 * i);
+                }
+              } else {
+                try (CommBuffer sent = comm.allocate(DataType.INT32, 100)) {
+                  fill(sent, i -> 7 * i);
+                  Request sending = comm.start(new PointToPoint.Send(sent.data(), 0, 3));
+                  assertThat(received.await(200, TimeUnit.MILLISECONDS))
+                      .as("whether it comes before the sum")
+                      .isFalse();
+                  slow.run(late);
+                  sending.await();
+                  assertElements(data, i -> 2 * i);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void recordOnCommunicator_behindAReceive_isBehindWhatComes() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CudaDevice device = CudaDriver.load().open(comm.rank());
+              CommBuffer data = comm.allocate(DataType.INT32, 100);
+              CommBuffer to = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event received = sync.createEvent()) {
+            if (comm.rank() == 0) {
+              CudaDevice.Stream stream = device.createStream();
+              Request receive = comm.start(new PointToPoint.Receive(data.data(), 1, 3));
+              sync.recordOnCommunicator(received);
+              sync.streamWait(stream.handle(), received);
+              device.copy(
+                  ((DeviceData) data.data()).address(),
+                  ((DeviceData) to.data()).address(),
+                  data.data().bytes(),
+                  stream);
+              device.await(stream);
+              device.destroy(stream);
+              assertElements(to, i -> 7 * i);
+              receive.await();
+            } else {
+              fill(data, i -> 7 * i);
+              comm.send(data.data(), 0, 3);
+            }
+          }
+        });
+  }
+
+  /// A call that waits for the peer is no reason for a message to wait, also where one waits for
+  /// an event.
   @Test
   void send_behindACallThatThePeerMakesLater_goesOut() {
     onRanks(
@@ -556,6 +634,11 @@ class CudaCommunicatorTest extends ModelGroups {
             fill(sent, i -> 7 * i + comm.rank());
             var call = new Collective.AllReduce(reduced.data(), reduced.data(), ReduceOp.SUM);
             if (comm.rank() == 0) {
+              StreamSync sync = comm.streamSync().orElseThrow();
+              try (StreamSync.Event before = sync.createEvent()) {
+                sync.recordOnCommunicator(before);
+                sync.communicatorWait(before);
+              }
               Request first = comm.start(call);
               comm.send(sent.data(), 1, 3);
               first.await();
