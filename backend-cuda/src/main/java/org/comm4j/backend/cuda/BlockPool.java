@@ -45,20 +45,30 @@ final class BlockPool<B> {
   /// Takes a block of at least so many bytes; what is in it is anything.
   ///
   /// @throws BackendException if the driver has none
-  synchronized B take(long bytes) {
+  B take(long bytes) {
     long size = blockBytes(bytes);
-    Deque<B> blocks = unused.get(size);
-    if (blocks != null && !blocks.isEmpty()) {
-      return blocks.pop();
-    }
     try {
-      return allocate.apply(size);
+      return next(size);
     } catch (BackendException e) {
-      if (e.code() != OUT_OF_MEMORY || !canFree.getAsBoolean() || !freeUnused()) {
+      // asked outside: who is asked may wait for whoever gives a block back
+      if (e.code() != OUT_OF_MEMORY || !canFree.getAsBoolean()) {
         throw e;
       }
-      return allocate.apply(size);
+      return freeAndTake(size, e);
     }
+  }
+
+  private synchronized B next(long size) {
+    Deque<B> blocks = unused.get(size);
+    return blocks == null || blocks.isEmpty() ? allocate.apply(size) : blocks.pop();
+  }
+
+  private synchronized B freeAndTake(long size, BackendException full) {
+    Deque<B> blocks = unused.get(size);
+    if ((blocks == null || blocks.isEmpty()) && !freeUnused()) {
+      throw full;
+    }
+    return next(size);
   }
 
   /// Gives a block back.
