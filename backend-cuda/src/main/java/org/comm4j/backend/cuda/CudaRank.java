@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import jcuda.driver.CUstream;
@@ -45,6 +46,7 @@ final class CudaRank {
   private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
   private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
+  private final List<DeviceData> opened = new CopyOnWriteArrayList<>(); // of other devices too
   private final List<InFlight> calls = new ArrayList<>(); // in flight; guarded by itself
   private @Nullable Thread watcher; // guarded by this
   private volatile boolean closed;
@@ -201,7 +203,21 @@ final class CudaRank {
 
   // --- data ---
 
-  /// Checks that data is memory of this rank's device.
+  /// Memory of a device that this rank's device reaches, until the data's scope ends.
+  void opened(DeviceData data) {
+    opened.removeIf(each -> !each.scope().isAlive());
+    opened.add(data);
+  }
+
+  private boolean isOpened(DeviceData data) {
+    return opened.stream()
+        .anyMatch(each ->
+            each.scope().isAlive()
+                && each.address() <= data.address()
+                && data.address() + data.bytes() <= each.address() + each.bytes());
+  }
+
+  /// Checks that data is memory of this rank's device, or what others have lent it.
   ///
   /// @param what it is, for the message
   /// @throws IllegalArgumentException if it is not
@@ -232,7 +248,7 @@ final class CudaRank {
                 new IllegalArgumentException(
                     at
                         + " (expected: memory of the device; the driver knows none there: it was freed, or is the host's)"));
-    if (place.device().isEmpty() || place.device().get() != mine) {
+    if (place.device().isEmpty() || (place.device().get() != mine && !isOpened(data))) {
       throw new IllegalArgumentException(
           "%s (expected: memory of device %d; it is %s)"
               .formatted(

@@ -84,6 +84,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     CudaIpcBlocks blocks = open("createDeviceRegion", "/region/" + made++, gpu.device(), own);
     Arena life = Arena.ofShared(); // of views: the memory is given to others later
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
+    rank.opened(data);
     return new CudaRegion(rank, type, data, isLeader(), owner(blocks, data, life));
   }
 
@@ -194,6 +195,9 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       this.offers = offers;
       this.blocks = blocks;
       this.over = over;
+      for (int each = 0; each < offers.length; each++) {
+        rank.opened(view(each));
+      }
     }
 
     @Override
@@ -202,6 +206,10 @@ final class CudaSharedMemory implements SharedMemoryProvider {
         throw new IllegalStateException("registered memory is closed");
       }
       Objects.checkIndex(each, offers.length);
+      return view(each);
+    }
+
+    private DeviceData view(int each) {
       return new DeviceData(
           DataType.ofId((int) offers[each][0]),
           blocks.address(each),

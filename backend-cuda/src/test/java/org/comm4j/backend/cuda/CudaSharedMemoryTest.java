@@ -65,6 +65,46 @@ class CudaSharedMemoryTest extends ModelGroups {
         });
   }
 
+  /// Also by the ranks whose device it is not of.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void memoryOfOthers_inCalls_isTheirs(boolean isOneProcess) {
+    onRanks(
+        2,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          try (SharedRegion<DeviceData> region =
+                  comm.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+              CommBuffer own = comm.allocate(DataType.INT32, 4);
+              RegisteredMemory registered = comm.sharedMemory().register((DeviceData) own.data())) {
+            own.write(0, CommData.of(new int[] {1, 2, 3, 4}));
+            comm.barrier();
+            if (comm.rank() == 0) {
+              region.populate(data -> memory(data).fill((byte) 1));
+            }
+            region.fence();
+            for (DeviceData each : List.of(region.data(), registered.data(1 - comm.rank()))) {
+              int[] sum = new int[4];
+              try (CommBuffer out = comm.allocate(DataType.INT32, 4)) {
+                comm.allReduce(each, out.data(), ReduceOp.SUM);
+                out.read(0, CommData.of(sum));
+              }
+              assertThat(sum[1]).isEqualTo(2 * memory(each).get(ValueLayout.JAVA_INT, 4));
+            }
+            if (comm.rank() == 1) {
+              comm.send(region.data(), 0, 1);
+            } else {
+              comm.receive(own.data(), 1, 1);
+              int[] got = new int[4];
+              own.read(0, CommData.of(got));
+              assertThat(got).containsOnly(0x01010101);
+            }
+            comm.barrier();
+          }
+        });
+  }
+
   /// Also where its communicator is closed.
   @ParameterizedTest
   @ValueSource(booleans = {true, false})
