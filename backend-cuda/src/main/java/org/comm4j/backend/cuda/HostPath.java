@@ -340,7 +340,7 @@ final class HostPath {
     private final Optional<Expression> expression; // for a kernel, with the rest
     private final long first;
     private final long cut;
-    private final List<Slot> biases = new ArrayList<>();
+    private @Nullable HostCopy bias; // the whole, which may be too large to be pinned
     private final List<Slot> residuals = new ArrayList<>();
 
     Ending(Collective call, long slots, long cut) {
@@ -355,8 +355,8 @@ final class HostPath {
       }
       try {
         if (epilogue.bias() != null) {
-          biases.add(new Slot(Side.of(epilogue.bias(), null), epilogue.bias().count()));
-          biases.getFirst().fetch(0);
+          bias = new HostCopy(rank, (DeviceData) epilogue.bias());
+          bias.fetch(bias.of());
         }
         for (int slot = 0; slot < slots && epilogue.residual() != null; slot++) {
           residuals.add(new Slot(Side.of(epilogue.residual(), null), cut));
@@ -379,9 +379,9 @@ final class HostPath {
       if (epilogue == null) {
         return;
       }
-      HostData bias = biases.isEmpty() ? null : biases.getFirst().data(0);
+      HostData whole = bias == null ? null : bias.data(bias.of());
       HostData residual = residuals.isEmpty() ? null : at(residuals, round).data(round);
-      var here = new Epilogue(epilogue.scale(), bias, residual);
+      var here = new Epilogue(epilogue.scale(), whole, residual);
       EpilogueKernel.apply(
           here, result.type(), result.segment(), 0, output.data(round), first + round * cut);
     }
@@ -415,7 +415,9 @@ final class HostPath {
     }
 
     void close() {
-      biases.forEach(Slot::close);
+      if (bias != null) {
+        bias.close();
+      }
       residuals.forEach(Slot::close);
     }
   }

@@ -403,6 +403,41 @@ class CudaCommunicatorTest extends ModelGroups {
   }
 
   /// Of more than a call through the host pins, and of more than one piece, which is 1 MiB.
+  /// What a call pins does not grow with its bias.
+  @Test
+  void naive_biasTooLargeToBePinned_isAdded() {
+    int count = 300_000; // more than four chunks, and than what writing it pins
+    onRanks(
+        2,
+        options(Map.of("COMM_CUDA_PATH", "naive", "COMM_CUDA_CHUNK", "65536")),
+        comm -> {
+          try (CommBuffer data = comm.allocate(DataType.FLOAT32, count);
+              CommBuffer bias = comm.allocate(DataType.FLOAT32, count)) {
+            assertSum(comm, data); // what it pins is there
+            var values = new float[count];
+            for (int i = 0; i < count; i++) {
+              values[i] = i;
+            }
+            bias.write(0, CommData.of(values));
+            comm.barrier();
+            if (comm.rank() == 0) {
+              model.fail("cuMemHostAlloc", OUT_OF_MEMORY);
+            }
+            comm.run(
+                new Collective.AllReduce(
+                    data.data(),
+                    data.data(),
+                    ReduceOp.SUM,
+                    new Epilogue(1, bias.data(), null)));
+            data.read(0, CommData.of(values));
+            for (int i = 0; i < count; i++) {
+              assertThat(values[i]).isEqualTo(6f + i);
+            }
+            model.fail("cuMemHostAlloc", 0);
+          }
+        });
+  }
+
   @Test
   void message_tooLargeToBePinned_arrives() {
     int count = 4 * 65_536 + (1 << 20) + 8;
