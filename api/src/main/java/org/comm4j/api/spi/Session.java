@@ -166,10 +166,22 @@ public interface Session extends AutoCloseable {
     /// The evidence where a rank has left in order.
     public static final String LEFT = "left the session";
 
+    /// How the evidence begins where a rank has not been heard of for too long.
+    public static final String SILENT = "silent for ";
+
+    /// What is in the evidence where a rank does not take what the session has for it.
+    public static final String UNREAD = "it does not read what it is sent";
+
     /// {@return whether the rank has left in order} What it sent still arrives, and who needs
     /// nothing more of it is not concerned.
     public boolean left() {
       return evidence.equals(LEFT);
+    }
+
+    /// {@return whether the rank's process may still be there} It has left in order, or was only
+    /// given up: what is stopped may go on later, and what it has begun on a device does.
+    public boolean mayGoOn() {
+      return left() || evidence.startsWith(SILENT) || evidence.contains(UNREAD);
     }
   }
 

@@ -19,10 +19,10 @@ import org.comm4j.api.spi.Session;
 /// opens its own.
 ///
 /// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
-/// says so, and gives its own block back when all others have said it, or are dead to the session
-/// and of other processes: of one that is only silent, kernels may still write into it. CUDA leaves
-/// open what happens to who uses what its owner has freed, and kernels may run on after their rank
-/// has left or has been given up, so a block that somebody may still have open stays, until a later
+/// says so, and gives its own block back when all others have said it, or are of other processes,
+/// which have ended: of one that is only silent, kernels may still write into it. CUDA leaves open
+/// what happens to who uses what its owner has freed, and kernels may run on after their rank has
+/// left or has been given up, so a block that somebody may still have open stays, until a later
 /// opening or closing here finds that nobody has, or the process ends.
 ///
 /// Used by one thread at a time.
@@ -308,7 +308,7 @@ final class CudaIpcBlocks implements AutoCloseable {
       return !OPEN.contains(opened(worker));
     }
     if (session.news().failures().stream()
-        .anyMatch(each -> each.rank() == worker && !each.left())) {
+        .anyMatch(each -> each.rank() == worker && !each.mayGoOn())) {
       return true;
     }
     try {

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,7 +18,9 @@ import java.util.concurrent.Future;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -172,6 +176,23 @@ class CudaIpcMemoryTest {
     }
   }
 
+  /// It may have been stopped, and its kernels run on.
+  @Test
+  void close_otherIsOnlySilent_keepsTheWindow() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      int open = model.held();
+
+      group.evidence = "silent for 5.0 s (rank 1, process 4711 on here)";
+      group.sessions.fail(1, new AssertionError("not heard of"));
+      group.on(0, () -> close(memories.get(0)));
+      assertThat(model.held()).as("its import is closed, its window stays").isEqualTo(open - 1);
+      group.on(1, () -> close(memories.get(1)));
+      assertThat(model.held()).as("window and context of the first").isEqualTo(held + 2);
+      held = model.held();
+    }
+  }
+
   /// Its kernels may run on, also where it is dead to the others.
   @Test
   void close_otherOfThisProcessIsDead_keepsTheWindowUntilItHasClosed() {
@@ -274,6 +295,7 @@ class CudaIpcMemoryTest {
     private final InMemorySessions sessions;
     private final List<ExecutorService> threads = new ArrayList<>();
     private final CudaDriver driver = CudaDriver.load();
+    private volatile @Nullable String evidence; // of all failures; null for what it is
 
     Group(int... processes) {
       this.processes = processes;
@@ -315,9 +337,36 @@ class CudaIpcMemoryTest {
       return onAll(this::open);
     }
 
+    /// A worker's session, which has the group's evidence.
+    private Session session(int worker) {
+      Session session = sessions.session(worker);
+      return (Session)
+          Proxy.newProxyInstance(
+              Session.class.getClassLoader(),
+              new Class<?>[] {Session.class},
+              (_, method, arguments) -> {
+                Object result;
+                try {
+                  result = method.invoke(session, arguments);
+                } catch (InvocationTargetException e) {
+                  throw e.getCause();
+                }
+                return result instanceof Session.News news ? told(news) : result;
+              });
+    }
+
+    private Session.News told(Session.News news) {
+      String as = evidence;
+      List<Session.Failure> failures =
+          news.failures().stream()
+              .map(each -> as == null ? each : new Session.Failure(each.rank(), as, each.cause()))
+              .toList();
+      return new Session.News(failures, news.aborts(), news.evicted());
+    }
+
     private CudaIpcMemory open(int worker) {
       return CudaIpcMemory.open(
-          sessions.session(worker),
+          session(worker),
           "test",
           driver,
           ordinals[worker],

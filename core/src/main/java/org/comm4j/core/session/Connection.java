@@ -11,6 +11,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.jspecify.annotations.Nullable;
 
@@ -152,7 +153,7 @@ final class Connection {
       return;
     }
     if (queuedBytes + frame.remaining() > MAX_QUEUED_BYTES) {
-      throw new IOException("it does not read what it is sent");
+      throw new IOException(Failure.UNREAD);
     }
     queue.add(frame.duplicate());
     queuedBytes += frame.remaining();

@@ -29,6 +29,7 @@ import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.jspecify.annotations.Nullable;
 
@@ -571,8 +572,11 @@ final class FileSession implements ReplicatedSession.History {
       } else if (now - heardNs[rank] > livenessNs && rank != request.rank() && !gone.get(rank)) {
         tell(
             rank,
-            "silent for %s (%s)"
-                .formatted(ReplicatedSession.seconds(now - heardNs[rank]), roster.who(rank)));
+            "%s%s (%s)"
+                .formatted(
+                    Failure.SILENT,
+                    ReplicatedSession.seconds(now - heardNs[rank]),
+                    roster.who(rank)));
       }
     }
   }

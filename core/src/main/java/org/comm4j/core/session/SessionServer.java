@@ -32,6 +32,7 @@ import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.jspecify.annotations.Nullable;
@@ -792,7 +793,8 @@ public final class SessionServer implements AutoCloseable {
     if (silentNs > livenessNs) {
       fail(
           rank,
-          "silent for %s (%s)".formatted(ReplicatedSession.seconds(silentNs), roster.who(rank)));
+          "%s%s (%s)"
+              .formatted(Failure.SILENT, ReplicatedSession.seconds(silentNs), roster.who(rank)));
     } else if (now - connection.sentNs() > livenessNs / 4) {
       try {
         connection.send(new Frame.Heartbeat());
@@ -808,7 +810,7 @@ public final class SessionServer implements AutoCloseable {
         if (connection.isOpen()) {
           connection.flush(now);
         } else {
-          lose(connection, "it does not read what it is sent");
+          lose(connection, Failure.UNREAD);
         }
       } catch (IOException e) {
         lose(connection, "its control connection broke: " + e.getMessage());

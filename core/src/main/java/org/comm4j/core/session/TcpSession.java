@@ -21,6 +21,7 @@ import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.jspecify.annotations.Nullable;
@@ -499,7 +500,7 @@ final class TcpSession implements ReplicatedSession.History {
   }
 
   private void giveUpHost(Connection connection, long now) {
-    String evidence = "silent for " + ReplicatedSession.seconds(now - connection.heardNs());
+    String evidence = Failure.SILENT + ReplicatedSession.seconds(now - connection.heardNs());
     try {
       connection.send(new Frame.Lost(evidence));
       connection.flush(now);
