@@ -12,7 +12,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import jcuda.driver.CUevent;
 import org.comm4j.api.AbortedException;
@@ -237,16 +236,21 @@ final class CudaCommunicator implements BackendCommunicator {
         CallSignature.of(collective, rank(), size(), CallSignature.Purpose.USER);
     String text = "collective #%d, %s".formatted(++number, signature);
     var call = new DeviceCall(this, collective.label(), text, data);
+    begin(call);
     if (queued == 0 && isByKernels(collective)) {
       launch(call, signature, (to, digest) -> to.launch(collective, digest));
     } else { // as the first one, for which the devices must meet
       queued++;
       enqueue(() -> runQueued(call, collective, signature));
     }
+    return call;
+  }
+
+  /// A call is in flight from now on, before its first kernel is.
+  private void begin(DeviceCall call) {
     calls.removeIf(DeviceCall::hasEnded);
     calls.add(call);
     rank.started(call);
-    return call;
   }
 
   private boolean isByKernels(Collective collective) {
@@ -268,28 +272,56 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  /// What fails here, fails on all ranks.
-  private <T> T guarded(Supplier<T> action) {
-    try {
-      return action.get();
-    } catch (CommException e) {
-      throw breakWith(e);
-    }
-  }
-
   @FunctionalInterface
   private interface Launch {
     /// @param digest of what the ranks must agree on
     void to(KernelCollectives kernels, long digest);
   }
 
+  /// Puts a call's kernels into the stream, and an event behind them. What fails here, fails on all
+  /// ranks; the call's memory is in use until the kernels have left that the stream has.
   private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
-    guarded(() -> {
-      KernelCollectives to = Objects.requireNonNull(kernels);
+    KernelCollectives to = Objects.requireNonNull(kernels);
+    CUevent behind = null;
+    try {
+      behind = rank.device().createEvent(); // first: without one, nothing is launched
       launch.to(to, signature.digest());
-      call.launched(mark(stream), to.number());
-      return true;
-    });
+      rank.device().record(behind, stream);
+      call.launched(behind, to.number());
+    } catch (RuntimeException | Error e) {
+      if (behind != null) {
+        launchedInPart(call, behind, to.number());
+      }
+      CommException reason =
+          breakWith(
+              e instanceof CommException known
+                  ? known
+                  : new AbortedException(rank(), call.label() + " failed: " + e, e));
+      call.end(reason);
+      awaitKernels(call);
+      throw reason;
+    }
+  }
+
+  private void launchedInPart(DeviceCall call, CUevent behind, long last) {
+    try {
+      rank.device().record(behind, stream);
+      call.launched(behind, last);
+    } catch (BackendException _) { // the device has failed: nothing runs on it
+      discard(behind);
+    }
+  }
+
+  /// Gives those of a call that has failed a moment to leave.
+  private void awaitKernels(DeviceCall call) {
+    long endNs = System.nanoTime() + LEAVE_NS;
+    while (!(call.isDone() && call.hasEnded()) && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+    }
+  }
+
+  private void discard(CUevent event) {
+    CudaIpcBlocks.tried("destroying an event", () -> forget(event));
   }
 
   // --- the thread ---
@@ -412,8 +444,13 @@ final class CudaCommunicator implements BackendCommunicator {
   /// {@return an event behind all that is in a stream}
   private CUevent mark(CudaDevice.Stream which) {
     CUevent event = rank.device().createEvent();
-    rank.device().record(event, which);
-    return event;
+    try {
+      rank.device().record(event, which);
+      return event;
+    } catch (RuntimeException e) {
+      discard(event);
+      throw e;
+    }
   }
 
   /// {@return the stream, when everything that was started is in it or has ended}

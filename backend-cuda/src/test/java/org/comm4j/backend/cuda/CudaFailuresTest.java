@@ -366,6 +366,34 @@ class CudaFailuresTest extends ModelGroups {
         .hasMessageContaining("cuLaunchKernel");
   }
 
+  /// The driver has taken the kernel, and says no to what comes behind it.
+  @Test
+  void event_cantBeRecorded_callIsOverWhenItsKernelIs() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4096)) {
+                assertSum(comm, buffer);
+                comm.barrier();
+                if (comm.rank() == 0) {
+                  model.fail("cuEventRecord", INVALID_VALUE);
+                } else {
+                  comm.receive(CommData.of(new int[1]), 0, 1);
+                }
+                comm.allReduce(buffer.data(), ReduceOp.SUM);
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("cuEventRecord returned 1");
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("cuEventRecord");
+  }
+
   @Test
   void close_duringACollective_endsItForTheOthers() {
     List<Throwable> failures =
