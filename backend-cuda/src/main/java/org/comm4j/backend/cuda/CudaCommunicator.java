@@ -61,7 +61,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final HostPath hostPath;
   private final String key;
   private final List<Integer> members;
-  private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by this
+  private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by itself
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
   private final Stalls stalls;
@@ -69,7 +69,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final CudaDevice.Stream stream;
   private volatile @Nullable DeviceGroup devices; // from the first call on; set under the lock
   private volatile @Nullable KernelCollectives kernels; // set before the devices
-  private @Nullable ExecutorService thread; // guarded by this
+  private volatile @Nullable ExecutorService thread; // set under the lock
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
@@ -226,12 +226,16 @@ final class CudaCommunicator implements BackendCommunicator {
       throw failure;
     }
     if (closed || closing) {
-      throw new ClosedException(label + " on communicator '" + name() + "', which is closed");
+      throw closed(label);
     }
   }
 
+  private ClosedException closed(String label) {
+    return new ClosedException(label + " on communicator '" + name() + "', which is closed");
+  }
+
   private synchronized DeviceCall start(Collective collective, List<DeviceData> data) {
-    checkUsable(collective.label()); // under the lock: leaveCall() sees what has begun
+    checkUsable(collective.label());
     CallSignature signature =
         CallSignature.of(collective, rank(), size(), CallSignature.Purpose.USER);
     String text = "collective #%d, %s".formatted(++number, signature);
@@ -246,11 +250,23 @@ final class CudaCommunicator implements BackendCommunicator {
     return call;
   }
 
-  /// A call is in flight from now on, before its first kernel is.
+  /// A call is in flight from now on, before its first kernel is: [#leaveCall] sees it, or it does
+  /// not begin.
   private void begin(DeviceCall call) {
-    calls.removeIf(DeviceCall::hasEnded);
-    calls.add(call);
+    synchronized (calls) {
+      if (closed || closing) {
+        throw closed(call.label());
+      }
+      calls.removeIf(DeviceCall::hasEnded);
+      calls.add(call);
+    }
     rank.started(call);
+  }
+
+  private List<DeviceCall> calls() {
+    synchronized (calls) {
+      return List.copyOf(calls);
+    }
   }
 
   private boolean isByKernels(Collective collective) {
@@ -407,13 +423,11 @@ final class CudaCommunicator implements BackendCommunicator {
   /// that this waits for: but not when other calls have, which may wait for what this rank does
   /// next.
   void awaitUsers(DeviceData data) {
-    List<DeviceCall> started;
     CudaDevice.Stream waiting;
     synchronized (this) {
-      started = List.copyOf(calls);
       waiting = behindEvents;
     }
-    for (DeviceCall call : started) {
+    for (DeviceCall call : calls()) {
       if (call.uses(data.address(), data.bytes())) {
         call.await(Long.MAX_VALUE);
       }
@@ -457,7 +471,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private CudaDevice.Stream stream() {
     List<DeviceCall> started;
     synchronized (this) {
-      started = queued == 0 ? List.of() : List.copyOf(calls);
+      started = queued == 0 ? List.of() : calls();
     }
     for (DeviceCall call : started) {
       call.await(Long.MAX_VALUE);
@@ -511,13 +525,10 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// The thread may wait for ranks that never come; what it has not begun fails at once.
   private void endThread() {
-    List<Runnable> dropped = List.of();
-    synchronized (this) {
-      if (thread != null && !thread.isShutdown()) {
-        dropped = thread.shutdownNow();
-      }
+    ExecutorService running = thread; // without the lock, which a launch has that goes on for long
+    if (running != null && !running.isShutdown()) {
+      running.shutdownNow().forEach(Runnable::run);
     }
-    dropped.forEach(Runnable::run);
   }
 
   /// Gives up calls whose kernels have not ended.
@@ -569,8 +580,8 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   /// {@return the call that a kernel's number belongs to}
-  private synchronized DeviceCall callOf(long number, DeviceCall orThis) {
-    return calls.stream()
+  private DeviceCall callOf(long number, DeviceCall orThis) {
+    return calls().stream()
         .filter(each -> each.number() >= number && each.number() <= orThis.number())
         .findFirst()
         .orElse(orThis);
@@ -662,11 +673,7 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public void sync() {
-    List<DeviceCall> started;
-    synchronized (this) {
-      started = List.copyOf(calls);
-    }
-    for (DeviceCall call : started) {
+    for (DeviceCall call : calls()) {
       call.await(Long.MAX_VALUE);
     }
     host.sync();
@@ -744,7 +751,7 @@ final class CudaCommunicator implements BackendCommunicator {
   @Override
   public void leaveCall(AbortedException reason) {
     List<DeviceCall> started;
-    synchronized (this) {
+    synchronized (calls) { // no other lock: the driver may hold a launch back, and it others out
       closing = true;
       started = List.copyOf(calls);
     }
@@ -770,7 +777,7 @@ final class CudaCommunicator implements BackendCommunicator {
   @Override
   public void close() {
     List<DeviceCall> pending;
-    synchronized (this) {
+    synchronized (calls) {
       if (closed) {
         return;
       }
@@ -796,10 +803,9 @@ final class CudaCommunicator implements BackendCommunicator {
     }
     var over = new ClosedException("communicator '" + name() + "' was closed");
     pending.forEach(call -> call.end(over));
-    synchronized (this) {
-      if (thread != null) {
-        thread.shutdown();
-      }
+    ExecutorService ending = thread;
+    if (ending != null) {
+      ending.shutdown();
     }
     boolean hasLeft = hasLeft(pending, LEAVE_NS);
     if (hasLeft) {
@@ -830,10 +836,7 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// {@return whether neither the thread nor kernels run any more, also those of no call}
   private boolean isIdle(List<DeviceCall> pending, long nanos) {
-    ExecutorService ending;
-    synchronized (this) {
-      ending = thread;
-    }
+    ExecutorService ending = thread;
     long endNs = System.nanoTime() + nanos;
     boolean isOver;
     try {

@@ -12,9 +12,12 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
@@ -392,6 +395,60 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.get(1))
         .isInstanceOf(AbortedException.class)
         .hasMessageContaining("cuEventRecord");
+  }
+
+  /// Another thread frees memory, which waits for all kernels, and lets none be launched.
+  @Test
+  void close_launchIsHeldBack_endsIt() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(5)).build();
+    var closed = new CountDownLatch(1);
+    List<Throwable> failures =
+        failures(
+            2,
+            config,
+            world -> {
+              Communicator comm = world.duplicate();
+              try (CommBuffer buffer = world.allocate(DataType.FLOAT32, 4);
+                  CudaDevice device = CudaDriver.load().open(world.rank())) {
+                assertSum(comm, buffer);
+                var call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
+                if (comm.rank() == 1) {
+                  assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+                  comm.run(call);
+                }
+                Executor threads = task -> Thread.ofPlatform().daemon().start(task);
+                long address = device.allocate(512);
+                comm.start(call);
+                CompletableFuture<Void> freeing =
+                    CompletableFuture.runAsync(() -> device.free(address), threads);
+                var started = new AtomicInteger(-1);
+                CompletableFuture<Throwable> starting =
+                    CompletableFuture.supplyAsync(
+                        () ->
+                            catchThrowable(() -> {
+                              while (started.incrementAndGet() >= 0) {
+                                comm.start(call);
+                              }
+                            }),
+                        threads);
+                for (int before = -2; before != started.get() || before < 0; ) { // until one is held back
+                  before = started.get();
+                  assertThatThrownBy(() -> starting.get(100, TimeUnit.MILLISECONDS))
+                      .isInstanceOf(TimeoutException.class);
+                }
+                comm.close();
+                closed.countDown();
+                freeing.get(1, TimeUnit.MINUTES);
+                throw new CompletionException(starting.get(1, TimeUnit.MINUTES));
+              } finally {
+                comm.close();
+              }
+            });
+
+    assertThat(failures.get(0)).hasCauseInstanceOf(ClosedException.class);
+    assertThat(failures.get(1))
+        .isInstanceOf(AbortedException.class)
+        .isNotInstanceOf(CollectiveTimeoutException.class);
   }
 
   @Test
