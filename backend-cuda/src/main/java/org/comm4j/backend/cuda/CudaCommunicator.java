@@ -493,6 +493,15 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
+  /// Looks at calls that nobody may be awaiting when a kernel has left early: the others should
+  /// hear why. Only the watcher does.
+  void lookAtKernels() {
+    DeviceGroup group = devices;
+    if (group != null && failure() == null && group.isLeftEarly()) {
+      calls().forEach(DeviceCall::isDone);
+    }
+  }
+
   /// Sees whether a call that has not ended takes so long that the user should know.
   void lookAtStall(DeviceCall call) {
     DeviceGroup group = devices;

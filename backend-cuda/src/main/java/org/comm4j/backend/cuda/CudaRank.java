@@ -460,6 +460,7 @@ final class CudaRank {
   private static void goOn(CudaCommunicator communicator) {
     try {
       communicator.look();
+      communicator.lookAtKernels();
       communicator.leaveIfEnded();
     } catch (RuntimeException | Error e) { // the others' calls must still end
       communicator.failWith(e);

@@ -269,6 +269,13 @@ final class DeviceGroup implements AutoCloseable {
     }
   }
 
+  /// {@return whether a kernel has left before its end}
+  boolean isLeftEarly() {
+    synchronized (words) {
+      return peers != null && !closed && peers.control().outcome() != Control.Outcome.DONE;
+    }
+  }
+
   /// Gives up calls whose kernels have not ended, before the program hears that they are over and
   /// uses their memory. Once is enough, as the group is not used again; who comes meanwhile waits.
   void leave() {

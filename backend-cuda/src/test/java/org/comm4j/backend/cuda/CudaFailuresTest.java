@@ -232,6 +232,45 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
   }
 
+  /// Who has started the call looks at nothing meanwhile.
+  @Test
+  void rank_comesWhenAnothersKernelHasLeft_bothHearWhoWasLate() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(1)).build();
+    var over = new CountDownLatch(1);
+    List<Throwable> failures =
+        failures(
+            2,
+            config,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4096)) {
+                assertSum(comm, buffer);
+                var call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
+                if (comm.rank() == 1) {
+                  Request reducing = comm.start(call);
+                  assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
+                  reducing.await();
+                } else {
+                  try {
+                    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(5);
+                    while (comm.failure().isEmpty() && System.nanoTime() - endNs < 0) {
+                      Thread.onSpinWait();
+                    }
+                    comm.run(call);
+                  } finally {
+                    over.countDown();
+                  }
+                }
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOfSatisfying(
+                    CollectiveTimeoutException.class,
+                    it -> assertThat(it.missing()).containsExactly(0)));
+  }
+
   static Stream<Arguments> stalls() {
     return Stream.of(
         Arguments.of("auto", "allReduce(SUM, FLOAT32 × 4)", "rank(s) [1]"), // by lines
