@@ -3,10 +3,14 @@ package org.comm4j.api;
 /// Orders a communicator's operations with a program's own work on a device, without stopping the
 /// host. A stream is named by its raw handle in the device's library.
 ///
+/// Its calls are the communicator's: one thread at a time makes them, and a [ClosedException] is
+/// thrown when that is closed.
+///
 /// The usual order: record an event on the compute stream, let the communicator wait for it, start
 /// the operation, record an event on the communicator, let the compute stream wait for that.
 public interface StreamSync {
-  /// A point in the work of a stream. Closing it while a stream still waits for it is safe.
+  /// A point in the work of a stream. Closing it while a stream still waits for it is safe, and
+  /// where its rank has closed all its communicators nothing is left to close.
   interface Event extends AutoCloseable {
     @Override
     void close();

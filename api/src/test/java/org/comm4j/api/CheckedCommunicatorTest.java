@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -436,6 +437,44 @@ class CheckedCommunicatorTest {
     assertThat(comm.failure()).isEmpty();
     assertThat(comm.rank()).isEqualTo(1);
     assertThat(comm.capabilities().supports(Capability.SPLIT)).isTrue();
+  }
+
+  @Test
+  void streamSync_reachesABrokenBackendButNoClosedOne() {
+    assertThat(comm.streamSync()).isEmpty();
+    List<String> calls = new ArrayList<>();
+    StreamSync.Event event = () -> calls.add("close");
+    backend.streamSync =
+        (StreamSync)
+            Proxy.newProxyInstance(
+                StreamSync.class.getClassLoader(),
+                new Class<?>[] {StreamSync.class},
+                (_, method, _) -> {
+                  calls.add(method.getName());
+                  return method.getName().equals("createEvent") ? event : null;
+                });
+    StreamSync sync = comm.streamSync().orElseThrow();
+    assertThat(comm.streamSync()).containsSame(sync);
+    List<ThrowingCallable> all =
+        List.of(
+            sync::createEvent,
+            () -> sync.record(event, 7),
+            () -> sync.recordOnCommunicator(event),
+            () -> sync.communicatorWait(event),
+            () -> sync.streamWait(7, event));
+
+    assertThat(all).allSatisfy(call -> assertThat(catchThrowable(call)).isNull());
+    comm.abort("broken");
+    assertThat(all).allSatisfy(call -> assertThat(catchThrowable(call)).isNull());
+    comm.close();
+
+    assertThat(all)
+        .allSatisfy(call -> assertThat(catchThrowable(call)).isInstanceOf(ClosedException.class));
+    assertThat(catchThrowable(sync::sync)).isInstanceOf(ClosedException.class);
+    assertThat(calls)
+        .hasSize(2 * all.size())
+        .startsWith("createEvent", "record", "recordOnCommunicator", "communicatorWait")
+        .endsWith("streamWait");
   }
 
   @Test

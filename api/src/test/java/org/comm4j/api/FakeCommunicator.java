@@ -18,6 +18,7 @@ class FakeCommunicator implements BackendCommunicator {
   final int size;
   final String backend;
   final List<String> calls = Collections.synchronizedList(new ArrayList<>());
+  @Nullable StreamSync streamSync;
   final List<FakePending> pendings = new ArrayList<>();
 
   /// What a blocking call does.
@@ -131,6 +132,11 @@ class FakeCommunicator implements BackendCommunicator {
   @Override
   public CommBuffer allocate(DataType type, long count) {
     throw new TransportFailedException("no space in /fake; enlarge COMM_FAKE_SPACE", null);
+  }
+
+  @Override
+  public Optional<StreamSync> streamSync() {
+    return Optional.ofNullable(streamSync);
   }
 
   @Override

@@ -4,10 +4,13 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
@@ -46,6 +49,8 @@ final class CudaRank {
   private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
   private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
+  private final Set<CudaDevice.Event> events = // of the program; guarded by itself
+      Collections.newSetFromMap(new IdentityHashMap<>()); // a handle may be another one's later
   private final List<DeviceData> opened = new CopyOnWriteArrayList<>(); // of other devices too
   private final List<InFlight> calls = new ArrayList<>(); // in flight; guarded by itself
   private @Nullable Thread watcher; // guarded by this
@@ -372,6 +377,43 @@ final class CudaRank {
     }
   }
 
+  // --- the program's events ---
+
+  CudaDevice.Event createEvent() {
+    synchronized (events) {
+      if (closed) {
+        throw new IllegalStateException("rank %d has closed its device".formatted(session.rank()));
+      }
+      CudaDevice.Event event = device().createEvent();
+      events.add(event);
+      return event;
+    }
+  }
+
+  boolean has(CudaDevice.Event event) {
+    synchronized (events) {
+      return events.contains(event);
+    }
+  }
+
+  /// Gives an event back, unless that is done; what waits for it goes on doing so.
+  void destroy(CudaDevice.Event event) {
+    synchronized (events) {
+      if (events.remove(event)) {
+        device().destroy(event);
+      }
+    }
+  }
+
+  private void destroyEvents() {
+    synchronized (events) {
+      for (CudaDevice.Event each : events) {
+        CudaIpcBlocks.tried("destroying an event", () -> device().destroy(each));
+      }
+      events.clear();
+    }
+  }
+
   // --- communicators and the thread that looks after them ---
 
   synchronized void add(CudaCommunicator communicator) {
@@ -414,6 +456,7 @@ final class CudaRank {
       watching = watcher;
     }
     LockSupport.unpark(watching);
+    destroyEvents();
     try {
       device().destroy(copies);
     } catch (BackendException _) {

@@ -6,23 +6,28 @@ import org.comm4j.api.StreamSync;
 /// waited for is preceded by a wait of the host for what was started before.
 final class CudaStreams implements StreamSync {
   private final CudaCommunicator communicator;
+  private final CudaRank rank;
   private final CudaDevice device;
 
   CudaStreams(CudaCommunicator communicator, CudaRank rank) {
     this.communicator = communicator;
+    this.rank = rank;
     this.device = rank.device();
   }
 
   /// An event of the driver.
-  private record DriverEvent(CudaDevice device, CudaDevice.Event event) implements Event {
+  private record DriverEvent(CudaRank rank, CudaDevice.Event event) implements Event {
     @Override
     public void close() {
-      device.destroy(event);
+      rank.destroy(event);
     }
   }
 
   private static CudaDevice.Event of(Event event) {
     if (event instanceof DriverEvent known) {
+      if (!known.rank().has(known.event())) {
+        throw new IllegalStateException("the event is closed, or its rank's communicators are");
+      }
       return known.event();
     }
     throw new IllegalArgumentException(
@@ -31,7 +36,7 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public Event createEvent() {
-    return new DriverEvent(device, device.createEvent());
+    return new DriverEvent(rank, rank.createEvent());
   }
 
   @Override

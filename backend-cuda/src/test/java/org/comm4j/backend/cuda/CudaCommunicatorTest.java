@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -532,6 +533,27 @@ class CudaCommunicatorTest extends ModelGroups {
             device.destroy(stream);
           }
         });
+  }
+
+  /// The context is gone by then, or somebody else's.
+  @Test
+  void event_closedBehindItsCommunicator_isGone() {
+    var events = new ConcurrentLinkedQueue<StreamSync.Event>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          events.add(sync.createEvent());
+          StreamSync.Event closed = sync.createEvent();
+          closed.close();
+          closed.close();
+          assertThatThrownBy(() -> sync.recordOnCommunicator(closed))
+              .isInstanceOf(IllegalStateException.class);
+        });
+    assertThat(model.held()).isEqualTo(held);
+    events.forEach(StreamSync.Event::close);
+    assertThat(model.held()).isEqualTo(held);
   }
 
   /// What is sent is written by a stream that waits for the other rank, and the event that says so

@@ -1,0 +1,70 @@
+package org.comm4j.api;
+
+import java.util.Objects;
+import java.util.function.Supplier;
+
+/// The one [StreamSync] that users see: what it does is a call on its communicator, which one
+/// thread at a time may make, also where that is broken, and nobody when it is closed.
+final class CheckedStreamSync implements StreamSync {
+  private final CheckedCommunicator communicator;
+  private final StreamSync backend;
+
+  CheckedStreamSync(CheckedCommunicator communicator, StreamSync backend) {
+    this.communicator = communicator;
+    this.backend = backend;
+  }
+
+  @Override
+  public Event createEvent() {
+    return call("createEvent", backend::createEvent);
+  }
+
+  @Override
+  public void recordOnCommunicator(Event event) {
+    Objects.requireNonNull(event, "event");
+    run("recordOnCommunicator", () -> backend.recordOnCommunicator(event));
+  }
+
+  @Override
+  public void record(Event event, long stream) {
+    Objects.requireNonNull(event, "event");
+    run("record", () -> backend.record(event, stream));
+  }
+
+  @Override
+  public void communicatorWait(Event event) {
+    Objects.requireNonNull(event, "event");
+    run("communicatorWait", () -> backend.communicatorWait(event));
+  }
+
+  @Override
+  public void streamWait(long stream, Event event) {
+    Objects.requireNonNull(event, "event");
+    run("streamWait", () -> backend.streamWait(stream, event));
+  }
+
+  @Override
+  public void sync() {
+    communicator.sync();
+  }
+
+  private void run(String label, Runnable action) {
+    call(
+        label,
+        () -> {
+          action.run();
+          return label;
+        });
+  }
+
+  private <T> T call(String label, Supplier<T> action) {
+    communicator.enterAlsoBroken(label);
+    try {
+      return action.get();
+    } catch (RuntimeException | Error e) {
+      throw communicator.failed(label, e);
+    } finally {
+      communicator.leave();
+    }
+  }
+}
