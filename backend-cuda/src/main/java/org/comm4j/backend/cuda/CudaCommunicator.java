@@ -86,7 +86,7 @@ final class CudaCommunicator implements BackendCommunicator {
     this.key = "cuda/%x".formatted(host.scope());
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
     this.messages = new DeviceMessages(this, rank, host);
-    this.stalls = new Stalls(this, rank.stallEvery());
+    this.stalls = new Stalls(this, rank.patience().stallEvery());
     this.shared = new CudaSharedMemory(this, rank, host, membersSession());
     this.stream = rank.device().createStream();
     this.hostPath = new HostPath(rank, path, stream);
@@ -558,6 +558,10 @@ final class CudaCommunicator implements BackendCommunicator {
 
   void watch() {
     rank.startWatcher();
+  }
+
+  long graceNs() {
+    return rank.patience().grace().toNanos();
   }
 
   long timeoutNs() {

@@ -2,7 +2,6 @@ package org.comm4j.backend.cuda;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
@@ -61,7 +60,7 @@ public final class CudaProvider implements BackendProvider {
   private final Supplier<UUID> process;
   private final int threads;
   private final ExpressionCompiler compiler;
-  private final Duration stallEvery;
+  private final Patience patience;
 
   /// Does nothing.
   public CudaProvider() {
@@ -74,24 +73,24 @@ public final class CudaProvider implements BackendProvider {
 
   CudaProvider(
       DriverFiles files, Supplier<UUID> process, int threads, ExpressionCompiler compiler) {
-    this(files, process, threads, compiler, Stalls.EVERY);
+    this(files, process, threads, compiler, Patience.USUAL);
   }
 
   /// @param process which process a rank that is opened is of
   /// @param threads of a block of a kernel, at least 16
   /// @param compiler of expressions
-  /// @param stallEvery how often to warn of a call that takes long
+  /// @param patience how long calls may take
   CudaProvider(
       DriverFiles files,
       Supplier<UUID> process,
       int threads,
       ExpressionCompiler compiler,
-      Duration stallEvery) {
+      Patience patience) {
     this.compiler = compiler;
     this.files = files;
     this.process = process;
     this.threads = threads;
-    this.stallEvery = stallEvery;
+    this.patience = patience;
   }
 
   private static String libraryPath() {
@@ -160,7 +159,7 @@ public final class CudaProvider implements BackendProvider {
     }
     CudaOptions options = CudaOptions.of(config);
     CudaRank rank =
-        CudaRank.open(session, config, options, process.get(), threads, compiler, stallEvery);
+        CudaRank.open(session, config, options, process.get(), threads, compiler, patience);
     try {
       HostTransport transport = transports().orElseThrow().open(session, config);
       BackendCommunicator host;

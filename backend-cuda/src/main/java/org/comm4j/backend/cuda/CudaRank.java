@@ -2,7 +2,6 @@ package org.comm4j.backend.cuda;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -44,7 +43,7 @@ final class CudaRank {
   private final Gpu gpu;
   private final UUID process;
   private final int threads;
-  private final Duration stallEvery;
+  private final Patience patience;
   private final CUstream copies;
   private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
@@ -61,7 +60,7 @@ final class CudaRank {
   /// @param process the same for ranks of one process, and no others
   /// @param threads of a block of a kernel, at least 16
   /// @param compiler of the options' expressions
-  /// @param stallEvery how often to warn of a call that takes long
+  /// @param patience how long calls may take
   static CudaRank open(
       Session session,
       CommConfig config,
@@ -69,7 +68,7 @@ final class CudaRank {
       UUID process,
       int threads,
       ExpressionCompiler compiler,
-      Duration stallEvery) {
+      Patience patience) {
     CudaTable table = CudaTable.of(config);
     Map<Expression, byte[]> compiled = new LinkedHashMap<>();
     for (Expression each : options.expressions()) {
@@ -87,7 +86,7 @@ final class CudaRank {
               .formatted(ordinal, driver.devices() - 1, driver.devices()));
     }
     return new CudaRank(
-        session, config, options, table, driver, ordinal, process, threads, compiled, stallEvery);
+        session, config, options, table, driver, ordinal, process, threads, compiled, patience);
   }
 
   private CudaRank(
@@ -100,7 +99,7 @@ final class CudaRank {
       UUID process,
       int threads,
       Map<Expression, byte[]> compiled,
-      Duration stallEvery) {
+      Patience patience) {
     this.session = session;
     this.config = config;
     this.options = options;
@@ -108,7 +107,7 @@ final class CudaRank {
     this.driver = driver;
     this.process = process;
     this.threads = threads;
-    this.stallEvery = stallEvery;
+    this.patience = patience;
     this.gpu = Gpu.open(driver, ordinal, process);
     gpu.addRank(this);
     try {
@@ -202,8 +201,8 @@ final class CudaRank {
     return threads;
   }
 
-  Duration stallEvery() {
-    return stallEvery;
+  Patience patience() {
+    return patience;
   }
 
   // --- data ---

@@ -23,9 +23,6 @@ final class DeviceCall implements InFlight, Pending {
   static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
-  /// How much longer than its peers' deadline a call may take before its device counts as stuck.
-  private static final long GRACE_NS = TimeUnit.SECONDS.toNanos(5);
-
   private final CudaCommunicator communicator;
   private final String label;
   private final String text;
@@ -177,11 +174,11 @@ final class DeviceCall implements InFlight, Pending {
       isBroken = true;
       brokenNs = now;
     }
-    if (isBroken && now - brokenNs > GRACE_NS) {
+    if (isBroken && now - brokenNs > communicator.graceNs()) {
       return broken;
     }
     long timeoutNs = communicator.timeoutNs();
-    return now - startNs - timeoutNs > GRACE_NS
+    return now - startNs - timeoutNs > communicator.graceNs()
         ? communicator.breakWith(
             new TransportFailedException(
                 "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"

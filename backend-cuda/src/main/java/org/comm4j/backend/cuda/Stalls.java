@@ -9,9 +9,6 @@ import org.jspecify.annotations.Nullable;
 
 /// Says for whom a communicator's calls wait that take long, once in a while. Thread-safe.
 final class Stalls {
-  /// As for calls of the host.
-  static final Duration EVERY = Duration.ofSeconds(30);
-
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final long ANSWER_NS = TimeUnit.SECONDS.toNanos(1); // of the device
 

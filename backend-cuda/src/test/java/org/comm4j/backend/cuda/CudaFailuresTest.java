@@ -56,6 +56,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Calls that fail, ranks that differ, die or don't come, and communicators that are closed
 /// meanwhile. On the model of the driver.
 class CudaFailuresTest extends ModelGroups {
+  private static final Patience SOON =
+      new Patience(Patience.USUAL.stallEvery(), Duration.ofMillis(200));
+
   /// The sender counts it as received, so all have to know.
   @Test
   void receive_cantBeStored_breaksTheCommunicatorAndEndsTheFuture() {
@@ -284,7 +287,7 @@ class CudaFailuresTest extends ModelGroups {
   void rank_doesNotComeForLong_warningsSayWhoWaitsForWhom(String path, String text, String whom) {
     boolean isScan = text.startsWith("scan");
     int count = text.contains("16384") ? 16_384 : 4;
-    CudaProvider provider = provider(true, Duration.ofMillis(100));
+    CudaProvider provider = provider(true, new Patience(Duration.ofMillis(100), Patience.USUAL.grace()));
     CommConfig config = options(Map.of("COMM_CUDA_PATH", path));
     try (var log = new LogLines("org.comm4j.backend.cuda");
         LocalGroup group = ThreadGroups.open(provider, 3, config)) {
@@ -585,7 +588,8 @@ class CudaFailuresTest extends ModelGroups {
   void calls_behindAnEventThatComesTooLate_allFail() {
     CommConfig impatient = CONFIG.toBuilder().timeout(Duration.ofMillis(500)).build();
     var isGivenUp = new CountDownLatch(1);
-    try (LocalGroup impatientGroup = open(2, impatient, true)) {
+    CudaProvider provider = provider(true, SOON);
+    try (LocalGroup impatientGroup = ThreadGroups.open(provider, 2, impatient)) {
       onRanks(
           2,
           CONFIG,

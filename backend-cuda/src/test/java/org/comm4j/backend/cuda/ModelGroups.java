@@ -67,10 +67,10 @@ abstract class ModelGroups {
   /// A provider for all ranks: it writes the files of its host, so none is made while another one
   /// reads them.
   CudaProvider provider(boolean isOneProcess) {
-    return provider(isOneProcess, Stalls.EVERY);
+    return provider(isOneProcess, Patience.USUAL);
   }
 
-  CudaProvider provider(boolean isOneProcess, Duration stallEvery) {
+  CudaProvider provider(boolean isOneProcess, Patience patience) {
     try {
       var host = new FakeHost(root).library("usr/lib64/libcuda.so.1").device("nvidia0");
       return new CudaProvider(
@@ -78,7 +78,7 @@ abstract class ModelGroups {
           isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID,
           THREADS,
           new ModelCompiler(),
-          stallEvery);
+          patience);
     } catch (IOException e) {
       throw new AssertionError(e);
     }
