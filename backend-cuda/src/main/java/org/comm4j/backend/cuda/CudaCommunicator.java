@@ -61,7 +61,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final HostPath hostPath;
   private final String key;
   private final List<Integer> members;
-  private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; guarded by itself
+  private final List<DeviceCall> calls = new ArrayList<>(); // in flight, in order; its own lock
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
   private final Stalls stalls;
@@ -73,7 +73,8 @@ final class CudaCommunicator implements BackendCommunicator {
   private @Nullable CudaStreams streams;
   private int queued; // for the thread; guarded by this
   private long number; // of collectives; guarded by this
-  private CudaDevice.@Nullable Stream behindEvents; // of the program, and nothing else; guarded by this
+  private CudaDevice.@Nullable Stream behindEvents; // only those of the program; guarded by this
+  private volatile long reachedNs = System.nanoTime();
   private volatile boolean toldOfThrown;
   private volatile boolean closed;
   private volatile boolean closing; // soon: no more calls begin
@@ -549,7 +550,23 @@ final class CudaCommunicator implements BackendCommunicator {
   }
 
   boolean isReached(CUevent event) {
-    return rank.device().isReached(event);
+    boolean isReached = rank.device().isReached(event);
+    if (isReached) {
+      reachedNs = System.nanoTime();
+    }
+    return isReached;
+  }
+
+  /// {@return when an event was last seen to be reached: only then the kernels behind it began}
+  long reachedNs() {
+    return reachedNs;
+  }
+
+  /// Looks at the calls that are in the stream before one.
+  void lookBefore(DeviceCall call) {
+    calls().stream()
+        .filter(each -> each != call && each.number() <= call.number())
+        .forEach(DeviceCall::look);
   }
 
   void forget(CUevent event) {

@@ -118,6 +118,9 @@ final class DeviceCall implements InFlight, Pending {
   public boolean isDone() {
     if (!hasEnded()) {
       communicator.look();
+      if (event != null && turnNs() > communicator.timeoutNs()) {
+        communicator.lookBefore(this); // nobody may have asked for those
+      }
       look();
       if (!done) {
         communicator.lookAtStall(this);
@@ -126,8 +129,14 @@ final class DeviceCall implements InFlight, Pending {
     return done;
   }
 
+  /// {@return for how long, at most, its kernels may have been those that run}
+  private long turnNs() {
+    long now = System.nanoTime();
+    return Math.min(now - startNs, now - communicator.reachedNs());
+  }
+
   /// Sees whether its kernels have ended, or should have long ago.
-  private void look() {
+  void look() {
     RuntimeException reason;
     boolean isGivenUp = false;
     synchronized (this) {
@@ -178,7 +187,7 @@ final class DeviceCall implements InFlight, Pending {
       return broken;
     }
     long timeoutNs = communicator.timeoutNs();
-    return now - startNs - timeoutNs > communicator.graceNs()
+    return turnNs() - timeoutNs > communicator.graceNs()
         ? communicator.breakWith(
             new TransportFailedException(
                 "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"

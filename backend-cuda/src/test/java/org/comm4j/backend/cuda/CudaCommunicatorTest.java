@@ -403,7 +403,6 @@ class CudaCommunicatorTest extends ModelGroups {
     }
   }
 
-  /// Of more than a call through the host pins, and of more than one piece, which is 1 MiB.
   /// What a call pins does not grow with its bias.
   @Test
   void naive_biasTooLargeToBePinned_isAdded() {
@@ -426,10 +425,7 @@ class CudaCommunicatorTest extends ModelGroups {
             }
             comm.run(
                 new Collective.AllReduce(
-                    data.data(),
-                    data.data(),
-                    ReduceOp.SUM,
-                    new Epilogue(1, bias.data(), null)));
+                    data.data(), data.data(), ReduceOp.SUM, new Epilogue(1, bias.data(), null)));
             data.read(0, CommData.of(values));
             for (int i = 0; i < count; i++) {
               assertThat(values[i]).isEqualTo(6f + i);
@@ -439,6 +435,7 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// Of more than a call through the host pins, and of more than one piece, which is 1 MiB.
   @Test
   void message_tooLargeToBePinned_arrives() {
     int count = 4 * 65_536 + (1 << 20) + 8;
@@ -676,8 +673,8 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
-  /// A call that waits for the peer is no reason for a message to wait, also where one waits for
-  /// an event.
+  /// A call that waits for the peer is no reason for a message to wait, also where one waits for an
+  /// event.
   @Test
   void send_behindACallThatThePeerMakesLater_goesOut() {
     onRanks(

@@ -287,7 +287,8 @@ class CudaFailuresTest extends ModelGroups {
   void rank_doesNotComeForLong_warningsSayWhoWaitsForWhom(String path, String text, String whom) {
     boolean isScan = text.startsWith("scan");
     int count = text.contains("16384") ? 16_384 : 4;
-    CudaProvider provider = provider(true, new Patience(Duration.ofMillis(100), Patience.USUAL.grace()));
+    CudaProvider provider =
+        provider(true, new Patience(Duration.ofMillis(100), Patience.USUAL.grace()));
     CommConfig config = options(Map.of("COMM_CUDA_PATH", path));
     try (var log = new LogLines("org.comm4j.backend.cuda");
         LocalGroup group = ThreadGroups.open(provider, 3, config)) {
@@ -473,8 +474,8 @@ class CudaFailuresTest extends ModelGroups {
                               }
                             }),
                         threads);
-                for (int before = -2; before != started.get() || before < 0; ) { // until one is held back
-                  before = started.get();
+                for (int before = -2; before < 0 || before != started.get(); ) {
+                  before = started.get(); // until one is held back
                   assertThatThrownBy(() -> starting.get(100, TimeUnit.MILLISECONDS))
                       .isInstanceOf(TimeoutException.class);
                 }
@@ -608,6 +609,46 @@ class CudaFailuresTest extends ModelGroups {
               }
             }
           });
+    }
+  }
+
+  /// The other rank comes to each of them late, but before its kernel's deadline.
+  @Test
+  void calls_behindLateOnes_haveTheirOwnDeadline() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofMillis(1500)).build();
+    var late = List.of(new CountDownLatch(1), new CountDownLatch(1));
+    try (LocalGroup group = ThreadGroups.open(provider(true, SOON), 2, config)) {
+      for (Future<Communicator> rank :
+          start(
+              group,
+              comm -> {
+                try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4096)) {
+                  assertSum(comm, data);
+                  var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+                  Request last = null;
+                  for (int each = 0; comm.rank() == 0 && each < late.size(); each++) {
+                    last = comm.start(call);
+                  }
+                  for (CountDownLatch each : late) {
+                    if (last == null) {
+                      assertThat(each.await(1, TimeUnit.MINUTES)).isTrue();
+                      comm.run(call);
+                    } else {
+                      Request waiting = last;
+                      assertThatThrownBy(() -> waiting.await(Duration.ofSeconds(1)))
+                          .isInstanceOf(TimeoutException.class);
+                      each.countDown();
+                    }
+                  }
+                  if (last != null) {
+                    last.await();
+                  }
+                } finally {
+                  late.forEach(CountDownLatch::countDown);
+                }
+              })) {
+        assertThatCode(rank::get).doesNotThrowAnyException();
+      }
     }
   }
 
