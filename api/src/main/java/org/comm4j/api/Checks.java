@@ -29,8 +29,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Every check of an operation's arguments: the first half needs no group and runs in the records'
 /// constructors, [#group] holds a record against a rank and a size, and checks what only the root
-/// gives. All of them run before any peer
-/// is involved, alike on every backend.
+/// gives. All of them run before any peer is involved, alike on every backend.
 final class Checks {
   private Checks() {}
 
