@@ -3,6 +3,7 @@ package org.comm4j.backend.cuda;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -18,8 +19,12 @@ import org.comm4j.api.BackendException;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
+///
+/// The driver waits for all kernels of the process when it frees something, also for those of the
+/// program. So a thread does that, and a close waits for it for a moment only.
 final class Gpu implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
+  private static final long FREE_NS = 300_000_000; // how long a close waits for what it frees
   private static final long LONG_NS = 500_000_000; // with all in the cache it takes 100 ms
 
   private static final ReentrantLock LOCK = new ReentrantLock(); // guards users, ranks, isFreeing
@@ -161,15 +166,35 @@ final class Gpu implements AutoCloseable {
       if (!isFreeing) {
         return;
       }
+      users++; // who frees
     } finally {
       LOCK.unlock();
     }
+    aside(() -> {
+      try {
+        freeUnused();
+      } catch (BackendException _) {
+        // the device has failed, which calls have said
+      } finally {
+        endFreeing();
+        close();
+      }
+    });
+  }
+
+  /// Does what the driver may let wait for kernels, also the program's own, which may run for long:
+  /// then it goes on when the caller does.
+  private void aside(Runnable freeing) {
+    Thread thread =
+        Thread.ofPlatform().daemon().name("comm4j-cuda freeing " + device).start(freeing);
+    boolean isInterrupted = Thread.interrupted(); // it closes all the same
     try {
-      freeUnused();
-    } catch (BackendException _) {
-      // the device has failed, which calls have said
-    } finally {
-      endFreeing();
+      thread.join(Duration.ofNanos(FREE_NS));
+    } catch (InterruptedException _) {
+      isInterrupted = true;
+    }
+    if (isInterrupted) {
+      Thread.currentThread().interrupt();
     }
   }
 
@@ -195,7 +220,7 @@ final class Gpu implements AutoCloseable {
   }
 
   /// The last user's close gives everything back; also on a device that has failed, where the
-  /// driver refuses most of it. Whoever opens the device meanwhile waits.
+  /// driver refuses most of it. Whoever opens the device before that has ended waits.
   @Override
   public void close() {
     LOCK.lock();
@@ -207,13 +232,15 @@ final class Gpu implements AutoCloseable {
     } finally {
       LOCK.unlock();
     }
-    try (CudaDevice _ = device) { // closed whatever happens
-      for (CudaDevice.Module module : modules.values()) {
-        CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
+    aside(() -> {
+      try (CudaDevice _ = device) { // closed whatever happens
+        for (CudaDevice.Module module : modules.values()) {
+          CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
+        }
+        CudaIpcBlocks.tried("freeing memory", this::freeUnused);
+      } finally {
+        endFreeing();
       }
-      freeUnused();
-    } finally {
-      endFreeing();
-    }
+    });
   }
 }

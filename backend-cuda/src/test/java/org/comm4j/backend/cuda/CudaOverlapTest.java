@@ -57,6 +57,30 @@ class CudaOverlapTest {
     }
   }
 
+  /// The driver frees nothing while that runs.
+  @Test
+  void close_besideAKernel_endsWhileThatRuns() throws Exception {
+    Gpu gpu = Gpu.open(CudaDriver.load(), 0, CudaRank.PROCESS);
+    try (var program =
+        new KernelGroup(gpu.device(), gpu::kernel, 2, TimeUnit.SECONDS.toNanos(10))) {
+      for (int each = 0; each < 2; each++) {
+        program.parameters(each).call(1, 0);
+      }
+      try (LocalGroup group = CudaContract.open(root, true, 1, ModelGroups.CONFIG)) {
+        CommBuffer buffer = group.communicators().getFirst().allocate(DataType.FLOAT32, 4);
+        buffer.close();
+        program.start(0, KernelName.MEET, 1, 1);
+      }
+      assertThat(gpu.device().isDone(program.stream(0)))
+          .as("whether the program's kernel has ended")
+          .isFalse();
+      program.control(0).abort();
+      gpu.device().await(program.stream(0));
+    } finally {
+      gpu.close();
+    }
+  }
+
   private static void besideAndBehindAKernel(
       Communicator comm, CommBuffer beside, CommBuffer behind) {
     StreamSync sync = comm.streamSync().orElseThrow();
