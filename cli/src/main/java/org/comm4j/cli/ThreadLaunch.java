@@ -14,11 +14,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeSet;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -41,7 +41,8 @@ final class ThreadLaunch {
   private final LabelledStream ranksOut;
   private final LabelledStream ranksErr;
   private final LinkedBlockingQueue<News> news = new LinkedBlockingQueue<>();
-  private final Set<Integer> failed = ConcurrentHashMap.newKeySet();
+  private final SortedMap<Integer, Throwable> failed = new ConcurrentSkipListMap<>();
+  private final Set<Integer> reported = new TreeSet<>(); // guarded by this
   private final SortedMap<Integer, ThreadGroup> running = new ConcurrentSkipListMap<>();
 
   ThreadLaunch(Launch launch, SharedStream out, SharedStream err) {
@@ -54,7 +55,7 @@ final class ThreadLaunch {
   /// What becomes of a rank.
   private sealed interface News {
     /// It has failed; some of its threads may still work.
-    record Failed(int rank, Throwable failure) implements News {}
+    record Failed(int rank) implements News {}
 
     /// None of its threads works any more.
     record Ended() implements News {}
@@ -161,9 +162,9 @@ final class ThreadLaunch {
   }
 
   private void fail(LocalGroup group, int rank, Throwable thrown) {
+    failed.putIfAbsent(rank, thrown); // first: a rank that hears of it may end the JVM
     group.fail(rank, thrown);
-    failed.add(rank);
-    news.add(new News.Failed(rank, thrown));
+    news.add(new News.Failed(rank));
   }
 
   /// Waits outside of the rank's main thread, for whose end its others may wait.
@@ -172,7 +173,7 @@ final class ThreadLaunch {
       for (var left = working(threads); left.isPresent(); left = working(threads)) {
         left.get().join();
       }
-      if (!failed.contains(rank)) {
+      if (!failed.containsKey(rank)) {
         group.communicator(rank).close(); // daemons or not: others may wait for this rank
         group.leave(rank); // in what it has not closed, too
       }
@@ -214,8 +215,8 @@ final class ThreadLaunch {
                           .toPlainString()));
           halt();
         }
-        case News.Failed(int rank, Throwable failure) -> {
-          report(rank, failure);
+        case News.Failed(int rank) -> {
+          report(rank);
           if (isFine && !launch.continues()) {
             endNs = System.nanoTime() + launch.graceNs();
           }
@@ -234,7 +235,8 @@ final class ThreadLaunch {
   }
 
   /// The JVM is ending while ranks run. A signal has an exit code of its own. A rank that calls
-  /// System.exit ends the others with it: whatever its code was, the job has failed.
+  /// System.exit ends the others with it: whatever its code was, the job has failed. So it has if
+  /// one of them had failed before.
   private void exiting() {
     Optional<Map.Entry<Thread, StackTraceElement[]>> caller =
         Thread.getAllStackTraces().entrySet().stream()
@@ -243,6 +245,7 @@ final class ThreadLaunch {
     if (caller.isPresent() && isIn(caller.get().getValue(), "java.lang.Terminator")) {
       return;
     }
+    failed.keySet().forEach(this::report);
     flush();
     Optional<Integer> rank = caller.flatMap(each -> rank(each.getKey()));
     Set<Integer> others = new TreeSet<>(running.keySet());
@@ -250,6 +253,9 @@ final class ThreadLaunch {
       err.println(
           "comm-cli: %s called System.exit, which ends all ranks, while %s still ran; return from main instead"
               .formatted(rank.map(each -> "rank " + each).orElse("a rank"), others));
+      halt();
+    }
+    if (!failed.isEmpty()) {
       halt();
     }
   }
@@ -285,7 +291,12 @@ final class ThreadLaunch {
     Runtime.getRuntime().halt(ExitCode.RANK_FAILED);
   }
 
-  private void report(int rank, Throwable failure) {
+  /// Says once how a rank has failed.
+  private synchronized void report(int rank) {
+    if (!reported.add(rank)) {
+      return;
+    }
+    Throwable failure = Objects.requireNonNull(failed.get(rank));
     if (launch.labels()) { // the user's program: as a JVM of its own would end
       var trace = new StringWriter();
       failure.printStackTrace(new PrintWriter(trace));

@@ -373,6 +373,28 @@ class RunTest {
     assertThat(done.err()).contains("comm-cli: " + expected);
   }
 
+  /// The exit of a rank whose peer has ended with an exception is not the end of a job that is
+  /// fine.
+  @Test
+  void run_rankFailsAndAnotherExits_isAFailedJobThatNamesIt(@TempDir Path folder) throws Exception {
+    var done =
+        runSource(
+            folder,
+            "local",
+            2,
+            """
+            if (comm.rank() == 1) throw new IllegalStateException("disk full");
+            for (Thread each : Thread.getAllStackTraces().keySet()) {
+              if (each.getName().equals("end of rank 1")) each.join();
+            }
+            System.exit(0);
+            """,
+            "--on-failure",
+            "continue");
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("disk full", "comm-cli: rank 1 ended with an exception");
+  }
+
   /// However the job ends, the exit code is one of those that the help promises.
   @ParameterizedTest
   @ValueSource(strings = {"local", "shm"})
