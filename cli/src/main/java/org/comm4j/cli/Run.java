@@ -195,6 +195,7 @@ final class Run implements Callable<Integer> {
       path.addAll(resources(source, Files.getOwner(classes)));
       path.addAll(extraClassPath());
       String main = compile(source, classes);
+      folder.keepUntilTheEnd(); // ranks may load classes as long as their shutdown hooks run
       return launch(new Program.MainClass(main, path, arguments)).run(System.out, System.err);
     }
   }

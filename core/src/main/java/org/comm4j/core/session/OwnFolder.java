@@ -20,11 +20,13 @@ import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 
 /// A folder of this process's own for a while, which only its user may enter. It is removed when it
-/// is closed, or else when this JVM ends, by a signal too. A lock in it says that its process
-/// lives: what a killed one has left, others [#sweep].
+/// is closed, or else when this JVM ends, by a signal too; beside its shutdown hooks, or after them
+/// ([#keepUntilTheEnd]). A lock in it says that its process lives: what a killed one has left,
+/// others [#sweep].
 ///
 /// A POSIX lock is gone when its process closes *any* channel of the file, so no process probes a
 /// lock of its own. And who probes another's holds it for that moment, so a lock gets its name when
@@ -42,6 +44,9 @@ public final class OwnFolder implements AutoCloseable {
 
   /// Those of this JVM, which has one end for all of them; it guards what is static here.
   private static final Set<Path> OWN = new HashSet<>();
+
+  /// Those of them that shutdown hooks may use.
+  private static final Set<Path> UNTIL_THE_END = new HashSet<>();
 
   /// Where this JVM has ever had one.
   private static final Set<Place> PLACES = new HashSet<>();
@@ -98,8 +103,10 @@ public final class OwnFolder implements AutoCloseable {
 
   /// What others have left is removed too: what this one is part of may have been killed before.
   private static void end() {
-    removeAll();
     synchronized (OWN) {
+      isEnding = true;
+      UNTIL_THE_END.forEach(OwnFolder::removeAfterHooks);
+      removeAll(path -> !UNTIL_THE_END.contains(path));
       PLACES.forEach(place -> sweep(place.root, place.prefix));
     }
   }
@@ -131,9 +138,21 @@ public final class OwnFolder implements AutoCloseable {
     return path;
   }
 
+  /// Keeps it until this JVM ends, as long as shutdown hooks run: those of whoever uses what is in
+  /// it, or waits for a process that does. Closing it does nothing any more. What is put into it by
+  /// a hook may be left.
+  public void keepUntilTheEnd() {
+    synchronized (OWN) {
+      UNTIL_THE_END.add(path);
+    }
+  }
+
   @Override
   public void close() {
     synchronized (OWN) {
+      if (UNTIL_THE_END.contains(path)) {
+        return;
+      }
       remove(path);
       OWN.remove(path);
     }
@@ -206,9 +225,24 @@ public final class OwnFolder implements AutoCloseable {
   public static void removeAll() {
     synchronized (OWN) {
       isEnding = true;
-      for (int i = 0; i < TRIES && OWN.stream().anyMatch(Files::exists); i++) {
-        OWN.forEach(OwnFolder::remove); // again, if somebody was just writing there
-      }
+      removeAll(_ -> true);
+    }
+  }
+
+  private static void removeAll(Predicate<Path> which) {
+    List<Path> folders = OWN.stream().filter(which).toList();
+    for (int i = 0; i < TRIES && folders.stream().anyMatch(Files::exists); i++) {
+      folders.forEach(OwnFolder::remove); // again, if somebody was just writing there
+    }
+  }
+
+  /// The JVM deletes what is noted for its end once all shutdown hooks have run, what came last
+  /// first.
+  private static void removeAfterHooks(Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      files.forEach(file -> file.toFile().deleteOnExit());
+    } catch (IOException | UncheckedIOException _) {
+      // it was deleted before, or the system does it
     }
   }
 

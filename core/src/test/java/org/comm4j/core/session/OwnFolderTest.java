@@ -154,6 +154,47 @@ class OwnFolderTest {
     }
   }
 
+  /// What [#keepUntilTheEnd_shutdownHookUsesIt_isRemovedAfterwards] runs.
+  static final class HookUser {
+    public static void main(String[] root) throws Exception {
+      Path usual = OwnFolder.create(Path.of(root[0]), PREFIX).path();
+      Path kept;
+      try (OwnFolder folder = OwnFolder.create(Path.of(root[0]), PREFIX)) {
+        kept = folder.path();
+        Files.createDirectories(kept.resolve("inner"));
+        Files.writeString(kept.resolve("inner/file"), "of a hook");
+        folder.keepUntilTheEnd();
+      }
+      Runtime.getRuntime()
+          .addShutdownHook(
+              new Thread(() -> {
+                while (Files.exists(usual)) {
+                  Thread.onSpinWait();
+                }
+                try {
+                  IO.println(Files.readString(kept.resolve("inner/file")));
+                } catch (IOException e) {
+                  IO.println(e);
+                }
+              }));
+    }
+  }
+
+  @Test
+  void keepUntilTheEnd_shutdownHookUsesIt_isRemovedAfterwards() throws Exception {
+    Process user =
+        new ProcessBuilder(java(HookUser.class))
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    try (var out = user.inputReader()) {
+      assertThat(out.readLine()).isEqualTo("of a hook");
+      assertThat(user.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(root).isEmptyDirectory();
+    } finally {
+      user.destroyForcibly();
+    }
+  }
+
   /// Makes and removes folders, by several threads, and fails if one is gone while it is in use.
   static final class Comer {
     private static final int THREADS = 4;
