@@ -128,10 +128,11 @@ final class ThreadLaunch {
     Thread.ofPlatform()
         .daemon()
         .name("end of rank " + rank)
-        .start(() -> awaitEnd(group, rank, threads, loader));
+        .start(() -> awaitEnd(group, rank, threads));
   }
 
-  private static URLClassLoader loader(Program.MainClass program) {
+  /// Nobody closes it: shutdown hooks of the program may still load classes.
+  private static ClassLoader loader(Program.MainClass program) {
     List<URL> urls = new ArrayList<>();
     for (Path entry : program.classPath()) {
       try {
@@ -168,7 +169,7 @@ final class ThreadLaunch {
   }
 
   /// Waits outside of the rank's main thread, for whose end its others may wait.
-  private void awaitEnd(LocalGroup group, int rank, ThreadGroup threads, URLClassLoader loader) {
+  private void awaitEnd(LocalGroup group, int rank, ThreadGroup threads) {
     try {
       for (var left = working(threads); left.isPresent(); left = working(threads)) {
         left.get().join();
@@ -176,9 +177,6 @@ final class ThreadLaunch {
       if (!failed.containsKey(rank)) {
         group.communicator(rank).close(); // daemons or not: others may wait for this rank
         group.leave(rank); // in what it has not closed, too
-      }
-      if (threads.activeCount() == 0) { // else a daemon may still load classes
-        loader.close();
       }
     } catch (Throwable thrown) {
       fail(group, rank, thrown);

@@ -67,6 +67,27 @@ class LaunchFolderTest {
     assertNothingIsLeft();
   }
 
+  /// As a rank that is a process can.
+  @Test
+  void run_shutdownHookOfAThread_canLoadItsClasses(@TempDir Path sources) throws Exception {
+    Path source = sources.resolve("Saving.java");
+    Files.writeString(
+        source,
+        """
+        record Late(String what) {}
+
+        void main() {
+          Runtime.getRuntime().addShutdownHook(new Thread(() -> IO.println(new Late("saved"))));
+        }
+        """);
+    try (var launch = start("run -n 1 --backend local " + source)) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out()).as(done.err()).contains("Late[what=saved]");
+    }
+    assertNothingIsLeft();
+  }
+
   /// Of a launch whose ranks had their files in memory.
   @Test
   void launch_killedProcessLeftFolderInMemory_removesIt() throws Exception {
