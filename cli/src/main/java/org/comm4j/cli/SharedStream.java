@@ -10,6 +10,7 @@ import org.jspecify.annotations.Nullable;
 final class SharedStream {
   private final PrintStream to;
   private @Nullable Object begun; // whose line is not finished
+  private @Nullable Object returned; // who has written last, a carriage return at the end
 
   SharedStream(PrintStream to) {
     this.to = to;
@@ -19,14 +20,16 @@ final class SharedStream {
     return to;
   }
 
-  /// Writes some of a line, at once: others write there too.
+  /// Writes some of a line, at once: others write there too. A newline belongs to the carriage
+  /// return before it, if nobody has written in between.
   ///
   /// @param whose the writer
   /// @param label what its lines begin with
   /// @param piece with an end of line only at its end, if it has one
   synchronized void write(Object whose, String label, byte[] piece) {
     byte[] before = new byte[0];
-    if (begun != whose) {
+    boolean endsItsLine = returned == whose && piece.length == 1 && piece[0] == '\n';
+    if (begun != whose && !endsItsLine) {
       before = ((begun == null ? "" : "\n") + label).getBytes(StandardCharsets.US_ASCII);
     }
     byte[] whole = new byte[before.length + piece.length];
@@ -36,6 +39,7 @@ final class SharedStream {
     to.flush();
     byte last = piece[piece.length - 1];
     begun = last == '\n' || last == '\r' ? null : whose;
+    returned = last == '\r' ? whose : null;
   }
 
   /// Finishes the line of a writer, if it has begun one.

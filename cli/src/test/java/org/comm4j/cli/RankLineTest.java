@@ -11,6 +11,8 @@ import java.io.PrintStream;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// How output of ranks is passed on: of processes, and of threads.
 @Timeout(120)
@@ -87,6 +89,36 @@ class RankLineTest {
     other.end();
     assertThat(shown.text())
         .isEqualToNormalizingNewlines("[0] Name? \n[1] x\n[0] Age? \ncomm-cli: rank 1 ended\n");
+  }
+
+  /// One that ends as on Windows, however its bytes come.
+  @ParameterizedTest
+  @ValueSource(strings = {"a\r\nb\r\n", "a|\r\nb\r|\n", "a\r|\n|b|\r|\n"})
+  void output_carriageReturnAndNewline_isOneEndOfLine(String chunks) {
+    var rank = new RankLine(all, "[0] ");
+    for (String chunk : chunks.split("\\|", -1)) {
+      rank.add(chunk.getBytes(UTF_8), 0, chunk.length());
+    }
+    rank.end();
+    assertThat(shown.text()).isEqualTo("[0] a\r\n[0] b\r\n");
+  }
+
+  @Test
+  void output_progressBar_eachStateHasItsLabel() {
+    var rank = new RankLine(all, "[0] ");
+    rank.add("1 %\r2 %\r\n\n".getBytes(UTF_8), 0, 10);
+    rank.end();
+    assertThat(shown.text()).isEqualTo("[0] 1 %\r[0] 2 %\r\n[0] \n");
+  }
+
+  @Test
+  void output_otherWritesBehindACarriageReturn_eachLineIsOfOne() {
+    var rank = new RankLine(all, "[0] ");
+    var other = new RankLine(all, "[1] ");
+    rank.add("a\r".getBytes(UTF_8), 0, 2);
+    other.add("x\r\n".getBytes(UTF_8), 0, 3);
+    rank.add("\n".getBytes(UTF_8), 0, 1);
+    assertThat(shown.text()).isEqualTo("[0] a\r[1] x\r\n[0] \n");
   }
 
   @Test
