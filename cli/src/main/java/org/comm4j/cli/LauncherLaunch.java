@@ -148,8 +148,7 @@ final class LauncherLaunch {
     }
     int code = started.waitFor();
     terminate(session); // whom it has left behind: they hold our pipes
-    said.await();
-    warned.await();
+    RankOutput.await(List.of(said, warned));
     return code;
   }
 

@@ -201,9 +201,7 @@ final class ProcessLaunch {
         failed = true;
       }
     }
-    for (RankOutput output : outputs) {
-      output.await();
-    }
+    RankOutput.await(outputs);
     if (failed) {
       nodes
           .loss()

@@ -6,6 +6,7 @@ import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.concurrent.TimeUnit;
 
 /// Copies a rank's output, as a [RankLine] passes it on.
@@ -45,10 +46,16 @@ final class RankOutput {
     return output;
   }
 
-  /// Waits until everything is copied that was written by a rank that has ended. A grandchild may
-  /// keep its pipe open: then until nothing has come for a second.
-  void await() throws InterruptedException {
-    long sinceNs = System.nanoTime();
+  /// Waits until everything is copied that was written by ranks that have ended. Grandchildren may
+  /// keep their pipes open: then until nothing has come for a second.
+  static void await(Collection<RankOutput> outputs) throws InterruptedException {
+    long sinceNs = System.nanoTime(); // of all, or each would have its second
+    for (RankOutput each : outputs) {
+      each.await(sinceNs);
+    }
+  }
+
+  private void await(long sinceNs) throws InterruptedException {
     while (!thread.join(Duration.ofMillis(POLL_MS))) {
       long idleNs = readingSinceNs;
       long now = System.nanoTime();

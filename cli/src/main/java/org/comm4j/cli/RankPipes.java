@@ -98,9 +98,7 @@ final class RankPipes implements AutoCloseable {
           new RandomAccessFile(file, "rw").close(); // wakes whoever waits for a writer
         }
       }
-      for (RankOutput reader : readers) {
-        reader.await();
-      }
+      RankOutput.await(readers);
     } catch (IOException _) {
       // its reader is a daemon
     } catch (InterruptedException _) {

@@ -9,6 +9,8 @@ import java.io.PipedInputStream;
 import java.io.PipedOutputStream;
 import java.io.PrintStream;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -60,7 +62,7 @@ class RankLineTest {
 
     void end() throws Exception {
       to.close();
-      output.await();
+      RankOutput.await(List.of(output));
     }
   }
 
@@ -143,6 +145,18 @@ class RankLineTest {
     rank.write("WARNING: Using\n");
     rank.end();
     assertThat(shown.text()).isEqualTo("[0] WARNING: Using\n");
+  }
+
+  /// Of ranks that have left processes behind.
+  @Test
+  void await_outputsThatStayOpen_takesNotASecondForEach() throws Exception {
+    List<RankOutput> outputs = new ArrayList<>();
+    for (int i = 0; i < 20; i++) {
+      outputs.add(RankOutput.copy(new PipedInputStream(new PipedOutputStream()), all, ""));
+    }
+    long startNs = System.nanoTime();
+    RankOutput.await(outputs);
+    assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(10));
   }
 
   @Test
