@@ -14,6 +14,7 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
 import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.session.SessionFiles;
 
@@ -21,6 +22,7 @@ import org.comm4j.core.session.SessionFiles;
 final class HostFindings {
   private static final String JAVA = "java";
   private static final String HOST = "host";
+  private static final String PROPERTY = "-D";
   private static final int OLDEST_JAVA = 25;
   private static final long LITTLE_SHARED_MEMORY = 256L << 20;
   private static final long FEW_FILES = 1024;
@@ -89,7 +91,21 @@ final class HostFindings {
             "heap",
             Sizes.roughly(Runtime.getRuntime().maxMemory()),
             "The most that -Xmx lets it grow to."),
-        Finding.ok(JAVA, "flags", String.join(" ", runtime.getInputArguments()), ""));
+        Finding.ok(JAVA, "flags", flags(runtime.getInputArguments()), ""));
+  }
+
+  /// What a JVM was started with, without secrets.
+  static String flags(List<String> flags) {
+    return flags.stream().map(HostFindings::shown).collect(Collectors.joining(" "));
+  }
+
+  private static String shown(String flag) {
+    int equals = flag.indexOf('=');
+    return flag.startsWith(PROPERTY) && equals > 0
+        ? flag.substring(0, equals + 1)
+            + CommConfig.shown(
+                flag.substring(PROPERTY.length(), equals), flag.substring(equals + 1))
+        : flag;
   }
 
   // --- shared memory ---

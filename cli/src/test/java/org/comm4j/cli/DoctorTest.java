@@ -145,6 +145,15 @@ class DoctorTest {
   }
 
   @Test
+  void hostFindings_flagsOfTheJvm_areShownWithoutSecrets() {
+    assertThat(
+            HostFindings.flags(
+                List.of(
+                    "-Dhttps.proxyPassword=sword=fish", "-Dkey", "-Dx=y=z", "-Xmx1g", "-XX:A=b")))
+        .isEqualTo("-Dhttps.proxyPassword=(not shown) -Dkey -Dx=y=z -Xmx1g -XX:A=b");
+  }
+
+  @Test
   void hostFindings_littleIsAllowed_saysSo(@TempDir Path folder) throws IOException {
     Path limits =
         Files.writeString(
