@@ -270,7 +270,7 @@ final class Nodes implements AutoCloseable {
   private static InetAddress address(String host) {
     try {
       List<InetAddress> all = List.of(InetAddress.getAllByName(host));
-      boolean isName = !host.equals("localhost") && !all.getFirst().getHostAddress().equals(host);
+      boolean isName = !host.equals("localhost") && !isLiteral(host);
       List<InetAddress> reached =
           all.stream().filter(each -> !isName || !each.isLoopbackAddress()).toList();
       return reached.stream()
@@ -284,6 +284,15 @@ final class Nodes implements AutoCloseable {
     } catch (UnknownHostException e) {
       throw new IllegalArgumentException(
           "--master: '%s' (expected: a host that is known here)".formatted(host), e);
+    }
+  }
+
+  private static boolean isLiteral(String host) {
+    try {
+      var _ = InetAddress.ofLiteral(host);
+      return true;
+    } catch (IllegalArgumentException e) {
+      return false;
     }
   }
 

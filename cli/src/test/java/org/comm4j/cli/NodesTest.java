@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -366,6 +367,30 @@ final class NodesTest {
               .hasMessageStartingWith("--nnodes: " + hosts + ", but another host at --master")
               .hasMessageContaining("the same --nnodes")
               .hasMessageNotContaining("COMM_"));
+    }
+  }
+
+  /// It is not written as the system would write it.
+  @Test
+  void meet_addressOfVersion6_isTakenAsItIs() throws Exception {
+    var loopback = InetAddress.ofLiteral("::1");
+    assumeTrue(NetworkInterface.getByInetAddress(loopback) != null, "no IPv6 on this host");
+    int port;
+    try (var socket = new ServerSocket(0, 1, loopback)) {
+      port = socket.getLocalPort();
+    }
+    Cluster cluster = Cluster.of(2, OptionalInt.empty(), "[::1]:" + port, Optional.empty());
+    CommConfig config = CommConfig.builder().joinTimeout(Duration.ofSeconds(60)).build();
+    try (var pool = Executors.newFixedThreadPool(2)) {
+      List<Future<Nodes>> launchers = new ArrayList<>();
+      for (int i = 0; i < 2; i++) {
+        launchers.add(pool.submit(() -> Nodes.meet(cluster, 1, config, _ -> {})));
+      }
+      try (Nodes one = launchers.get(0).get();
+          Nodes two = launchers.get(1).get()) {
+        assertThat(one.worldSize()).isEqualTo(2);
+        assertThat(two.worldSize()).isEqualTo(2);
+      }
     }
   }
 
