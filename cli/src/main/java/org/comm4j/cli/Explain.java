@@ -15,6 +15,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.IntFunction;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.Backends;
@@ -252,7 +253,19 @@ final class Explain implements Callable<Integer> {
       throw wrong(
           own,
           "--op: %s, for %s (expected: with one of %s, which combine elements)"
-              .formatted(Names.of(op), kind.label(), reductions()));
+              .formatted(Names.of(op), kind.label(), labels(Explain::isReduction)));
+    }
+    if (!isRooted() && own.commandLine().getParseResult().hasMatchedOption("--root")) {
+      throw wrong(
+          own,
+          "--root: %d, for %s (expected: with one of %s, which have a root)"
+              .formatted(root, kind.label(), labels(Explain::isRooted)));
+    }
+    if (!isReduction() && ordered) {
+      throw wrong(
+          own,
+          "--ordered, for %s (expected: with one of %s, which combine elements)"
+              .formatted(kind.label(), labels(Explain::isReduction)));
     }
     if (isReduction() && !op.supports(type)) {
       throw wrong(
@@ -262,9 +275,9 @@ final class Explain implements Callable<Integer> {
     }
   }
 
-  private static String reductions() {
+  private static String labels(Predicate<CollectiveKind> which) {
     return Arrays.stream(CollectiveKind.values())
-        .filter(Explain::isReduction)
+        .filter(which)
         .map(CollectiveKind::label)
         .collect(Collectors.joining(", "));
   }
@@ -366,6 +379,10 @@ final class Explain implements Callable<Integer> {
   }
 
   private boolean isRooted() {
+    return isRooted(kind);
+  }
+
+  private static boolean isRooted(CollectiveKind kind) {
     return switch (kind) {
       case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
       default -> false;

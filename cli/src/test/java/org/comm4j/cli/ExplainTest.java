@@ -106,6 +106,9 @@ class ExplainTest {
     "reduce -n 4 --dtype f31,'f31',bf16",
     "broadcast -n 2 --op max,--op: max,'reduceScatterV, scan'",
     "barrier -n 2 --op sum,--op: sum,allReduce",
+    "allReduce -n 4 --root 0,--root: 0,'for allReduce (expected: with one of broadcast, reduce, '",
+    "barrier -n 2 --root 1,--root: 1,which have a root",
+    "broadcast -n 2 --ordered,--ordered,'for broadcast (expected: with one of reduce, allReduce, '",
     "scan -n 4 --dtype bool,--op: sum,bit-xor",
     "scan -n 4 --algorithm rings,--algorithm: 'rings',chain",
     "scan -n 4 --count 4 --bytes 16,--count,mutually exclusive"
