@@ -6,6 +6,7 @@ module org.comm4j.cli {
   requires com.google.gson;
   requires info.picocli;
   requires java.compiler;
+  requires java.logging;
   requires java.management;
   requires org.comm4j.core;
   requires org.comm4j.guice;

@@ -43,6 +43,7 @@ final class ThreadLaunch {
   private final LinkedBlockingQueue<News> news = new LinkedBlockingQueue<>();
   private final SortedMap<Integer, Throwable> failed = new ConcurrentSkipListMap<>();
   private final Set<Integer> reported = new TreeSet<>(); // guarded by this
+  private volatile boolean isFailure; // what the JVM ends as
   private final SortedMap<Integer, ThreadGroup> running = new ConcurrentSkipListMap<>();
 
   ThreadLaunch(Launch launch, SharedStream out, SharedStream err) {
@@ -67,7 +68,8 @@ final class ThreadLaunch {
     PrintStream oldErr = System.err;
     Thread onExit = new Thread(this::exiting, "exit of a rank");
     Runtime.getRuntime().addShutdownHook(onExit);
-    try (var group = LocalGroup.open(launch.ranks(), launch.config());
+    try (var _ = new ExitCalls(this::exits);
+        var group = LocalGroup.open(launch.ranks(), launch.config());
         var ranks = ThreadRanks.begin(group.communicators())) {
       if (launch.labels()) {
         System.setOut(ranksOut.stream());
@@ -232,6 +234,21 @@ final class ThreadLaunch {
         : news.poll(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
   }
 
+  /// A rank calls System.exit. If the job has failed with that, or before, the JVM ends with the
+  /// code that says so, after its shutdown hooks.
+  private void exits(int code) {
+    if (isFailure || isOfSignal(Thread.currentThread().getStackTrace())) {
+      return;
+    }
+    if (code != ExitCode.FINE) {
+      sayEnded(code);
+    }
+    if (code != ExitCode.FINE || !failed.isEmpty()) {
+      isFailure = true;
+      System.exit(ExitCode.RANK_FAILED);
+    }
+  }
+
   /// The JVM is ending while ranks run. A signal has an exit code of its own. A rank that calls
   /// System.exit ends the others with it: whatever its code was, the job has failed. So it has if
   /// one of them had failed before.
@@ -240,7 +257,7 @@ final class ThreadLaunch {
         Thread.getAllStackTraces().entrySet().stream()
             .filter(each -> isIn(each.getValue(), "java.lang.ApplicationShutdownHooks"))
             .findFirst();
-    if (caller.isPresent() && isIn(caller.get().getValue(), "java.lang.Terminator")) {
+    if (caller.isPresent() && isOfSignal(caller.get().getValue())) {
       return;
     }
     failed.keySet().forEach(this::report);
@@ -253,7 +270,7 @@ final class ThreadLaunch {
               .formatted(rank.map(each -> "rank " + each).orElse("a rank"), others));
       halt();
     }
-    if (!failed.isEmpty()) {
+    if (!failed.isEmpty() && !isFailure) {
       halt();
     }
   }
@@ -266,14 +283,22 @@ final class ThreadLaunch {
         .findFirst();
   }
 
+  private static boolean isOfSignal(StackTraceElement[] stack) {
+    return isIn(stack, "java.lang.Terminator");
+  }
+
   private static boolean isIn(StackTraceElement[] stack, String className) {
     return Arrays.stream(stack).anyMatch(frame -> frame.getClassName().startsWith(className));
   }
 
   private void abort(int code) {
+    sayEnded(code);
+    halt();
+  }
+
+  private void sayEnded(int code) {
     String rank = ThreadRanks.current().map(each -> "rank " + each.rank()).orElse("a rank");
     err.println("comm-cli: %s ended with exit code %d".formatted(rank, code));
-    halt();
   }
 
   private void flush() {

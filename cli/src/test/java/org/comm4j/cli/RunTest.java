@@ -415,6 +415,23 @@ class RunTest {
   }
 
   @Test
+  void run_onlyRankExitsWithACode_isAFailedRankWhoseHooksRun(@TempDir Path folder)
+      throws Exception {
+    var done =
+        runSource(
+            folder,
+            "local",
+            1,
+            """
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> IO.println("saved")));
+            System.exit(77);
+            """);
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err()).contains("comm-cli: rank 0 ended with exit code 77");
+    assertThat(done.out()).isEqualTo("[0] saved");
+  }
+
+  @Test
   void run_rankEndsBeforeItJoins_othersFailAtOnceAndNameIt(@TempDir Path folder) throws Exception {
     Path source = folder.resolve("Early.java");
     Files.writeString(
