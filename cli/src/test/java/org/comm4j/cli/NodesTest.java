@@ -195,14 +195,10 @@ final class NodesTest {
   @Test
   void run_anotherHostNeverComes_eachSaysWhichAndWhatToDo() throws Exception {
     String place = freePlace();
-    List<String> options = List.of("--join-timeout", "3s", "--", "true");
-    List<Launches> come = new ArrayList<>();
-    for (int node = 0; node < 2; node++) {
-      List<String> all = new ArrayList<>(List.of("--node-rank", Integer.toString(node)));
-      all.addAll(options);
-      come.add(start(List.of(), Map.of(), 3, place, 1, all.toArray(String[]::new)));
-    }
-    for (Launches each : come) {
+    Launches one = startOfThree(place, 0, "60s");
+    one.errorLine(line -> line.contains(" waits at --master "));
+    Launches two = startOfThree(place, 1, "2s"); // which counts for both, from now on
+    for (Launches each : List.of(one, two)) {
       Commands.Done done = each.await();
       assertThat(done.code()).isEqualTo(ExitCode.RANK_FAILED);
       assertThat(done.err())
@@ -212,6 +208,11 @@ final class NodesTest {
           .contains("start the same command on that host", "--join-timeout")
           .doesNotContain("rank ", "COMM_JOIN_TIMEOUT", "\tat ");
     }
+  }
+
+  private Launches startOfThree(String place, int node, String patience) throws Exception {
+    String[] options = {"--node-rank", "" + node, "--join-timeout", patience, "--", "true"};
+    return start(List.of(), Map.of(), 3, place, 1, options);
   }
 
   /// The ranks of a host that never open, though its launcher has come. Only the rank that waits
