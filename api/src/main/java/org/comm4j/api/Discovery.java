@@ -147,7 +147,8 @@ final class Discovery {
     }
     found.stream()
         .filter(each -> each.provider() == null && each.options().isEmpty())
-        .forEach(each -> options.merge(each.name(), config.optionsOf(each.name()), Discovery::union));
+        .forEach(
+            each -> options.merge(each.name(), config.optionsOf(each.name()), Discovery::union));
     config.checkOptions(options, unreadable(found));
     found.forEach(each -> checkOptions(each, config));
   }

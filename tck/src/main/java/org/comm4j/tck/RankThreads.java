@@ -86,13 +86,16 @@ final class RankThreads {
   }
 
   private static Thread closing(String name, Runnable close, Queue<Throwable> thrown) {
-    return Thread.ofPlatform().daemon().name(name).start(() -> {
-      try {
-        close.run();
-      } catch (Throwable e) {
-        thrown.add(e);
-      }
-    });
+    return Thread.ofPlatform()
+        .daemon()
+        .name(name)
+        .start(() -> {
+          try {
+            close.run();
+          } catch (Throwable e) {
+            thrown.add(e);
+          }
+        });
   }
 
   private static @Nullable RuleViolation endlessClose(List<Thread> closing, Duration bound) {
@@ -160,7 +163,9 @@ final class RankThreads {
             ? String.join(" ", check.rules())
             : String.join(" ", check.rules()) + " F10";
     return new RuleViolation(
-        rules, "%s has not ended within %s; still there:%s".formatted(check.name(), bound, stacks(hanging)));
+        rules,
+        "%s has not ended within %s; still there:%s"
+            .formatted(check.name(), bound, stacks(hanging)));
   }
 
   private static String stacks(List<Thread> hanging) {

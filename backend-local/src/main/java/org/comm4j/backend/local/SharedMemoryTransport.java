@@ -32,10 +32,10 @@ import org.jspecify.annotations.Nullable;
 /// ([SleepFence]), so that one of them sees the other. Since this class can't know for which flags
 /// in the windows the engine waits, [#park] only announces the sleep at first and returns; the
 /// engine looks at everything once more and parks again, and only that call sleeps. Several threads
-/// may be about to sleep: each must have looked since the word was set, and once it was cleared, for
-/// whichever of them, all have to look again. Who wakes a sleeper clears the word, so that a burst
-/// makes one system call. There is no spinning here: the engine parks when it has looked often
-/// enough that the 20 µs of a wake-up don't matter.
+/// may be about to sleep: each must have looked since the word was set, and once it was cleared,
+/// for whichever of them, all have to look again. Who wakes a sleeper clears the word, so that a
+/// burst makes one system call. There is no spinning here: the engine parks when it has looked
+/// often enough that the 20 µs of a wake-up don't matter.
 ///
 /// **Threads.** One thread at a time offers, polls, or maps; others may park meanwhile.
 final class SharedMemoryTransport implements HostTransport {

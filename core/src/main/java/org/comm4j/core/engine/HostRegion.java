@@ -48,8 +48,7 @@ public final class HostRegion extends Region<HostData> {
       throw new TransportFailedException(
           "createRegion: %d bytes do not fit in the native memory of this process (%s); close regions, or raise what limits it, such as -XX:MaxDirectMemorySize"
               .formatted(
-                  bytes,
-                  Objects.requireNonNullElse(e.getMessage(), "more than can be addressed")),
+                  bytes, Objects.requireNonNullElse(e.getMessage(), "more than can be addressed")),
           e);
     }
   }

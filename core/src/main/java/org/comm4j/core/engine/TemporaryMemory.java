@@ -5,7 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 
 /// Temporary memory of calls, re-used: a fresh page costs more than what is done with it. Blocks
-/// are powers of two, but for those that are too large to be kept; what is kept for later is bounded. Guarded by whoever uses it.
+/// are powers of two, but for those that are too large to be kept; what is kept for later is
+/// bounded. Guarded by whoever uses it.
 public final class TemporaryMemory {
   private static final int SMALLEST_SHIFT = 12;
   private static final long MOST_KEPT_BYTES = 64L << 20; // two 32 MiB calls one behind the other

@@ -57,12 +57,16 @@ final class Endings {
         .daemon(false)
         .name(end.getName() + "-for-others")
         .inheritInheritableThreadLocals(false)
-        .start(() -> {
-          try {
-            end.join();
-          } catch (InterruptedException _) {
-            // who interrupts this thread wants the process to end
-          }
-        });
+        .start(() -> join(end));
+  }
+
+  private static void join(Thread end) {
+    while (end.isAlive()) {
+      try {
+        end.join();
+      } catch (InterruptedException _) {
+        return; // who interrupts this thread wants the process to end
+      }
+    }
   }
 }
