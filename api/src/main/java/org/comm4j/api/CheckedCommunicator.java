@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.jspecify.annotations.Nullable;
@@ -415,12 +416,29 @@ final class CheckedCommunicator implements Communicator {
 
   // --- entering and leaving ---
 
-  /// As [#enter], for calls that a broken communicator does not refuse.
-  void enterAlsoBroken(String call) {
-    gate.enter(call);
+  /// Makes a call of what belongs to this communicator.
+  <T> T inside(String call, Supplier<T> action) {
+    enter(call);
+    return andLeave(call, action);
   }
 
-  void enter(String call) {
+  /// The same for what a broken communicator does not refuse.
+  <T> T insideAlsoBroken(String call, Supplier<T> action) {
+    gate.enter(call);
+    return andLeave(call, action);
+  }
+
+  private <T> T andLeave(String call, Supplier<T> action) {
+    try {
+      return action.get();
+    } catch (RuntimeException | Error e) {
+      throw failed(call, e);
+    } finally {
+      leave();
+    }
+  }
+
+  private void enter(String call) {
     gate.enter(call);
     CommException failure;
     try {
@@ -435,7 +453,7 @@ final class CheckedCommunicator implements Communicator {
     }
   }
 
-  void leave() {
+  private void leave() {
     try {
       gate.leave();
     } finally {

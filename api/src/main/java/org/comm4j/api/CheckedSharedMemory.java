@@ -1,7 +1,6 @@
 package org.comm4j.api;
 
 import java.util.Objects;
-import java.util.function.Supplier;
 
 /// The one [SharedMemoryProvider] that users see: what it does is a call on its communicator, which
 /// one thread at a time may make.
@@ -16,7 +15,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
   @Override
   public NodeCommunicator splitLocal() {
-    NodeCommunicator node = call("splitLocal", backend::splitLocal);
+    NodeCommunicator node = communicator.inside("splitLocal", backend::splitLocal);
     return new NodeCommunicator() {
       @Override
       public int rank() {
@@ -30,12 +29,13 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        call(
-            "barrier of the node group",
-            () -> {
-              node.barrier();
-              return node;
-            });
+        var _ =
+            communicator.inside(
+                "barrier of the node group",
+                () -> {
+                  node.barrier();
+                  return node;
+                });
       }
     };
   }
@@ -43,29 +43,18 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
   @Override
   public SharedRegion<HostData> createRegion(DataType type, long count) {
     Objects.requireNonNull(type, "type");
-    return call("createRegion", () -> backend.createRegion(type, count));
+    return communicator.inside("createRegion", () -> backend.createRegion(type, count));
   }
 
   @Override
   public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
     Objects.requireNonNull(type, "type");
-    return call("createDeviceRegion", () -> backend.createDeviceRegion(type, count));
+    return communicator.inside("createDeviceRegion", () -> backend.createDeviceRegion(type, count));
   }
 
   @Override
   public RegisteredMemory register(DeviceData data) {
     Objects.requireNonNull(data, "data");
-    return call("register", () -> backend.register(data));
-  }
-
-  private <T> T call(String label, Supplier<T> action) {
-    communicator.enter(label);
-    try {
-      return action.get();
-    } catch (RuntimeException | Error e) {
-      throw communicator.failed(label, e);
-    } finally {
-      communicator.leave();
-    }
+    return communicator.inside("register", () -> backend.register(data));
   }
 }

@@ -1,7 +1,6 @@
 package org.comm4j.api;
 
 import java.util.Objects;
-import java.util.function.Supplier;
 
 /// The one [StreamSync] that users see: what it does is a call on its communicator, which one
 /// thread at a time may make, also where that is broken, and nobody when it is closed.
@@ -16,7 +15,7 @@ final class CheckedStreamSync implements StreamSync {
 
   @Override
   public Event createEvent() {
-    return call("createEvent", backend::createEvent);
+    return communicator.insideAlsoBroken("createEvent", backend::createEvent);
   }
 
   @Override
@@ -49,22 +48,12 @@ final class CheckedStreamSync implements StreamSync {
   }
 
   private void run(String label, Runnable action) {
-    call(
-        label,
-        () -> {
-          action.run();
-          return label;
-        });
-  }
-
-  private <T> T call(String label, Supplier<T> action) {
-    communicator.enterAlsoBroken(label);
-    try {
-      return action.get();
-    } catch (RuntimeException | Error e) {
-      throw communicator.failed(label, e);
-    } finally {
-      communicator.leave();
-    }
+    var _ =
+        communicator.insideAlsoBroken(
+            label,
+            () -> {
+              action.run();
+              return label;
+            });
   }
 }
