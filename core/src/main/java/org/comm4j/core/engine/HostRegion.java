@@ -2,7 +2,6 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.Objects;
 import java.util.function.Consumer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -26,7 +25,8 @@ public final class HostRegion extends Region<HostData> {
   /// @param checkUnused throws [IllegalStateException] if an operation in flight uses this
   /// @throws TransportFailedException if there is no room for it
   public static HostRegion ofOne(DataType type, long count, Consumer<HostData> checkUnused) {
-    HostData whole = CommData.of(type, memory(type.bytes(count)));
+    HostData whole =
+        CommData.of(type, PlainBuffer.memory(Arena.ofAuto(), "createRegion", type.bytes(count)));
     return new HostRegion(
         whole,
         true,
@@ -39,18 +39,6 @@ public final class HostRegion extends Region<HostData> {
             checkUnused.accept(whole);
           }
         });
-  }
-
-  private static MemorySegment memory(long bytes) {
-    try {
-      return Arena.ofAuto().allocate(bytes, 64);
-    } catch (OutOfMemoryError | IllegalArgumentException e) { // the latter for absurd sizes
-      throw new TransportFailedException(
-          "createRegion: %d bytes do not fit in the native memory of this process (%s); close regions, or raise what limits it, such as -XX:MaxDirectMemorySize"
-              .formatted(
-                  bytes, Objects.requireNonNullElse(e.getMessage(), "more than can be addressed")),
-          e);
-    }
   }
 
   @Override

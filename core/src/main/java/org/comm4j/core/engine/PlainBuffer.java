@@ -18,7 +18,7 @@ final class PlainBuffer implements EngineBuffer {
   private PlainBuffer(Engine engine, Arena arena, DataType type, long count) {
     this.engine = engine;
     this.arena = arena;
-    this.segment = arena.allocate(type.bytes(count), 64);
+    this.segment = memory(arena, "allocate", type.bytes(count));
     this.data = CommData.of(type, segment);
   }
 
@@ -26,12 +26,23 @@ final class PlainBuffer implements EngineBuffer {
     Arena arena = Arena.ofShared();
     try {
       return new PlainBuffer(engine, arena, type, count);
-    } catch (OutOfMemoryError | IllegalArgumentException e) { // the latter for absurd sizes
+    } catch (TransportFailedException e) {
       arena.close();
+      throw e;
+    }
+  }
+
+  /// @param call for the message
+  /// @throws TransportFailedException if there is no room
+  static MemorySegment memory(Arena arena, String call, long bytes) {
+    try {
+      return arena.allocate(bytes, 64);
+    } catch (OutOfMemoryError | IllegalArgumentException e) { // the latter for absurd sizes
       throw new TransportFailedException(
-          "allocate: %d bytes do not fit in the native memory of this process (%s); close buffers, or raise what limits it"
+          "%s: %d bytes do not fit in the native memory of this process (%s); close buffers or regions, or raise what limits it"
               .formatted(
-                  type.bytes(count),
+                  call,
+                  bytes,
                   Objects.requireNonNullElse(e.getMessage(), "more than can be addressed")),
           e);
     }
