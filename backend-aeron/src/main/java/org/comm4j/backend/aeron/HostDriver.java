@@ -10,6 +10,7 @@ import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.Endings;
 
 /// The media driver of all ranks of a host, on a thread in the process of the first of them.
 ///
@@ -90,18 +91,7 @@ final class HostDriver {
   /// process should not end before they have left.
   void leave() {
     left = true;
-    // not a daemon, though the closing thread may be one
-    Thread.ofPlatform().daemon(false).name(thread.getName() + "-for-others").start(this::await);
-  }
-
-  private void await() {
-    while (thread.isAlive()) {
-      try {
-        thread.join();
-      } catch (InterruptedException _) {
-        return; // who interrupts this thread wants the process to end
-      }
-    }
+    Endings.keepProcessUntil(thread);
   }
 
   private void run() {

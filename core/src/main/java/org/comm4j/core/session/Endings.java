@@ -3,8 +3,8 @@ package org.comm4j.core.session;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/// Waits for the end of a session's thread, from a thread that may be interrupted meanwhile.
-final class Endings {
+/// The ends of threads that serve others: who waits for them, and who must not end before them.
+public final class Endings {
   private static final long SLICE_MILLIS = 100;
 
   private Endings() {}
@@ -51,8 +51,11 @@ final class Endings {
     }
   }
 
-  /// Keeps the JVM from ending by itself while a daemon thread goes on.
-  static void keepProcessUntil(Thread end) {
+  /// Keeps the JVM from ending by itself while a daemon thread goes on, by one whose name says for
+  /// what; whoever interrupts that one wants the process to end.
+  ///
+  /// @param end the daemon
+  public static void keepProcessUntil(Thread end) {
     Thread.ofPlatform()
         .daemon(false)
         .name(end.getName() + "-for-others")
@@ -65,7 +68,7 @@ final class Endings {
       try {
         end.join();
       } catch (InterruptedException _) {
-        return; // who interrupts this thread wants the process to end
+        return;
       }
     }
   }
