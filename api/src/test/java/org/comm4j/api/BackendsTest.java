@@ -154,7 +154,7 @@ class BackendsTest {
             "Slow",
             "return Availability.ready();",
             "System.setProperty(\"strangers.asked\", name()); return Availability.ready();"));
-    CommConfig config = CommConfig.builder().pluginPath(jars.getFirst().toString()).build();
+    CommConfig config = withJar().build();
     CommConfig threads = config.toBuilder().backend("fake-threads").build();
     try {
       assertThat(Backends.select(threads).backend()).isEqualTo("fake-threads");
@@ -184,11 +184,7 @@ class BackendsTest {
   @Test
   void select_optionOfABrokenBackend_saysThatItIsBroken() throws Exception {
     jar("Bad", source("Bad", "return \"everybody\"", "throw new LinkageError(\"old\")"));
-    CommConfig config =
-        CommConfig.builder()
-            .pluginPath(jars.getFirst().toString())
-            .option("COMM_GOOD_SPEED", "1")
-            .build();
+    CommConfig config = withJar().option("COMM_GOOD_SPEED", "1").build();
 
     assertThat(Backends.select(config).backend()).isEqualTo("fake-threads");
     assertThatExceptionOfType(BackendUnavailableException.class)
@@ -199,11 +195,7 @@ class BackendsTest {
   @Test
   void select_optionOfWhatCannotBeLoaded_namesThat() throws Exception {
     jar("Bad", source("Bad", "public Bad() {}", "private Bad() {}"));
-    CommConfig config =
-        CommConfig.builder()
-            .pluginPath(jars.getFirst().toString())
-            .option("COMM_GOOD_SPEED", "1")
-            .build();
+    CommConfig config = withJar().option("COMM_GOOD_SPEED", "1").build();
 
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Backends.select(config))
@@ -221,7 +213,7 @@ class BackendsTest {
             "public Bad() {}",
             "public Bad() {}\n@Override public void checkOptions(org.comm4j.api.CommConfig c) {"
                 + " throw new IllegalStateException(\"torn\"); }"));
-    CommConfig config = CommConfig.builder().pluginPath(jars.getFirst().toString()).build();
+    CommConfig config = withJar().build();
 
     assertThat(Backends.select(config.toBuilder().backend("fake-threads").build()).backend())
         .isEqualTo("fake-threads");
@@ -387,6 +379,11 @@ class BackendsTest {
     } finally {
       me.setContextClassLoader(original);
     }
+  }
+
+  /// With the first of the jars.
+  private CommConfig.Builder withJar() {
+    return CommConfig.builder().pluginPath(jars.getFirst().toString());
   }
 
   private static URL url(Path path) {

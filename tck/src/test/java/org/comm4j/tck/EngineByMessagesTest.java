@@ -18,6 +18,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiFunction;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
@@ -111,21 +112,18 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Test
   @Timeout(60)
   void call_endedByAnotherThread_wakesItsOwn() throws Exception {
-    AtomicBoolean tired = new AtomicBoolean();
-    CountDownLatch asleep = new CountDownLatch(1);
-    UnaryOperator<Transport> sleepy =
-        inner -> inner.rank() == 0 ? new Sleepy(inner, tired, asleep) : inner;
-    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+    Nap nap = new Nap();
+    try (LocalGroup group = open(CommConfig.builder().build(), nap.ofRank0(Sleepy::new))) {
       Communicator here = group.communicator(0);
       Communicator there = group.communicator(1);
       CompletableFuture<Communicator> copying = CompletableFuture.supplyAsync(there::duplicate);
       try (Communicator copyHere = here.duplicate();
           Communicator copyThere = copying.get(30, TimeUnit.SECONDS)) {
-        tired.set(true);
+        nap.begin();
         int[] got = new int[1];
         CompletableFuture<Void> waiting =
             ThreadChecks.async(Thread.ofPlatform(), () -> copyHere.receive(CommData.of(got), 1, 1));
-        assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+        nap.await();
         CompletableFuture<Void> sending =
             ThreadChecks.async(
                 Thread.ofPlatform(),
@@ -145,16 +143,13 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Test
   @Timeout(60)
   void future_whoseCallAnotherThreadEnds_completes() throws Exception {
-    AtomicBoolean tired = new AtomicBoolean();
-    CountDownLatch asleep = new CountDownLatch(1);
-    UnaryOperator<Transport> sleepy =
-        inner -> inner.rank() == 0 ? new Sleepy(inner, tired, asleep) : inner;
-    try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
+    Nap nap = new Nap();
+    try (LocalGroup group = open(CommConfig.builder().build(), nap.ofRank0(Sleepy::new))) {
       Communicator here = group.communicator(0);
       Request other = here.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 2));
       CompletableFuture<Received> future = receive(here).toCompletableFuture();
-      tired.set(true);
-      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      nap.begin();
+      nap.await();
       group.communicator(1).send(CommData.of(5), 0, 1);
       assertThat(other.isDone()).isFalse(); // takes in what has come
 
@@ -167,25 +162,22 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Test
   @Timeout(60)
   void await_whileTheProgressThreadSleeps_sleepsInItsPlace() throws Exception {
-    AtomicBoolean tired = new AtomicBoolean();
-    CountDownLatch asleep = new CountDownLatch(1);
+    Nap nap = new Nap();
     Set<Thread> sleepers = ConcurrentHashMap.newKeySet();
     UnaryOperator<Transport> sleepy =
-        inner ->
-            inner.rank() == 0
-                ? new Sleepy(inner, tired, asleep) {
-                  @Override
-                  public void park(long nanos) {
-                    sleepers.add(Thread.currentThread());
-                    super.park(nanos);
-                  }
-                }
-                : inner;
+        nap.ofRank0((inner, itsNap) ->
+            new Sleepy(inner, itsNap) {
+              @Override
+              public void park(long nanos) {
+                sleepers.add(Thread.currentThread());
+                super.park(nanos);
+              }
+            });
     try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
       Request request = receive(group.communicator(0));
       var _ = request.toCompletableFuture();
-      tired.set(true);
-      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      nap.begin();
+      nap.await();
       sleepers.clear();
       while (!sleepers.contains(Thread.currentThread())) {
         assertThatThrownBy(() -> request.await(Duration.ofMillis(10)))
@@ -199,35 +191,32 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Test
   @Timeout(60)
   void close_ofAnInterruptedThread_waitsForTheProgressThread() throws Exception {
-    AtomicBoolean tired = new AtomicBoolean();
-    CountDownLatch asleep = new CountDownLatch(1);
+    Nap nap = new Nap();
     CountDownLatch closed = new CountDownLatch(1);
     CompletableFuture<Boolean> closedUnderIt = new CompletableFuture<>();
     UnaryOperator<Transport> sleepy =
-        inner ->
-            inner.rank() == 0
-                ? new Sleepy(inner, tired, asleep) {
-                  @Override
-                  public void park(long nanos) {
-                    boolean sleeps = tired.get();
-                    super.park(nanos);
-                    if (sleeps) {
-                      closedUnderIt.complete(await(closed, 200));
-                    }
-                  }
-
-                  @Override
-                  public void close() {
-                    closed.countDown();
-                    super.close();
-                  }
+        nap.ofRank0((inner, itsNap) ->
+            new Sleepy(inner, itsNap) {
+              @Override
+              public void park(long nanos) {
+                boolean sleeps = itsNap.isNext();
+                super.park(nanos);
+                if (sleeps) {
+                  closedUnderIt.complete(EngineByMessagesTest.await(closed, 200));
                 }
-                : inner;
+              }
+
+              @Override
+              public void close() {
+                closed.countDown();
+                super.close();
+              }
+            });
     try (LocalGroup group = open(CommConfig.builder().build(), sleepy)) {
       Communicator here = group.communicator(0);
       var _ = receive(here).toCompletableFuture();
-      tired.set(true);
-      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
+      nap.begin();
+      nap.await();
       Thread.currentThread().interrupt();
       here.close();
       assertThat(Thread.interrupted()).isTrue();
@@ -290,23 +279,43 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
-  /// Sleeps once, when told to, until this rank wakes it.
+  /// A sleep of rank 0 in its transport, from when a test wants it until the rank wakes it.
+  private static final class Nap {
+    private final AtomicBoolean tired = new AtomicBoolean();
+    private final CountDownLatch asleep = new CountDownLatch(1);
+
+    UnaryOperator<Transport> ofRank0(BiFunction<Transport, Nap, Transport> sleepy) {
+      return inner -> inner.rank() == 0 ? sleepy.apply(inner, this) : inner;
+    }
+
+    void begin() {
+      tired.set(true);
+    }
+
+    boolean isNext() {
+      return tired.get();
+    }
+
+    void await() {
+      assertThat(EngineByMessagesTest.await(asleep, 30_000)).isTrue();
+    }
+  }
+
+  /// Sleeps once, for the nap.
   private static class Sleepy extends BrokenWire {
-    private final AtomicBoolean tired;
-    private final CountDownLatch asleep;
+    private final Nap nap;
     private final Semaphore bell = new Semaphore(0);
 
-    Sleepy(Transport inner, AtomicBoolean tired, CountDownLatch asleep) {
+    Sleepy(Transport inner, Nap nap) {
       super(inner);
-      this.tired = tired;
-      this.asleep = asleep;
+      this.nap = nap;
     }
 
     @Override
     public void park(long nanos) {
-      if (tired.compareAndSet(true, false)) {
+      if (nap.tired.compareAndSet(true, false)) {
         bell.drainPermits();
-        asleep.countDown();
+        nap.asleep.countDown();
         bell.acquireUninterruptibly();
       } else {
         super.park(nanos);
