@@ -197,9 +197,9 @@ abstract class Call implements Pending {
     }
     VarHandle.fullFence(); // a waiter says that it waits and then looks at what was set above
     LockSupport.unpark(waiter);
-    engine.wake(this);
+    engine.waiting().wake(this);
     if (!actions.isEmpty()) {
-      actions.forEach(engine::later);
+      actions.forEach(engine.waiting()::later);
       actions = List.of();
     }
   }
@@ -251,7 +251,7 @@ abstract class Call implements Pending {
 
   @Override
   public final boolean await(long nanos) {
-    boolean ended = hasEnded() || engine.await(this, nanos);
+    boolean ended = hasEnded() || engine.waiting().await(this, nanos);
     RuntimeException reason = failure;
     if (ended && reason != null) {
       throw reason;
@@ -276,7 +276,7 @@ abstract class Call implements Pending {
     try {
       if (!hasEnded()) {
         actions = Stream.concat(actions.stream(), Stream.of(action)).toList();
-        engine.startProgress();
+        engine.waiting().startProgress();
         return;
       }
     } finally {

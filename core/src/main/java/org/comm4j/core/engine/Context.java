@@ -241,7 +241,7 @@ final class Context {
   /// and does with all other calls meanwhile, would cost more than they do.
   private void spin(Call call) {
     boolean byMessages = !needsLane(call) || hosts != null;
-    int looks = engine.looksBeforeWaiting();
+    int looks = engine.waiting().looksBeforeWaiting();
     boolean awaitedMemory = false;
     while (looks > 0 && !call.hasEnded()) {
       boolean awaitsMemory = call.isAwaitingMemory();
@@ -254,7 +254,7 @@ final class Context {
       if (moved) {
         looks = engine.isWanted() ? 0 : looks;
       } else {
-        looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
+        looks = engine.waiting().pauseBetweenLooks() ? looks - 1 : 0;
       }
     }
   }
@@ -381,7 +381,7 @@ final class Context {
   }
 
   private void lookForAwaited() {
-    int looks = engine.looksBeforeWaiting();
+    int looks = engine.waiting().looksBeforeWaiting();
     while (looks > 0 && messages.isAwaiting()) {
       boolean moved = engine.pollOne(); // what comes later is best left where it is
       if (messages.isAwaiting() && (moved || looks % LOOKS_PER_ADVANCE == 0)) {
@@ -390,7 +390,7 @@ final class Context {
       if (moved) {
         looks = engine.isWanted() ? 0 : looks;
       } else {
-        looks = engine.pauseBetweenLooks() ? looks - 1 : 0;
+        looks = engine.waiting().pauseBetweenLooks() ? looks - 1 : 0;
       }
     }
   }
@@ -509,7 +509,7 @@ final class Context {
       return false;
     }
     if (call != null) {
-      engine.wake(call); // its thread alone may take it
+      engine.waiting().wake(call); // its thread alone may take it
     }
     Early waiting =
         early

@@ -4,12 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Queue;
 import java.util.TreeSet;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
@@ -18,7 +13,6 @@ import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.ConcurrentUseException;
-import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
@@ -34,12 +28,10 @@ import org.jspecify.annotations.Nullable;
 /// loop that moves every operation in flight along, whoever waits.
 ///
 /// There is no thread of its own but the progress thread, which the first asynchronous call that
-/// needs it starts. Everything else is called by threads that wait for something.
+/// needs it starts ([Waiting]). Everything else is called by threads that wait for something.
 final class Engine {
   static final long STALL_WARNING_NS = 30_000_000_000L;
   static final long ASK_NS = 100_000_000;
-
-  private static final System.Logger LOG = System.getLogger(Engine.class.getName());
 
   // Bytes that may be on their way to one receiver unasked, for groups of usual size: large enough
   // for a pipeline, small enough for 64 peers at once. Large groups get less each.
@@ -49,25 +41,7 @@ final class Engine {
   private static final int POLL_LIMIT = 64;
   private static final int MOST_BROKEN = 64;
 
-  // A park and its wake-up cost tens of microseconds, so data that comes within so many is awaited
-  // without: spinning where each rank has a core of its own, else giving way to other ranks.
-  private static final long SPIN_NS = 20_000;
-  private static final long YIELD_NS = 500_000;
-  private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
-  private static final int LOOKS_BEFORE_WAITING = 500; // some 10 µs
-  private static final int YIELDS_BEFORE_WAITING = 20;
-  private static final long PARK_NS = 5_000_000;
-  private static final long NEXT_LOOK_NS = 100_000; // of who can't park, since another one does
-
-  // A turn of the loop takes some 200 µs where it is not compiled; who has waited for long may use
-  // a
-  // hundredth of a processor.
-  private static final long LONG_WAIT_NS = 100_000_000;
-  private static final long LONG_PARK_NS = 50_000_000;
   private static final long LOOK_NS = 20_000_000;
-  private static final long SLEEP_NS = 1_000_000_000;
-  private static final long NAP_NS = 2_000_000; // of who is not woken
-  private static final long JOIN_MS = 1000;
 
   private final Transport transport;
   private final Session session;
@@ -77,36 +51,25 @@ final class Engine {
   private final @Nullable Windows windows;
   private final @Nullable Offers offers;
   private final boolean isWindowRead; // by any other rank
+  private final Lanes lanes;
+  private final Waiting waiting;
   private final PeerTable<Link> links;
-  private final boolean oversubscribed;
   private final ReentrantLock lock = new ReentrantLock();
-  private final AtomicBoolean parked = new AtomicBoolean();
-  private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
-  private volatile boolean progressIsParked; // that thread is the one for progress
-  private final AtomicInteger sleepers = new AtomicInteger(); // threads that wait for long
   private final long[] header = new long[Transport.HEADER_LONGS];
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
   private final List<Context> contexts = new ArrayList<>();
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
-  private final List<Context> zombies = new ArrayList<>();
   private final Loans loans = new Loans();
   private final ArrayDeque<Long> broken =
       new ArrayDeque<>(); // the last communicators that ended so
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
-  private final Queue<Runnable> later = new ConcurrentLinkedQueue<>();
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
-  private long freeLanes = -1;
-  private long backedLanes; // that have memory
-  private @Nullable TransportFailedException noSpace; // for more lanes
-  private boolean toldOfNoLane;
-  private long laneFlags; // at least as great as any that stands in a free lane
   private long proposed;
   private volatile int epoch;
   private long lookNs;
-  private volatile @Nullable Thread progress;
   private volatile boolean closed;
 
   Engine(
@@ -136,7 +99,8 @@ final class Engine {
                     peer,
                     Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
                     backlog));
-    this.oversubscribed = Processors.areFewerThanRanks(session);
+    this.lanes = new Lanes(own, isWindowRead, this::isGone);
+    this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session));
     session.onNews(transport::wakeUp);
   }
 
@@ -207,6 +171,14 @@ final class Engine {
   /// Whether buffers belong into this rank's window: others read it.
   boolean isWindowRead() {
     return isWindowRead;
+  }
+
+  Lanes lanes() {
+    return lanes;
+  }
+
+  Waiting waiting() {
+    return waiting;
   }
 
   @Nullable WindowBuffer bufferOf(MemorySegment segment) {
@@ -291,12 +263,6 @@ final class Engine {
     return session.news().isGone(worldRank);
   }
 
-  /// Runs an action soon, on the progress thread, without the lock.
-  void later(Runnable action) {
-    later.add(action);
-    callProgress();
-  }
-
   // --- the lock ---
 
   void lock() {
@@ -315,7 +281,8 @@ final class Engine {
     lock.lock();
   }
 
-  private void refuseOperators() {
+  /// @throws ConcurrentUseException if the caller is a user-defined operator
+  void refuseOperators() {
     if (lock.isHeldByCurrentThread()) {
       throw new ConcurrentUseException(
           "a user-defined operator called into the library (expected: a pure function of its"
@@ -323,29 +290,9 @@ final class Engine {
     }
   }
 
-  /// How often a thread may look for what it awaits before it lets others have the lock.
-  int looksBeforeWaiting() {
-    if (Thread.currentThread().isVirtual()) {
-      return 0; // it never spins, and must not give way to others while it has the lock
-    }
-    return oversubscribed ? YIELDS_BEFORE_WAITING : LOOKS_BEFORE_WAITING;
-  }
-
   /// Whether another thread wants the lock, or the session has news.
   boolean isWanted() {
     return lock.hasQueuedThreads() || hasNews();
-  }
-
-  /// Called between two such looks.
-  ///
-  /// @return whether there may be another one: nobody else wants the lock
-  boolean pauseBetweenLooks() {
-    if (oversubscribed) {
-      Thread.yield();
-    } else {
-      Thread.onSpinWait();
-    }
-    return !isWanted();
   }
 
   // --- communicators ---
@@ -393,96 +340,6 @@ final class Engine {
     epoch = Math.max(epoch, agreed);
   }
 
-  /// Lanes that this rank could use, as bits.
-  long freeLanes() {
-    if (windows == null || !windows.layout().hasLanes()) {
-      return 0;
-    }
-    for (int i = 0; i < zombies.size(); i++) {
-      Context zombie = zombies.get(i);
-      if (isQuiet(zombie)) {
-        giveBackLane(zombie.lane().number());
-        laneFlags = Math.max(laneFlags, zombie.laneEnd());
-        zombies.remove(i--);
-      }
-    }
-    return noSpace == null ? freeLanes : freeLanes & backedLanes;
-  }
-
-  private boolean isQuiet(Context context) {
-    return context.lane().isQuiet(peer -> isGone(context.worldRank(peer)));
-  }
-
-  /// At least as great as any flag that stands in a free lane of this rank.
-  long laneFlags() {
-    return laneFlags;
-  }
-
-  /// Takes a lane for a communicator to come.
-  ///
-  /// @param base on which its ranks have agreed
-  /// @return false if another one has it, or has left flags in it that are above the base, or there
-  ///   is no memory for it
-  boolean takeLane(int number, long base) {
-    if (windows == null || (freeLanes() >>> number & 1) == 0 || base < laneFlags) {
-      return false;
-    }
-    try {
-      if (isWindowRead) {
-        windows.reserveLane(number);
-      }
-    } catch (TransportFailedException failure) {
-      noSpace = failure;
-      return false;
-    }
-    backedLanes |= 1L << number;
-    freeLanes &= ~(1L << number);
-    return true;
-  }
-
-  /// Gives a lane back that was taken and not used.
-  void giveBackLane(int number) {
-    freeLanes |= 1L << number;
-  }
-
-  /// A communicator has got no lane; says so the first time.
-  void tellOfNoLane(String name) {
-    if (windows != null && windows.layout().hasLanes() && !toldOfNoLane) {
-      toldOfNoLane = true;
-      LOG.log(
-          System.Logger.Level.WARNING,
-          "communicator ''{0}'' goes by messages, which are slower than memory: of {1} lanes none is free and has memory on all its ranks; close communicators{2}",
-          name,
-          WindowLayout.LANES,
-          noSpace == null ? "" : "; " + noSpace.getMessage());
-    }
-  }
-
-  /// The lane of the first communicator: who has no memory for it can't open.
-  void useFirstLane(Context context) {
-    if (context.size() == 1 || freeLanes() == 0) {
-      return;
-    }
-    if (!takeLane(0, 0) && noSpace != null) {
-      throw noSpace;
-    }
-    useLane(context, 0, 0);
-  }
-
-  /// Lets a communicator use a lane that was taken.
-  void useLane(Context context, int number, long base) {
-    if (windows != null) {
-      context.use(
-          new Lane(windows, number, context.members(), context.rank(), base, context.id()),
-          windows);
-    }
-  }
-
-  /// Whether any two of these world ranks read each other's windows: without, a lane is of no use.
-  boolean shareMemory(int[] members) {
-    return windows != null && windows.hosts(members).mostRanks() > 1;
-  }
-
   /// Makes a communicator that its ranks have agreed on.
   ///
   /// @param id given to no other one that has a rank in common with it
@@ -512,9 +369,8 @@ final class Engine {
           broken.remove();
         }
       }
-      if (contexts.remove(context) && context.hasLane()) {
-        zombies.add(context);
-        freeLanes();
+      if (contexts.remove(context)) {
+        lanes.retire(context);
       }
       buffers.removeIf(EngineBuffer::isClosed);
       buffers.forEach(buffer -> overdue.add(buffer::end));
@@ -709,7 +565,8 @@ final class Engine {
     }
   }
 
-  private void breakAll(Throwable thrown) {
+  /// Breaks every communicator; the caller holds the lock.
+  void breakAll(Throwable thrown) {
     CommException failure =
         thrown instanceof TransportFailedException known
             ? known
@@ -737,7 +594,7 @@ final class Engine {
   }
 
   /// Does the same for a thread that waits for a call.
-  private Turn tryAdvance(@Nullable Call awaited) {
+  Turn tryAdvance(@Nullable Call awaited) {
     if (lock.isHeldByCurrentThread() || !lock.tryLock()) {
       return Turn.BUSY;
     }
@@ -749,237 +606,23 @@ final class Engine {
     }
   }
 
-  // --- waiting ---
-
-  /// Waits until a call has ended.
-  ///
-  /// @param nanos at most this long; `Long.MAX_VALUE` for as long as the call may take
-  /// @return false if the time is over first
-  boolean await(Call call, long nanos) {
-    refuseOperators();
-    if (Thread.currentThread().isVirtual() && !call.isBound()) {
-      return sleep(call, nanos);
-    }
-    long startNs = System.nanoTime();
-    long movedNs = call.idleSince(startNs);
-    boolean sleeps = false;
-    try {
-      while (true) {
-        Turn turn = tryAdvance(call);
-        if (call.hasEnded()) {
-          return true;
-        }
-        long now = System.nanoTime();
-        if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
-          call.waitedIdle(movedNs, now);
-          return false;
-        }
-        if (turn == Turn.MOVED) {
-          movedNs = now;
-          continue;
-        }
-        if (!sleeps && now - movedNs >= YIELD_NS) {
-          sleeps = true;
-          sleepInsteadOfProgress();
-        }
-        long left = nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs);
-        pause(call, now - movedNs, left, turn);
-      }
-    } finally {
-      if (sleeps && sleepers.decrementAndGet() == 0) {
-        callProgress();
-      }
-    }
-  }
-
-  /// A thread that waits for long moves everything along until it has what it waits for, and only
-  /// one can sleep in the transport: the progress thread gives way, for it has nothing to wait for.
-  private void sleepInsteadOfProgress() {
-    sleepers.incrementAndGet();
-    if (progressIsParked) {
-      transport.wakeUp();
-    }
-  }
-
-  private void callProgress() {
-    LockSupport.unpark(progress);
-    if (progressIsParked) {
-      transport.wakeUp();
-    }
-  }
-
-  private void pause(Call call, long idleNs, long leftNs, Turn turn) {
-    if (Thread.currentThread().isInterrupted()) {
-      interrupt(call);
-    } else if (Thread.currentThread().isVirtual()) {
-      LockSupport.parkNanos(50_000);
-    } else if (idleNs < SPIN_NS && !oversubscribed) {
-      Thread.onSpinWait();
-      for (int i = 1; i < LOOKS_PER_SPIN && call.isAwaitingMemory(); i++) {
-        Thread.onSpinWait();
-      }
-    } else if (idleNs < YIELD_NS) {
-      Thread.yield();
-    } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
-      park(call, idleNs, leftNs);
-    } else { // the transport wakes only who has looked at everything since it announced its sleep
-      LockSupport.parkNanos(NEXT_LOOK_NS);
-    }
-  }
-
-  /// @param call what the thread waits for; null for the progress thread
-  /// @param idleNs how long nothing has moved
-  /// @param leftNs how long it may wait
-  private void park(@Nullable Call call, long idleNs, long leftNs) {
-    parkedFor = call;
-    progressIsParked = call == null;
-    try {
-      boolean mayPark = call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
-      if (mayPark) { // else nobody may have seen who is parked
-        transport.park(Math.min(leftNs, parkNs(idleNs)));
-      }
-    } catch (Throwable thrown) {
-      lock.lock();
-      try {
-        breakAll(thrown);
-      } finally {
-        lock.unlock();
-      }
-    } finally {
-      parkedFor = null;
-      progressIsParked = false;
-      parked.set(false);
-    }
-  }
-
-  private static long parkNs(long idleNs) {
-    return idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS;
-  }
-
-  /// A thread that does not wait for this call has ended it, or has got something for it: what came
-  /// for the call's own thread did not wake that one.
-  void wake(Call call) {
-    if (parkedFor == call) {
-      transport.wakeUp();
-    }
-  }
-
-  /// Lets the progress thread do the work: a virtual thread never spins.
-  private boolean sleep(Call call, long nanos) {
-    startProgress();
-    try {
-      return sleepUntilEnded(call, nanos);
-    } finally {
-      call.leave(Thread.currentThread());
-    }
-  }
-
-  private boolean sleepUntilEnded(Call call, long nanos) {
-    long startNs = System.nanoTime();
-    while (!call.hasEnded()) {
-      long left = nanos == Long.MAX_VALUE ? nanos : nanos - (System.nanoTime() - startNs);
-      if (left <= 0) {
-        return false;
-      }
-      if (Thread.currentThread().isInterrupted()) {
-        interrupt(call);
-      } else if (nanoTime() - call.deadlineNs() < 0 || tryAdvance() != Turn.MOVED) {
-        // late calls are for the progress thread to find; if it can't, this one does
-        long most = call.willWake(Thread.currentThread()) ? SLEEP_NS : NAP_NS;
-        if (!call.hasEnded()) {
-          LockSupport.parkNanos(Math.min(left, most));
-        }
-      }
-    }
-    return true;
-  }
-
-  private void interrupt(Call call) {
+  /// Whether nothing is in flight.
+  boolean isIdle() {
     lock.lock();
     try {
-      call.context.breakWith(
-          new InterruptedCallException(
-              "rank %d was interrupted in %s of '%s'"
-                  .formatted(call.context.rank(), call.describe(), call.context.name())),
-          true);
+      return contexts.stream().allMatch(Context::isIdle);
     } finally {
       lock.unlock();
-    }
-  }
-
-  // --- the progress thread ---
-
-  void startProgress() {
-    Thread thread = progress;
-    if (thread != null) {
-      LockSupport.unpark(thread);
-      return;
-    }
-    lock.lock();
-    try {
-      if (progress == null && !closed) {
-        progress =
-            Thread.ofPlatform()
-                .daemon()
-                .name("comm4j-progress-" + worldRank())
-                .start(this::progress);
-      }
-    } finally {
-      lock.unlock();
-    }
-  }
-
-  private void progress() {
-    long movedNs = System.nanoTime();
-    while (!closed) {
-      Turn turn = tryAdvance();
-      runLater();
-      long now = System.nanoTime();
-      movedNs = turn == Turn.MOVED ? now : movedNs;
-      if (isIdle()) {
-        LockSupport.parkNanos(this, SLEEP_NS);
-      } else if (turn != Turn.MOVED) {
-        rest(now - movedNs, turn);
-      }
-    }
-    runLater();
-  }
-
-  private void rest(long idleNs, Turn turn) {
-    if (idleNs < YIELD_NS) {
-      Thread.yield();
-    } else if (sleepers.get() > 0) {
-      LockSupport.parkNanos(this, parkNs(idleNs)); // they call this thread
-    } else if (turn == Turn.IDLE && parked.compareAndSet(false, true)) {
-      park(null, idleNs, Long.MAX_VALUE);
-    } else {
-      LockSupport.parkNanos(this, NEXT_LOOK_NS);
-    }
-  }
-
-  private boolean isIdle() {
-    lock.lock();
-    try {
-      return later.isEmpty() && contexts.stream().allMatch(Context::isIdle);
-    } finally {
-      lock.unlock();
-    }
-  }
-
-  private void runLater() {
-    for (Runnable action = later.poll(); action != null; action = later.poll()) {
-      try {
-        action.run();
-      } catch (Throwable thrown) {
-        LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
-      }
     }
   }
 
   // --- the end ---
 
+  boolean isClosed() {
+    return closed;
+  }
+
   private void close() {
-    Thread thread;
     lock.lock();
     try {
       if (closed) {
@@ -989,15 +632,10 @@ final class Engine {
       if (windows != null) {
         windows.buffers().forEach(Engine::release);
       }
-      thread = progress;
     } finally {
       lock.unlock();
     }
-    if (thread != null) {
-      LockSupport.unpark(thread);
-      transport.wakeUp();
-      join(thread);
-    }
+    waiting.end();
     transport.close();
   }
 
@@ -1006,21 +644,6 @@ final class Engine {
       buffer.release();
     } catch (IllegalStateException _) {
       // a thread of the user's does I/O with it, and the transport waits for that
-    }
-  }
-
-  private static void join(Thread thread) {
-    if (thread == Thread.currentThread()) {
-      return;
-    }
-    boolean interrupted = Thread.interrupted(); // as after an InterruptedCallException
-    try {
-      thread.join(JOIN_MS);
-    } catch (InterruptedException _) {
-      interrupted = true;
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
     }
   }
 }

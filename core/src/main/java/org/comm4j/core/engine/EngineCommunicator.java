@@ -122,7 +122,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     try {
       int[] members = IntStream.range(0, transport.size()).toArray();
       Context world = engine.addContext(0, "world", members);
-      engine.useFirstLane(world);
+      engine.lanes().useFirst(world);
       return new EngineCommunicator(backend, engine, world);
     } finally {
       engine.unlock();

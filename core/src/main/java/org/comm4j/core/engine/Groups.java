@@ -149,7 +149,7 @@ final class Groups {
   private Proposal proposal() {
     engine.enter();
     try {
-      return new Proposal(engine.propose(), engine.freeLanes(), engine.laneFlags());
+      return new Proposal(engine.propose(), engine.lanes().free(), engine.lanes().flags());
     } finally {
       engine.unlock();
     }
@@ -220,7 +220,7 @@ final class Groups {
     } finally {
       engine.unlock();
     }
-    if (engine.shareMemory(members)) {
+    if (engine.lanes().areOfUse(members)) {
       agreeOnLane(child, proposals);
     }
     return child;
@@ -253,9 +253,9 @@ final class Groups {
       Proposal next;
       engine.lock();
       try {
-        taken = engine.takeLane(lane, base);
-        long free = engine.freeLanes() | (taken ? 1L << lane : 0);
-        next = new Proposal(taken ? 1 : 0, free, engine.laneFlags());
+        taken = engine.lanes().take(lane, base);
+        long free = engine.lanes().free() | (taken ? 1L << lane : 0);
+        next = new Proposal(taken ? 1 : 0, free, engine.lanes().flags());
       } finally {
         engine.unlock();
       }
@@ -270,9 +270,9 @@ final class Groups {
         engine.lock();
         try {
           if (agreed) {
-            engine.useLane(made.context(), lane, base);
+            engine.lanes().use(made.context(), lane, base);
           } else {
-            engine.giveBackLane(lane);
+            engine.lanes().giveBack(lane);
           }
         } finally {
           engine.unlock();
@@ -289,7 +289,7 @@ final class Groups {
   private void tellOfNoLane(EngineCommunicator made) {
     engine.lock();
     try {
-      engine.tellOfNoLane(made.name());
+      engine.lanes().tellOfNone(made.name());
     } finally {
       engine.unlock();
     }

@@ -299,7 +299,7 @@ final class Messages {
     }
     ReceiveCall receiver = message.receiver();
     if (request && receiver != null && !context.advance(receiver)) {
-      context.engine().wake(receiver); // its thread alone may read it
+      context.engine().waiting().wake(receiver); // its thread alone may read it
     }
     return kept;
   }
@@ -331,7 +331,7 @@ final class Messages {
     }
     message.add(context.kept().keep(message.source(), payload, credited));
     if (receiver != null) {
-      context.engine().wake(receiver); // its thread alone may take it
+      context.engine().waiting().wake(receiver); // its thread alone may take it
     }
     return false;
   }

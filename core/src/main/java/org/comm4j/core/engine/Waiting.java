@@ -1,0 +1,321 @@
+package org.comm4j.core.engine;
+
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.core.transport.Transport;
+import org.jspecify.annotations.Nullable;
+
+/// How threads wait for calls, and the progress thread for work: who waits moves everything along
+/// meanwhile ([Engine#tryAdvance]); first it spins, then it gives way, then it sleeps in the
+/// transport, where there is room for one thread.
+final class Waiting {
+  private static final System.Logger LOG = System.getLogger(Waiting.class.getName());
+
+  // A park and its wake-up cost tens of microseconds, so data that comes within so many is awaited
+  // without: spinning where each rank has a core of its own, else giving way to other ranks.
+  private static final long SPIN_NS = 20_000;
+  private static final long YIELD_NS = 500_000;
+  private static final int LOOKS_PER_SPIN = 50; // at the flag awaited, before all else is looked at
+  private static final int LOOKS_BEFORE_WAITING = 500; // some 10 µs
+  private static final int YIELDS_BEFORE_WAITING = 20;
+  private static final long PARK_NS = 5_000_000;
+  private static final long NEXT_LOOK_NS = 100_000; // of who can't park, since another one does
+
+  // A turn of the loop takes some 200 µs where it is not compiled; who has waited for long may use
+  // a hundredth of a processor.
+  private static final long LONG_WAIT_NS = 100_000_000;
+  private static final long LONG_PARK_NS = 50_000_000;
+  private static final long SLEEP_NS = 1_000_000_000;
+  private static final long NAP_NS = 2_000_000; // of who is not woken
+  private static final long JOIN_MS = 1000;
+
+  private final Engine engine;
+  private final Transport transport;
+  private final boolean oversubscribed;
+  private final AtomicBoolean parked = new AtomicBoolean();
+  private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
+  private volatile boolean progressIsParked; // that thread is the one for progress
+  private final AtomicInteger sleepers = new AtomicInteger(); // threads that wait for long
+  private final Queue<Runnable> later = new ConcurrentLinkedQueue<>();
+  private volatile @Nullable Thread progress;
+
+  /// @param oversubscribed whether ranks share processors
+  Waiting(Engine engine, Transport transport, boolean oversubscribed) {
+    this.engine = engine;
+    this.transport = transport;
+    this.oversubscribed = oversubscribed;
+  }
+
+  /// How often a thread may look for what it awaits before it lets others have the lock.
+  int looksBeforeWaiting() {
+    if (Thread.currentThread().isVirtual()) {
+      return 0; // it never spins, and must not give way to others while it has the lock
+    }
+    return oversubscribed ? YIELDS_BEFORE_WAITING : LOOKS_BEFORE_WAITING;
+  }
+
+  /// Called between two such looks.
+  ///
+  /// @return whether there may be another one: nobody else wants the lock
+  boolean pauseBetweenLooks() {
+    if (oversubscribed) {
+      Thread.yield();
+    } else {
+      Thread.onSpinWait();
+    }
+    return !engine.isWanted();
+  }
+
+  /// Runs an action soon, on the progress thread, without the lock.
+  void later(Runnable action) {
+    later.add(action);
+    callProgress();
+  }
+
+  /// Waits until a call has ended.
+  ///
+  /// @param nanos at most this long; `Long.MAX_VALUE` for as long as the call may take
+  /// @return false if the time is over first
+  boolean await(Call call, long nanos) {
+    engine.refuseOperators();
+    if (Thread.currentThread().isVirtual() && !call.isBound()) {
+      return sleep(call, nanos);
+    }
+    long startNs = System.nanoTime();
+    long movedNs = call.idleSince(startNs);
+    boolean sleeps = false;
+    try {
+      while (true) {
+        Engine.Turn turn = engine.tryAdvance(call);
+        if (call.hasEnded()) {
+          return true;
+        }
+        long now = System.nanoTime();
+        if (nanos != Long.MAX_VALUE && now - startNs >= nanos) {
+          call.waitedIdle(movedNs, now);
+          return false;
+        }
+        if (turn == Engine.Turn.MOVED) {
+          movedNs = now;
+          continue;
+        }
+        if (!sleeps && now - movedNs >= YIELD_NS) {
+          sleeps = true;
+          sleepInsteadOfProgress();
+        }
+        long left = nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs);
+        pause(call, now - movedNs, left, turn);
+      }
+    } finally {
+      if (sleeps && sleepers.decrementAndGet() == 0) {
+        callProgress();
+      }
+    }
+  }
+
+  /// A thread that waits for long moves everything along until it has what it waits for, and only
+  /// one can sleep in the transport: the progress thread gives way, for it has nothing to wait for.
+  private void sleepInsteadOfProgress() {
+    sleepers.incrementAndGet();
+    if (progressIsParked) {
+      transport.wakeUp();
+    }
+  }
+
+  private void callProgress() {
+    LockSupport.unpark(progress);
+    if (progressIsParked) {
+      transport.wakeUp();
+    }
+  }
+
+  private void pause(Call call, long idleNs, long leftNs, Engine.Turn turn) {
+    if (Thread.currentThread().isInterrupted()) {
+      interrupt(call);
+    } else if (Thread.currentThread().isVirtual()) {
+      LockSupport.parkNanos(50_000);
+    } else if (idleNs < SPIN_NS && !oversubscribed) {
+      Thread.onSpinWait();
+      for (int i = 1; i < LOOKS_PER_SPIN && call.isAwaitingMemory(); i++) {
+        Thread.onSpinWait();
+      }
+    } else if (idleNs < YIELD_NS) {
+      Thread.yield();
+    } else if (turn == Engine.Turn.IDLE && parked.compareAndSet(false, true)) {
+      park(call, idleNs, leftNs);
+    } else { // the transport wakes only who has looked at everything since it announced its sleep
+      LockSupport.parkNanos(NEXT_LOOK_NS);
+    }
+  }
+
+  /// @param call what the thread waits for; null for the progress thread
+  /// @param idleNs how long nothing has moved
+  /// @param leftNs how long it may wait
+  private void park(@Nullable Call call, long idleNs, long leftNs) {
+    parkedFor = call;
+    progressIsParked = call == null;
+    try {
+      boolean mayPark = call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
+      if (mayPark) { // else nobody may have seen who is parked
+        transport.park(Math.min(leftNs, parkNs(idleNs)));
+      }
+    } catch (Throwable thrown) {
+      engine.lock();
+      try {
+        engine.breakAll(thrown);
+      } finally {
+        engine.unlock();
+      }
+    } finally {
+      parkedFor = null;
+      progressIsParked = false;
+      parked.set(false);
+    }
+  }
+
+  private static long parkNs(long idleNs) {
+    return idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS;
+  }
+
+  /// A thread that does not wait for this call has ended it, or has got something for it: what came
+  /// for the call's own thread did not wake that one.
+  void wake(Call call) {
+    if (parkedFor == call) {
+      transport.wakeUp();
+    }
+  }
+
+  /// Lets the progress thread do the work: a virtual thread never spins.
+  private boolean sleep(Call call, long nanos) {
+    startProgress();
+    try {
+      return sleepUntilEnded(call, nanos);
+    } finally {
+      call.leave(Thread.currentThread());
+    }
+  }
+
+  private boolean sleepUntilEnded(Call call, long nanos) {
+    long startNs = System.nanoTime();
+    while (!call.hasEnded()) {
+      long left = nanos == Long.MAX_VALUE ? nanos : nanos - (System.nanoTime() - startNs);
+      if (left <= 0) {
+        return false;
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        interrupt(call);
+      } else if (engine.nanoTime() - call.deadlineNs() < 0
+          || engine.tryAdvance() != Engine.Turn.MOVED) {
+        // late calls are for the progress thread to find; if it can't, this one does
+        long most = call.willWake(Thread.currentThread()) ? SLEEP_NS : NAP_NS;
+        if (!call.hasEnded()) {
+          LockSupport.parkNanos(Math.min(left, most));
+        }
+      }
+    }
+    return true;
+  }
+
+  private void interrupt(Call call) {
+    engine.lock();
+    try {
+      call.context.breakWith(
+          new InterruptedCallException(
+              "rank %d was interrupted in %s of '%s'"
+                  .formatted(call.context.rank(), call.describe(), call.context.name())),
+          true);
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  // --- the progress thread ---
+
+  /// Starts the progress thread, or lets it look again.
+  void startProgress() {
+    Thread thread = progress;
+    if (thread != null) {
+      LockSupport.unpark(thread);
+      return;
+    }
+    engine.lock();
+    try {
+      if (progress == null && !engine.isClosed()) {
+        progress =
+            Thread.ofPlatform()
+                .daemon()
+                .name("comm4j-progress-" + engine.worldRank())
+                .start(this::progress);
+      }
+    } finally {
+      engine.unlock();
+    }
+  }
+
+  private void progress() {
+    long movedNs = System.nanoTime();
+    while (!engine.isClosed()) {
+      Engine.Turn turn = engine.tryAdvance();
+      runLater();
+      long now = System.nanoTime();
+      movedNs = turn == Engine.Turn.MOVED ? now : movedNs;
+      if (later.isEmpty() && engine.isIdle()) {
+        LockSupport.parkNanos(this, SLEEP_NS);
+      } else if (turn != Engine.Turn.MOVED) {
+        rest(now - movedNs, turn);
+      }
+    }
+    runLater();
+  }
+
+  private void rest(long idleNs, Engine.Turn turn) {
+    if (idleNs < YIELD_NS) {
+      Thread.yield();
+    } else if (sleepers.get() > 0) {
+      LockSupport.parkNanos(this, parkNs(idleNs)); // they call this thread
+    } else if (turn == Engine.Turn.IDLE && parked.compareAndSet(false, true)) {
+      park(null, idleNs, Long.MAX_VALUE);
+    } else {
+      LockSupport.parkNanos(this, NEXT_LOOK_NS);
+    }
+  }
+
+  private void runLater() {
+    for (Runnable action = later.poll(); action != null; action = later.poll()) {
+      try {
+        action.run();
+      } catch (Throwable thrown) {
+        LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
+      }
+    }
+  }
+
+  /// Waits until the progress thread has ended; the engine is closed.
+  void end() {
+    Thread thread = progress;
+    if (thread == null) {
+      return;
+    }
+    LockSupport.unpark(thread);
+    transport.wakeUp();
+    if (thread != Thread.currentThread()) {
+      join(thread);
+    }
+  }
+
+  private static void join(Thread thread) {
+    boolean interrupted = Thread.interrupted(); // as after an InterruptedCallException
+    try {
+      thread.join(JOIN_MS);
+    } catch (InterruptedException _) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}
