@@ -3,9 +3,12 @@ package org.comm4j.tck;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -16,6 +19,7 @@ import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
@@ -115,43 +119,74 @@ final class FailureChecks {
       ranks = 2,
       capabilities = {Capability.USER_DEFINED_OPERATORS, Capability.SPLIT})
   static void userDefined_throws_failsOnAllRanks(LiveRank r) {
-    for (boolean isError : new boolean[] {false, true}) {
-      try (Communicator comm = r.comm().duplicate()) {
-        List<Throwable> thrown = java.util.Collections.synchronizedList(new ArrayList<>());
-        ReduceOp op =
-            ReduceOp.of(
-                "throws",
-                (source, accumulator, type, count) -> {
-                  Throwable mine =
-                      isError
-                          ? new StackOverflowError("by the operator")
-                          : new ArithmeticException("by the operator");
-                  thrown.add(mine);
-                  if (mine instanceof Error error) {
-                    throw error;
-                  }
-                  throw (ArithmeticException) mine;
-                });
-        AbortedException reason =
-            Expect.thrown(
-                "T14",
-                AbortedException.class,
-                "a call whose operator throws",
-                () -> {
-                  comm.allReduce(new double[] {1, 2, 3}, op);
-                  for (long start = System.nanoTime();
-                      System.nanoTime() - start < Expect.SOON.toNanos(); ) {
-                    comm.barrier();
-                  }
-                });
-        Expect.says("T14", reason, "rank " + reason.rank(), "by the operator", "throws");
-        if (reason.rank() == r.rank()) {
-          Expect.that(
-              "T14", thrown.contains(reason.getCause()), "the cause is %s", reason.getCause());
-        }
-        Mismatches.staysBroken(comm, reason);
+    for (Throws kind : Throws.values()) {
+      for (boolean isStarted : new boolean[] {false, true}) {
+        tryOperator(r, kind, isStarted);
+        LiveRank.works("G9", r.comm());
       }
-      LiveRank.works("G9", r.comm());
+    }
+  }
+
+  /// What an operator throws.
+  private enum Throws {
+    EXCEPTION,
+    ERROR,
+    OF_THE_LIBRARY
+  }
+
+  private static void tryOperator(LiveRank r, Throws kind, boolean isStarted) {
+    try (Communicator comm = r.comm().duplicate()) {
+      List<Throwable> thrown = Collections.synchronizedList(new ArrayList<>());
+      ReduceOp op =
+          ReduceOp.of(
+              "throws",
+              (source, accumulator, type, count) -> {
+                switch (kind) {
+                  case EXCEPTION -> throw noted(thrown, new ArithmeticException("by the operator"));
+                  case ERROR -> throw noted(thrown, new StackOverflowError("by the operator"));
+                  case OF_THE_LIBRARY ->
+                      throw noted(thrown, new ConcurrentUseException("by the operator"));
+                }
+              });
+      AbortedException reason =
+          Expect.thrown(
+              "T14",
+              AbortedException.class,
+              "a call whose operator throws",
+              () -> {
+                double[] data = {1, 2, 3};
+                if (isStarted) {
+                  join(
+                      comm.start(
+                          new Collective.AllReduce(CommData.of(data), CommData.of(data), op)));
+                } else {
+                  comm.allReduce(data, op);
+                }
+                for (long start = System.nanoTime();
+                    System.nanoTime() - start < Expect.SOON.toNanos(); ) {
+                  comm.barrier();
+                }
+              });
+      Expect.says("T14", reason, "rank " + reason.rank(), "by the operator", "throws");
+      if (reason.rank() == r.rank()) {
+        Expect.that(
+            "T14", thrown.contains(reason.getCause()), "the cause is %s", reason.getCause());
+      }
+      Mismatches.staysBroken(comm, reason);
+    }
+  }
+
+  private static <T extends Throwable> T noted(List<Throwable> all, T thrown) {
+    all.add(thrown);
+    return thrown;
+  }
+
+  /// Waits in a future.
+  private static void join(Request request) throws Exception {
+    try {
+      request.toCompletableFuture().get(Expect.SOON.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      throw e.getCause() instanceof Exception cause ? cause : e;
     }
   }
 

@@ -25,6 +25,7 @@ import org.comm4j.api.PointToPoint;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.AbortNotice;
 import org.comm4j.core.engine.BreakReason;
+import org.comm4j.core.kernel.OperatorFailedException;
 import org.comm4j.core.kernel.StreamingCopy;
 import org.jspecify.annotations.Nullable;
 
@@ -647,15 +648,17 @@ final class MpiGroup {
     breakWith(
         switch (thrown) {
           case BackendException known -> Errors.inCall(known, rank, call.label(), name);
+          case OperatorFailedException operator -> threw(call, operator.thrown());
           case CommException known -> known;
           case TruncatedException truncated -> call.truncated(truncated);
-          default ->
-              new AbortedException(
-                  rank,
-                  "%s threw %s in %s".formatted(call.thrower(), thrown, call.label()),
-                  thrown);
+          default -> threw(call, thrown);
         },
         true);
+  }
+
+  private AbortedException threw(MpiCall call, Throwable thrown) {
+    return new AbortedException(
+        rank, "%s threw %s in %s".formatted(call.thrower(), thrown, call.label()), thrown);
   }
 
   /// Breaks the communicator: every call in flight fails. The first reason stays.

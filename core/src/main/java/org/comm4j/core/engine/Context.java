@@ -16,6 +16,7 @@ import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.kernel.OperatorFailedException;
 import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.SplitMix;
 import org.jspecify.annotations.Nullable;
@@ -649,6 +650,7 @@ final class Context {
     String label = call == null ? name : call.describe();
     CommException reason =
         switch (thrown) {
+          case OperatorFailedException operator -> threw(call, operator.thrown());
           case CommException known -> known;
           case IllegalStateException closed
               when call == null
@@ -659,11 +661,15 @@ final class Context {
                   "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
                       .formatted(rank, label),
                   closed);
-          default ->
-              new AbortedException(
-                  rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);
+          default -> threw(call, thrown);
         };
     breakWith(reason, true);
+  }
+
+  private AbortedException threw(@Nullable Call call, Throwable thrown) {
+    String label = call == null ? name : call.describe();
+    return new AbortedException(
+        rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);
   }
 
   private static String thrower(@Nullable Call call) {

@@ -1,6 +1,7 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
+import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 
@@ -74,7 +75,11 @@ final class UserKernel implements Kernel {
   }
 
   private void apply(MemorySegment source, MemorySegment accumulator, long count) {
-    function.combine(source.asReadOnly(), accumulator, type, count);
+    try {
+      function.combine(source.asReadOnly(), accumulator, type, count);
+    } catch (CommException failure) { // not of the communicator that the operator works for
+      throw new OperatorFailedException(failure);
+    }
   }
 
   @Override
