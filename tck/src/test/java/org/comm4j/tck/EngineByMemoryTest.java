@@ -22,6 +22,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
+import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
@@ -176,6 +177,30 @@ class EngineByMemoryTest extends CommunicatorContract {
         });
   }
 
+  @Test
+  @Timeout(60)
+  void region_oneRankCannotMapIt_isSaidToAll() throws Exception {
+    eachRank(
+        (rank, memory) -> rank == 1 ? new Blind(memory) : memory,
+        world -> {
+          SharedMemoryProvider memory = world.sharedMemory();
+          if (world.rank() == 1) {
+            assertThatThrownBy(() -> memory.createRegion(DataType.INT8, 1000))
+                .isInstanceOf(TransportFailedException.class)
+                .hasMessage("no view");
+          } else {
+            assertThatThrownBy(
+                    () -> { // when it has the region, or before
+                      try (var region = memory.createRegion(DataType.INT8, 1000)) {
+                        region.fence();
+                      }
+                    })
+                .isInstanceOf(AbortedException.class)
+                .hasMessageContaining("no view");
+          }
+        });
+  }
+
   private static boolean hasLane(EngineCommunicator comm) {
     return comm.explain(new Collective.Barrier()).algorithm().usesPeerMemory();
   }
@@ -233,6 +258,18 @@ class EngineByMemoryTest extends CommunicatorContract {
         throw new TransportFailedException("no space", null);
       }
       super.reserve(offset, count);
+    }
+  }
+
+  /// Sees nothing of other ranks' regions.
+  private static final class Blind extends Passing {
+    Blind(PeerMemory inner) {
+      super(inner);
+    }
+
+    @Override
+    public Extent view(int rank, long offset, long bytes) {
+      throw new TransportFailedException("no view", null);
     }
   }
 

@@ -179,7 +179,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       }
       int home = group.worldRank(0);
       PeerMemory.Extent extent =
-          mine == null ? windows.memory().view(home, all[0][2], bytes) : mine.part.extent();
+          mine == null ? view(windows, home, all[0], bytes) : mine.part.extent();
       HostData whole = CommData.of(type, extent.segment().asSlice(0, bytes));
       return new HostRegion(whole, leader, new Home(whole, extent, mine, home, all[0][3]));
     } catch (Throwable thrown) {
@@ -187,6 +187,21 @@ final class EngineSharedMemory implements SharedMemoryProvider {
         mine.takeBack();
       }
       throw thrown;
+    }
+  }
+
+  /// @param told by the leader
+  private PeerMemory.Extent view(Windows windows, int home, long[] told, long bytes) {
+    try {
+      return windows.memory().view(home, told[2], bytes);
+    } catch (CommException failure) { // the others have the region, and would wait in its fence
+      engine.lock();
+      try {
+        engine.giveBackLoan(home, told[3]);
+      } finally {
+        engine.unlock();
+      }
+      throw broken(failure);
     }
   }
 
