@@ -139,6 +139,25 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
+  /// A barrier comes after what was started before, which somebody takes back.
+  @Test
+  @Timeout(60)
+  void barrier_receiveTakenBackMeanwhile_goesOn() throws Exception {
+    Nap nap = new Nap();
+    try (LocalGroup group = open(CommConfig.builder().build(), nap.ofRank0(Sleepy::new))) {
+      Communicator here = group.communicator(0);
+      Request request = receive(here);
+      nap.begin();
+      CompletableFuture<Void> waiting = ThreadChecks.async(Thread.ofPlatform(), here::barrier);
+      nap.await();
+      assertThat(request.cancel()).isTrue();
+      CompletableFuture<Void> other =
+          ThreadChecks.async(Thread.ofPlatform(), group.communicator(1)::barrier);
+      waiting.get(30, TimeUnit.SECONDS);
+      other.get(30, TimeUnit.SECONDS);
+    }
+  }
+
   /// The progress thread sleeps in such a transport.
   @Test
   @Timeout(60)

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -399,9 +400,17 @@ public final class EngineCommunicator implements BackendCommunicator {
   public void sync() {
     List<Call> inFlight = callsInFlight();
     for (int i = 0; i < inFlight.size(); i++) { // an iterator would be garbage in each barrier
-      inFlight.get(i).await(Long.MAX_VALUE);
+      awaitEnd(inFlight.get(i));
     }
     checkUsable("sync");
+  }
+
+  private static void awaitEnd(Call call) {
+    try {
+      call.await(Long.MAX_VALUE);
+    } catch (CancellationException _) {
+      // another thread has taken the receive back: that is an end too
+    }
   }
 
   private List<Call> callsInFlight() {
