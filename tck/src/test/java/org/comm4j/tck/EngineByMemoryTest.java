@@ -72,6 +72,25 @@ class EngineByMemoryTest extends CommunicatorContract {
 
   @Test
   @Timeout(60)
+  void duplicate_memoryIsThereAgain_hasALane() throws Exception {
+    AtomicBoolean full = new AtomicBoolean(true);
+    eachRank(
+        (rank, memory) -> rank == 1 ? new Full(memory, LANES * 6144, full) : memory,
+        world -> {
+          EngineCommunicator copy = (EngineCommunicator) world.duplicate();
+          assertThat(hasLane(copy)).isFalse();
+          full.set(false);
+          for (long start = System.nanoTime(); !hasLane(copy); ) {
+            assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(20));
+            copy.close();
+            copy = (EngineCommunicator) world.duplicate();
+          }
+          copy.close();
+        });
+  }
+
+  @Test
+  @Timeout(60)
   void duplicate_manyBrokenBefore_hasALane() throws Exception {
     eachRank(
         (_, memory) -> memory,
@@ -246,15 +265,21 @@ class EngineByMemoryTest extends CommunicatorContract {
   /// Has no memory behind its first bytes: 384 KiB are enough for the flags and one lane.
   private static final class Full extends Passing {
     private final long bytes;
+    private final AtomicBoolean now;
 
     Full(PeerMemory inner, long bytes) {
+      this(inner, bytes, new AtomicBoolean(true));
+    }
+
+    Full(PeerMemory inner, long bytes, AtomicBoolean now) {
       super(inner);
       this.bytes = bytes;
+      this.now = now;
     }
 
     @Override
     public void reserve(long offset, long count) {
-      if (offset > bytes) {
+      if (offset > bytes && now.get()) {
         throw new TransportFailedException("no space", null);
       }
       super.reserve(offset, count);

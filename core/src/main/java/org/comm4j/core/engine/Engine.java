@@ -99,7 +99,7 @@ final class Engine {
                     peer,
                     Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
                     backlog));
-    this.lanes = new Lanes(own, isWindowRead, this::isGone);
+    this.lanes = new Lanes(own, isWindowRead, this::isGone, clock);
     this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session));
     session.onNews(transport::wakeUp);
   }

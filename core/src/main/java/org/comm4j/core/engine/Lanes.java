@@ -3,30 +3,36 @@ package org.comm4j.core.engine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
+import java.util.function.LongSupplier;
 import org.comm4j.api.TransportFailedException;
 import org.jspecify.annotations.Nullable;
 
 /// Which lanes of this rank's window are free, and who gets them. Guarded by the engine's lock.
 final class Lanes {
   private static final System.Logger LOG = System.getLogger(Lanes.class.getName());
+  private static final long NO_SPACE_NS = 1_000_000_000;
 
   private final @Nullable Windows windows;
   private final boolean isWindowRead;
   private final IntPredicate isGone;
+  private final LongSupplier clock;
   private final List<Context> zombies = new ArrayList<>(); // closed, and peers may still look
   private long free;
   private long backed; // that have memory
   private long flags;
-  private @Nullable TransportFailedException noSpace; // for more lanes
+  private @Nullable TransportFailedException noSpace; // for more lanes, when last tried
+  private long triedNs;
   private boolean toldOfNone;
 
   /// @param windows null without shared memory: there are no lanes
   /// @param isWindowRead by any other rank; else lanes need no memory
   /// @param isGone whether a world rank has failed or left
-  Lanes(@Nullable Windows windows, boolean isWindowRead, IntPredicate isGone) {
+  /// @param clock in nanoseconds
+  Lanes(@Nullable Windows windows, boolean isWindowRead, IntPredicate isGone, LongSupplier clock) {
     this.windows = windows;
     this.isWindowRead = isWindowRead;
     this.isGone = isGone;
+    this.clock = clock;
     this.free = hasLanes() ? -1 : 0;
   }
 
@@ -43,6 +49,9 @@ final class Lanes {
         flags = Math.max(flags, zombie.laneEnd());
         zombies.remove(i--);
       }
+    }
+    if (noSpace != null && clock.getAsLong() - triedNs >= NO_SPACE_NS) {
+      noSpace = null; // the user may have made some
     }
     return noSpace == null ? free : free & backed;
   }
@@ -71,6 +80,7 @@ final class Lanes {
       }
     } catch (TransportFailedException failure) {
       noSpace = failure;
+      triedNs = clock.getAsLong();
       return false;
     }
     backed |= 1L << number;
