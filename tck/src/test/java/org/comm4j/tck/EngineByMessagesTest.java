@@ -22,10 +22,12 @@ import java.util.function.BiFunction;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
@@ -156,6 +158,69 @@ class EngineByMessagesTest extends CommunicatorContract {
       waiting.get(30, TimeUnit.SECONDS);
       other.get(30, TimeUnit.SECONDS);
     }
+  }
+
+  /// A rank that may be about to make a communicator keeps what comes for it, but knows what it has
+  /// closed: here while it could go on with a shrink.
+  @Test
+  @Timeout(60)
+  void receive_fromWhoHasClosedDuringAProposal_isToldAtOnce() throws Exception {
+    try (LocalGroup group = open(CommConfig.builder().build(), UnaryOperator.identity())) {
+      Communicator here = group.communicator(0);
+      List<Communicator> shrinking = duplicates(group);
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(shrinking.getFirst()::shrink).isInstanceOf(InterruptedCallException.class);
+      assertThat(Thread.interrupted()).isTrue();
+      List<Communicator> closed = duplicates(group);
+      closed.getFirst().close();
+      CompletableFuture<Void> waiting =
+          ThreadChecks.async(Thread.ofPlatform(), receive(closed.getLast())::await);
+      Request other = receive(here);
+      for (long start = System.nanoTime();
+          !waiting.isDone() && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(20); ) {
+        assertThat(other.isDone()).isFalse(); // takes in what has come
+      }
+      assertThatThrownBy(() -> waiting.get(0, TimeUnit.SECONDS))
+          .hasCauseInstanceOf(AbortedException.class)
+          .hasMessageContaining("closed");
+      other.cancel();
+      closed.getLast().close();
+      shrinking.forEach(Communicator::close);
+    }
+  }
+
+  /// The same where the rank has proposed less than others had before.
+  @Test
+  @Timeout(60)
+  void receive_fromWhoHasClosedBeforeAProposal_isToldAtOnce() throws Exception {
+    try (LocalGroup group = open(CommConfig.builder().build(), UnaryOperator.identity())) {
+      Communicator here = group.communicator(0);
+      Communicator there = group.communicator(1);
+      CompletableFuture<Communicator> alone =
+          CompletableFuture.supplyAsync(() -> there.split(1, 0).orElseThrow());
+      here.split(0, 0).orElseThrow().close();
+      for (int i = 0; i < 5; i++) {
+        alone.get(30, TimeUnit.SECONDS).duplicate().close();
+      }
+      List<Communicator> closed = duplicates(group);
+      closed.getFirst().close();
+      CompletableFuture<Communicator> making = CompletableFuture.supplyAsync(here::duplicate);
+      CompletableFuture<Void> waiting =
+          ThreadChecks.async(Thread.ofPlatform(), receive(closed.getLast())::await);
+      assertThatThrownBy(() -> waiting.get(20, TimeUnit.SECONDS))
+          .hasCauseInstanceOf(AbortedException.class)
+          .hasMessageContaining("closed");
+      there.duplicate().close();
+      making.get(30, TimeUnit.SECONDS).close();
+      alone.get().close();
+      closed.getLast().close();
+    }
+  }
+
+  private static List<Communicator> duplicates(LocalGroup group) throws Exception {
+    CompletableFuture<Communicator> other =
+        CompletableFuture.supplyAsync(group.communicator(1)::duplicate);
+    return List.of(group.communicator(0).duplicate(), other.get(30, TimeUnit.SECONDS));
   }
 
   /// The progress thread sleeps in such a transport.
@@ -349,7 +414,8 @@ class EngineByMessagesTest extends CommunicatorContract {
   }
 
   private static Request receive(Communicator comm) {
-    return comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 1));
+    int other = 1 - comm.rank();
+    return comm.start(new PointToPoint.Receive(CommData.of(new int[1]), other, 1));
   }
 
   private static LocalGroup open(LongSupplier clock) {

@@ -3,7 +3,9 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -67,6 +69,7 @@ final class Engine {
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
+  private final Set<Long> ended = new HashSet<>(); // communicators, while a proposal is open
   private long proposed;
   private volatile int epoch;
   private long lookNs;
@@ -310,6 +313,9 @@ final class Engine {
   /// Ends what a proposal was for, with a communicator or without.
   void settle(long proposal) {
     proposals.remove(proposal);
+    if (proposals.isEmpty()) {
+      ended.clear();
+    }
     if (!closed) { // by another thread meanwhile
       deliverOrphans();
     }
@@ -324,7 +330,7 @@ final class Engine {
   /// Whether this rank may be about to make the communicator: what is agreed on is not less than
   /// what was proposed.
   private boolean isExpected(long id) {
-    return !proposals.isEmpty() && id >= proposals.first();
+    return !proposals.isEmpty() && id >= proposals.first() && !ended.contains(id);
   }
 
   /// The part of an id that grows, for names.
@@ -350,6 +356,7 @@ final class Engine {
           "communicator '%s' got the id %d (expected: one that no other has, at most %d)"
               .formatted(name, id, Frame.LAST_CONTEXT));
     }
+    proposed = Math.max(proposed, number(id)); // what is proposed from now on is greater
     Context context = new Context(this, id, name, members);
     contexts.add(context);
     context.take(session.news());
@@ -371,6 +378,9 @@ final class Engine {
       }
       if (contexts.remove(context)) {
         lanes.retire(context);
+        if (!proposals.isEmpty()) {
+          ended.add(context.id());
+        }
       }
       buffers.removeIf(EngineBuffer::isClosed);
       buffers.forEach(buffer -> overdue.add(buffer::end));
