@@ -3,10 +3,12 @@ package org.comm4j.tck;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
@@ -14,11 +16,13 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.UnaryOperator;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
@@ -29,6 +33,7 @@ import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -87,6 +92,42 @@ class EngineByMemoryTest extends CommunicatorContract {
           }
           copy.close();
         });
+  }
+
+  /// One rank has the new communicator already; the other one hears that the old one is broken
+  /// before it hears that all have it.
+  @Test
+  @Timeout(60)
+  void split_parentBreaksMeanwhile_breaksTheNewOneForAll() throws Exception {
+    AtomicBoolean holds = new AtomicBoolean();
+    UnaryOperator<Transport> holding =
+        inner ->
+            inner.rank() == 0
+                ? inner
+                : new BrokenWire(inner) {
+                  @Override
+                  public boolean offer(int peer, long[] header, MemorySegment payload) {
+                    return holds.get() || inner.offer(peer, header, payload);
+                  }
+                };
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    try (LocalGroup group =
+        MemoryGroups.open(2, config, 4096, WINDOW_BYTES, holding, UnaryOperator.identity())) {
+      Communicator here = group.communicator(0);
+      Communicator there = group.communicator(1);
+      holds.set(true); // by messages ranks agree on the new one's lane only
+      CompletableFuture<Communicator> making = CompletableFuture.supplyAsync(here::duplicate);
+      try (Communicator copyThere = there.duplicate()) {
+        there.abort("on purpose");
+        try (Communicator copyHere = making.get(30, TimeUnit.SECONDS)) {
+          assertThat(copyHere.failure()).containsInstanceOf(AbortedException.class);
+          assertThatThrownBy(copyThere::barrier)
+              .isInstanceOfSatisfying(
+                  AbortedException.class, e -> assertThat(e.rank()).isEqualTo(0))
+              .hasMessageContaining("on purpose");
+        }
+      }
+    }
   }
 
   @Test
@@ -329,7 +370,7 @@ class EngineByMemoryTest extends CommunicatorContract {
     }
 
     @Override
-    public java.lang.foreign.MemorySegment window(int rank) {
+    public MemorySegment window(int rank) {
       return inner.window(rank);
     }
 

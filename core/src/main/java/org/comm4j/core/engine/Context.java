@@ -51,6 +51,7 @@ final class Context {
   private final BitSet left = new BitSet(); // the session, or this communicator
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
+  private final List<Context> unfinished = new ArrayList<>(); // that are being made of this one
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
   private final BitSet messageInquirers = new BitSet();
@@ -697,10 +698,11 @@ final class Context {
     } finally {
       endCalls(reason);
       together.forEach(other -> other.breakWith(reason, false));
+      unfinished.forEach(other -> other.breakUnfinished(this, reason));
     }
   }
 
-  /// Lets another one break when this one does: it is the library's own, or not yet the user's.
+  /// Lets one of the library's own break when this one does: its ranks are told of this one.
   void breakTogether(Context other) {
     together.add(other);
     if (failure != null) {
@@ -708,9 +710,25 @@ final class Context {
     }
   }
 
-  /// Ends that.
-  void breakAlone(Context other) {
-    together.remove(other);
+  /// Lets one that is being made break when this one does, until it is [#finished]: its ranks may
+  /// wait there for some that can't come any more.
+  void making(Context other) {
+    unfinished.add(other);
+    if (failure != null) {
+      other.breakUnfinished(this, failure);
+    }
+  }
+
+  void finished(Context other) {
+    unfinished.remove(other);
+  }
+
+  /// Tells its ranks: for those that have it already, it does not break with the other one.
+  private void breakUnfinished(Context origin, CommException reason) {
+    String message =
+        "'%s' broke while '%s' was made of it: %s"
+            .formatted(origin.name, name, reason.getMessage());
+    breakWith(new AbortedException(rank, message, reason), true);
   }
 
   private void endCalls(RuntimeException reason) {
@@ -804,6 +822,7 @@ final class Context {
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
       tellInquirers();
       together.forEach(other -> other.breakIfNeeded(name));
+      unfinished.forEach(other -> other.breakIfNeeded(name));
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -68,8 +69,8 @@ final class Groups {
       int[] members = group.stream().mapToInt(context::worldRank).toArray();
       long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
       List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
-      EngineCommunicator made = child(id, label, members, proposals, true);
-      breakAlone(made.context());
+      EngineCommunicator made = child(id, label, members, proposals, context::making);
+      finished(made.context());
       return made;
     });
   }
@@ -87,7 +88,7 @@ final class Groups {
     try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
-      EngineCommunicator made = child("shrunk", survivors, living, false);
+      EngineCommunicator made = child("shrunk", survivors, living, _ -> {});
       engine.enter();
       try {
         engine.epoch(epoch);
@@ -122,8 +123,12 @@ final class Groups {
             .filter(rank -> parent.host(rank).equals(here))
             .map(context::worldRank)
             .toArray();
-    return propose(
-        mine -> child("node", members, new HostMeeting(parent, this, members).hold(mine), true));
+    return propose(mine ->
+        child(
+            "node",
+            members,
+            new HostMeeting(parent, this, members).hold(mine),
+            context::breakTogether));
   }
 
   /// The parent is closed: what has not been made won't be.
@@ -194,29 +199,26 @@ final class Groups {
   // --- what is made ---
 
   private EngineCommunicator child(
-      String label, int[] members, Map<Integer, long[]> rows, boolean breaksTogether) {
+      String label, int[] members, Map<Integer, long[]> rows, Consumer<Context> bond) {
     List<Proposal> proposals = rows.values().stream().map(Proposal::of).toList();
     long id = proposals.stream().mapToLong(Proposal::id).max().orElseThrow();
-    return child(id, label, members, proposals, breaksTogether);
+    return child(id, label, members, proposals, bond);
   }
 
   /// @param proposals of all members
-  /// @param breaksTogether whether it breaks when the parent does, until [#breakAlone]: its ranks
-  ///   would wait for those that can't come any more
+  /// @param bond makes it break when the parent does, if it should
   private EngineCommunicator child(
       long id,
       String label,
       int[] members,
       Collection<Proposal> proposals,
-      boolean breaksTogether) {
+      Consumer<Context> bond) {
     EngineCommunicator child;
     engine.enter();
     try {
       String name = context.name() + "/" + label + "-" + engine.number(id);
       child = parent.child(engine.addContext(id, name, members));
-      if (breaksTogether) {
-        context.breakTogether(child.context());
-      }
+      bond.accept(child.context());
     } finally {
       engine.unlock();
     }
@@ -226,10 +228,10 @@ final class Groups {
     return child;
   }
 
-  private void breakAlone(Context made) {
+  private void finished(Context made) {
     engine.lock();
     try {
-      context.breakAlone(made);
+      context.finished(made);
     } finally {
       engine.unlock();
     }
