@@ -8,6 +8,8 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Function;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
@@ -597,6 +599,30 @@ final class MessageChecks {
     Expect.thrown("P14", IllegalStateException.class, "cancel() of a send", send::cancel);
     comm.receive(CommData.of(first), r.rank(), 8);
     send.await();
+  }
+
+  /// Another thread takes back what a barrier waits for: before, while, or after it looks.
+  @Rule({"O25", "P14"})
+  @Needs(capabilities = Capability.POINT_TO_POINT)
+  static void barrier_receiveTakenBackMeanwhile_goesOn(LiveRank r) throws InterruptedException {
+    Communicator comm = r.comm();
+    for (int i = 0; i < 20; i++) {
+      Request receive = startReceive(comm, CommData.of(new int[1]), left(r), 90);
+      CountDownLatch begins = new CountDownLatch(1);
+      CompletableFuture<Void> barrier =
+          ThreadChecks.async(
+              Thread.ofPlatform(),
+              () -> {
+                begins.countDown();
+                comm.barrier();
+              });
+      begins.await();
+      for (long start = System.nanoTime(); System.nanoTime() - start < i * 20_000L; ) {
+        Thread.onSpinWait();
+      }
+      Expect.that("P14", receive.cancel(), "cancel() of a receive is false");
+      ThreadChecks.join("O25", barrier);
+    }
   }
 
   @Rule("P15")

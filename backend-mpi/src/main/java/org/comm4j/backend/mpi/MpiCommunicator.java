@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
@@ -292,6 +293,14 @@ final class MpiCommunicator implements BackendCommunicator {
     }
   }
 
+  private static void awaitEnd(MpiCall call) {
+    try {
+      call.await(Long.MAX_VALUE);
+    } catch (CancellationException _) {
+      // another thread has taken the receive back: that is an end too
+    }
+  }
+
   @Override
   public void sync() {
     group.refuseOperators();
@@ -302,7 +311,7 @@ final class MpiCommunicator implements BackendCommunicator {
     } finally {
       group.unlock();
     }
-    calls.forEach(call -> call.await(Long.MAX_VALUE));
+    calls.forEach(MpiCommunicator::awaitEnd);
     CommException failure = group.failure();
     if (failure != null) { // a close meanwhile is for the barrier behind it to tell the others
       throw failure;
