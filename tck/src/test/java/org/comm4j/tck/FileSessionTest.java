@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
@@ -32,6 +34,19 @@ final class FileSessionTest extends SessionContract {
   private CommConfig.Builder configs(int size) {
     groups++;
     return Configs.file(size, directory).session("job-" + groups);
+  }
+
+  /// Who had left before saw it alive, and let the file be.
+  @Test
+  void join_lastOfTheSessionBeforeWasKilled_survivorsMeetAgain() throws Exception {
+    Group first = Joining.groupWithProcess(Configs.file(3, directory));
+    first.sessions().forEach(Session::close);
+    RankProcess last = (RankProcess) Objects.requireNonNull(first.victim());
+    last.kill();
+    last.awaitExit();
+    List<Session> second = Joining.group(Configs.file(2, directory)).sessions();
+    assertThat(second).hasSize(2);
+    second.forEach(Session::close);
   }
 
   /// The folder is that of all jobs of the user, and whoever ends one removes it when it is empty.

@@ -268,14 +268,14 @@ final class FileSession implements ReplicatedSession.History {
           "the session in %s has format %d, this rank %d; use the same comm4j on all ranks"
               .formatted(path, format, FrameCodec.PROTOCOL));
     }
+    if (!fresh && !file.isAnyoneAlive()) {
+      file.unlink();
+      return false;
+    }
     if (Meetings.ofThisProcess().count(id(), request.rank()) > 0) {
       return false;
     }
     poll();
-    if (!fresh && nobodyIsThere()) {
-      file.unlink();
-      return false;
-    }
     admit(file);
     if (fresh) {
       LogFile.reap(directory, ENDING);
@@ -304,15 +304,6 @@ final class FileSession implements ReplicatedSession.History {
 
   private String id() {
     return HexFormat.of().formatHex(header.asSlice(ID_AT, ID_BYTES).toArray(ValueLayout.JAVA_BYTE));
-  }
-
-  private boolean nobodyIsThere() throws IOException {
-    for (int rank : roster.ranks()) {
-      if (isAlive(rank)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private void admit(LogFile file) throws IOException {
@@ -607,7 +598,7 @@ final class FileSession implements ReplicatedSession.History {
       if (file != null && session != null) {
         inTurn(this::leaveInTurn);
       } else if (file != null && admitted) {
-        inTurn(this::unlinkIfLast);
+        inTurn(this::giveWayInTurn);
       }
     } catch (IOException | ProtocolException | RuntimeException e) {
       // The others find the lock free.
@@ -630,6 +621,12 @@ final class FileSession implements ReplicatedSession.History {
     if (!gone.get(request.rank())) {
       write(new Event.Leave(request.rank()));
     }
+    unlinkIfLast();
+  }
+
+  /// Who has not been in the session has said no goodbye: the next one goes by the lock.
+  private void giveWayInTurn() throws IOException {
+    file().unlockRank(request.rank());
     unlinkIfLast();
   }
 

@@ -331,9 +331,25 @@ final class LogFile {
     }
   }
 
+  /// Whether any rank is alive, as far as locks tell; in the own turn, since nobody comes in it.
+  boolean isAnyoneAlive() throws IOException {
+    synchronized (rankLocks) {
+      if (!rankLocks.isEmpty()) {
+        return true;
+      }
+      try (FileLock free = tryLock(1, FrameCodec.MAX_RANKS, true)) {
+        return free == null;
+      }
+    }
+  }
+
   private @Nullable FileLock tryLock(long index, boolean shared) throws IOException {
+    return tryLock(index, 1, shared);
+  }
+
+  private @Nullable FileLock tryLock(long index, long count, boolean shared) throws IOException {
     try {
-      return channel.tryLock(LOCKS + index, 1, shared);
+      return channel.tryLock(LOCKS + index, count, shared);
     } catch (OverlappingFileLockException e) {
       return null;
     }
