@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 /// One end of a control connection: frames over a socket that never blocks. For one thread.
 ///
 /// It reads into a buffer that grows only up to the frame that is announced, and only if that is
-/// within the limit: small until the peer has been accepted.
+/// within the limit: small until a host has accepted the peer, or a rank has seen that it is a
+/// host.
 final class Connection {
   private static final int READS_PER_TURN = 16;
   private static final int FIRST_BUFFER_BYTES = 1024;

@@ -288,6 +288,7 @@ final class TcpSession implements ReplicatedSession.History {
       checkAsks(greeting.nonce().length != 0);
       hostId = greeting.hostId();
       Frame.Join join = join(greeting, deadline);
+      connection.accept(); // with the last word of the join may come what the others say in the session
       connection.send(join);
       connection.flush(nanoTime.getAsLong());
       while (true) {
@@ -301,7 +302,6 @@ final class TcpSession implements ReplicatedSession.History {
                       .formatted(place()));
             }
             accepted = in;
-            connection.accept();
           }
           case Frame.Refused no -> throw new JoinException(no.reason(), no.message());
           case Frame.Retry retry -> {

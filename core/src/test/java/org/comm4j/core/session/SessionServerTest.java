@@ -3,6 +3,7 @@ package org.comm4j.core.session;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -10,6 +11,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -33,20 +35,23 @@ final class SessionServerTest {
   private static final Authenticator SECRET =
       Authenticator.of(CommConfig.builder().secret(Secret.of("0123456789abcdef")).build());
 
-  private final SessionServer server =
-      SessionServer.start(
-          InetAddress.getLoopbackAddress(),
-          0,
-          "job",
-          2,
-          Authenticator.NONE,
-          new SessionServer.Listener() {});
+  private final SessionServer server = start(2);
   private final InetSocketAddress address =
       new InetSocketAddress(InetAddress.getLoopbackAddress(), server.port());
 
   @AfterEach
   void close() {
     server.close();
+  }
+
+  private static SessionServer start(int worldSize) {
+    return SessionServer.start(
+        InetAddress.getLoopbackAddress(),
+        0,
+        "job",
+        worldSize,
+        Authenticator.NONE,
+        new SessionServer.Listener() {});
   }
 
   private static JoinRequest request(String version, int rank) {
@@ -225,6 +230,29 @@ final class SessionServerTest {
     }
   }
 
+  /// The host writes all of it before the rank's thread looks.
+  @Test
+  void join_historyComesWithTheAnswer_isRead() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      TcpSession rank = start(placeOf(listener), request("1", 1), Authenticator.NONE);
+      try (var host = listener.accept()) {
+        Frame.Join join = greet(host);
+        var value = new byte[FrameCodec.MAX_VALUE_BYTES];
+        value[value.length - 1] = 7;
+        write(
+            host,
+            new Frame.Accepted(0, "host", new byte[0]),
+            new Frame.Joined(request("1", 0).member()),
+            new Frame.Joined(join.request().member()),
+            new Frame.Welcome("00112233445566778899aabbccddeeff"),
+            new Event.Put(0, "key", value));
+        ReplicatedSession session = joined(rank);
+        assertThat(session.get("key", Duration.ofSeconds(20))).isEqualTo(value);
+        session.close();
+      }
+    }
+  }
+
   /// What a rank that hosts the session says just before it closes is not overtaken by its goodbye,
   /// whatever the server's thread is doing: here it has just found out that rank 1 is silent.
   @Test
@@ -334,11 +362,28 @@ final class SessionServerTest {
     session.close();
   }
 
-  private static void write(Socket socket, Frame frame) throws IOException {
-    ByteBuffer buffer = FrameCodec.encode(frame);
-    var bytes = new byte[buffer.remaining()];
-    buffer.get(bytes);
-    socket.getOutputStream().write(bytes);
+  private static InetSocketAddress placeOf(ServerSocket listener) {
+    return new InetSocketAddress(listener.getInetAddress(), listener.getLocalPort());
+  }
+
+  /// Begins as a host does.
+  private static Frame.Join greet(Socket rank) throws IOException, ProtocolException {
+    rank.setSoTimeout(20_000);
+    write(
+        rank, new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], "00112233445566778899aabbccddeeff"));
+    return (Frame.Join) read(new DataInputStream(rank.getInputStream()));
+  }
+
+  /// All of them at once.
+  private static void write(Socket socket, Frame... frames) throws IOException {
+    var bytes = new ByteArrayOutputStream();
+    for (Frame frame : frames) {
+      ByteBuffer buffer = FrameCodec.encode(frame);
+      var each = new byte[buffer.remaining()];
+      buffer.get(each);
+      bytes.write(each);
+    }
+    socket.getOutputStream().write(bytes.toByteArray());
   }
 
   private static Frame read(DataInputStream in) throws IOException, ProtocolException {
