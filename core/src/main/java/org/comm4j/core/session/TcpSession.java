@@ -36,7 +36,8 @@ final class TcpSession implements ReplicatedSession.History {
   private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
 
-  /// Failures after which the same group may still form.
+  /// Failures after which the same group may still form; [Reason#ADDRESS] only where it is this
+  /// rank's own, and no host has given the group up with it.
   private static final Set<Reason> NOT_MET =
       EnumSet.of(
           Reason.ADDRESS,
@@ -67,6 +68,7 @@ final class TcpSession implements ReplicatedSession.History {
   private final ArrayDeque<Frame> incoming = new ArrayDeque<>();
   private final List<Member> members = new ArrayList<>();
   private Frame.@Nullable Accepted accepted;
+  private boolean refused;
   private @Nullable ReplicatedSession session;
   private String hostId = "";
   private boolean slept;
@@ -149,7 +151,7 @@ final class TcpSession implements ReplicatedSession.History {
         serve(connection);
       }
     } catch (JoinException e) {
-      if (!NOT_MET.contains(e.reason())) {
+      if (!NOT_MET.contains(e.reason()) || (refused && e.reason() == Reason.ADDRESS)) {
         Meetings.ofThisProcess().add(hostId, request.rank());
       }
       joined.completeExceptionally(e);
@@ -288,7 +290,7 @@ final class TcpSession implements ReplicatedSession.History {
       checkAsks(greeting.nonce().length != 0);
       hostId = greeting.hostId();
       Frame.Join join = join(greeting, deadline);
-      connection.accept(); // with the last word of the join may come what the others say in the session
+      connection.accept(); // what others say in the session may come with the answer
       connection.send(join);
       connection.flush(nanoTime.getAsLong());
       while (true) {
@@ -303,7 +305,10 @@ final class TcpSession implements ReplicatedSession.History {
             }
             accepted = in;
           }
-          case Frame.Refused no -> throw new JoinException(no.reason(), no.message());
+          case Frame.Refused no -> {
+            refused = true;
+            throw new JoinException(no.reason(), no.message());
+          }
           case Frame.Retry retry -> {
             return retry.why();
           }

@@ -236,7 +236,7 @@ final class SessionServerTest {
     try (var listener = new ServerSocket(0, 1, address.getAddress())) {
       TcpSession rank = start(placeOf(listener), request("1", 1), Authenticator.NONE);
       try (var host = listener.accept()) {
-        Frame.Join join = greet(host);
+        Frame.Join join = greet(host, InMemorySessions.randomId());
         var value = new byte[FrameCodec.MAX_VALUE_BYTES];
         value[value.length - 1] = 7;
         write(
@@ -249,6 +249,25 @@ final class SessionServerTest {
         ReplicatedSession session = joined(rank);
         assertThat(session.get("key", Duration.ofSeconds(20))).isEqualTo(value);
         session.close();
+      }
+    }
+  }
+
+  /// As a launcher does that is out of descriptors: what it has refused it does not form any more.
+  @Test
+  void join_hostGivesUp_comesForTheNextGroup() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      String hostId = InMemorySessions.randomId();
+      for (int generation = 0; generation < 2; generation++) {
+        TcpSession rank = start(placeOf(listener), request("1", 1), Authenticator.NONE);
+        try (var host = listener.accept()) {
+          assertThat(greet(host, hostId).request().generation()).isEqualTo(generation);
+          write(
+              host,
+              new Frame.Accepted(Frame.NO_RANK, "host", new byte[0]),
+              new Frame.Refused(Reason.ADDRESS, "a test's"));
+          assertThatThrownBy(() -> joined(rank)).cause().hasMessage("a test's");
+        }
       }
     }
   }
@@ -367,10 +386,10 @@ final class SessionServerTest {
   }
 
   /// Begins as a host does.
-  private static Frame.Join greet(Socket rank) throws IOException, ProtocolException {
+  private static Frame.Join greet(Socket rank, String hostId)
+      throws IOException, ProtocolException {
     rank.setSoTimeout(20_000);
-    write(
-        rank, new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], "00112233445566778899aabbccddeeff"));
+    write(rank, new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], hostId));
     return (Frame.Join) read(new DataInputStream(rank.getInputStream()));
   }
 
