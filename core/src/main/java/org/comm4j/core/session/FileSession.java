@@ -360,9 +360,7 @@ final class FileSession implements ReplicatedSession.History {
           "rank %d died before all had joined: %s".formatted(dead, released(dead)));
     }
     if (closing && waitedNs() <= patienceNs()) { // the others are not late
-      return new Frame.Refused(
-          Reason.PEER_FAILED,
-          "rank %d closed the session while it was joined".formatted(request.rank()));
+      return new Frame.Refused(Reason.PEER_FAILED, Roster.closed(request.rank()));
     }
     return new Frame.Refused(Reason.MISSING_RANKS, roster.missing(waitedNs()));
   }

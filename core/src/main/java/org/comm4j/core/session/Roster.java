@@ -171,6 +171,11 @@ final class Roster {
     return request == null ? "never seen" : request.who();
   }
 
+  /// Says who has closed, as a rank does where its thread is interrupted: it has not died.
+  static String closed(int rank) {
+    return "rank %d closed the session while it was joined".formatted(rank);
+  }
+
   /// Says who has not come.
   ///
   /// @param waitedNs for how long the others have waited

@@ -458,6 +458,8 @@ public final class SessionServer implements AutoCloseable {
       return;
     }
     switch (frame) {
+      case Event.Leave leave when leave.rank() == rank && phase == Phase.JOINING ->
+          giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(rank)));
       case Event event -> {
         if (event.rank() != rank || event instanceof Event.Fail || phase != Phase.FORMED) {
           throw new ProtocolException("an event that is not its own");
@@ -853,6 +855,9 @@ public final class SessionServer implements AutoCloseable {
         new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
     if (localRequest == null) {
       return;
+    }
+    if (phase == Phase.JOINING) {
+      giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(localRequest.rank())));
     }
     take(new Event.Leave(localRequest.rank()));
     if (phase == Phase.FORMED) {

@@ -221,9 +221,13 @@ final class TcpSession implements ReplicatedSession.History {
       pause(backOffNs);
       backOffNs = Math.min(MAX_BACK_OFF_NS, 2 * backOffNs);
     }
+    failClosed();
+    return null;
+  }
+
+  private void failClosed() {
     joined.completeExceptionally(
         new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
-    return null;
   }
 
   /// What this process may not do is no matter of who listens, and of patience.
@@ -267,7 +271,8 @@ final class TcpSession implements ReplicatedSession.History {
     }
   }
 
-  /// @return null when the session has formed, else why to try again
+  /// @return null when the session has formed, or this rank has closed and says goodbye; else why
+  ///   to try again
   private @Nullable String shakeHands(Connection connection, long deadline) throws IOException {
     long helloDeadline = Math.min(deadline, nanoTime.getAsLong() + helloNs);
     try {
@@ -317,11 +322,17 @@ final class TcpSession implements ReplicatedSession.History {
             welcome(welcome);
             return null;
           }
-          case null ->
-              throw new JoinException(
-                  Reason.MISSING_RANKS,
-                  "the group did not form within %d ms, and its host at %s does not say why"
-                      .formatted(request.patienceMillis(), place()));
+          case null -> {
+            if (closing) {
+              Meetings.ofThisProcess().add(hostId, request.rank());
+              failClosed();
+              return null;
+            }
+            throw new JoinException(
+                Reason.MISSING_RANKS,
+                "the group did not form within %d ms, and its host at %s does not say why"
+                    .formatted(request.patienceMillis(), place()));
+          }
           default -> throw new ProtocolException("not an answer to a join");
         }
       }

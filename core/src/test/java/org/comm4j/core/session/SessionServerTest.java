@@ -272,6 +272,56 @@ final class SessionServerTest {
     }
   }
 
+  /// As it does where its thread is interrupted: it has not died.
+  @Test
+  void join_rankCloses_othersAreToldWho() {
+    try (var ofThree = start(3)) {
+      TcpSession rank0 = waiting(ofThree, 0);
+      TcpSession rank1 = waiting(ofThree, 1);
+      rank1.close();
+      assertIsToldWhoClosed(rank0, 1);
+    }
+  }
+
+  @Test
+  void join_rankThatHostsCloses_othersAreToldWho() {
+    TcpSession rank1;
+    try (SessionServer ofRank0 =
+        SessionServer.startFor(
+            request(0, 3, 10_000),
+            InetAddress.getLoopbackAddress(),
+            0,
+            Authenticator.NONE,
+            System::nanoTime,
+            _ -> {})) {
+      rank1 = waiting(ofRank0, 1);
+    }
+    assertIsToldWhoClosed(rank1, 0);
+  }
+
+  private static void assertIsToldWhoClosed(TcpSession other, int rank) {
+    assertThatThrownBy(() -> joined(other))
+        .cause()
+        .isInstanceOfSatisfying(
+            JoinException.class,
+            e -> {
+              assertThat(e.reason()).isEqualTo(Reason.PEER_FAILED);
+              assertThat(e).hasMessage("rank %d closed the session while it was joined", rank);
+            });
+    other.close();
+  }
+
+  /// Once one of two that want to be a rank of three is refused the other one is in.
+  private static TcpSession waiting(SessionServer host, int rank) {
+    var place = new InetSocketAddress(InetAddress.getLoopbackAddress(), host.port());
+    TcpSession one = start(place, request(rank, 3, 10_000), Authenticator.NONE);
+    TcpSession other = start(place, request(rank, 3, 10_000), Authenticator.NONE);
+    CompletableFuture<?> refused =
+        CompletableFuture.anyOf(
+            one.joined().handle((_, _) -> one), other.joined().handle((_, _) -> other));
+    return refused.orTimeout(20, TimeUnit.SECONDS).join().equals(one) ? other : one;
+  }
+
   /// What a rank that hosts the session says just before it closes is not overtaken by its goodbye,
   /// whatever the server's thread is doing: here it has just found out that rank 1 is silent.
   @Test
