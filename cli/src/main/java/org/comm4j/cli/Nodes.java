@@ -35,7 +35,7 @@ final class Nodes implements AutoCloseable {
   private static final int MOST_NAME = 256; // characters of a session's name
   private static final Pattern MISSING =
       Pattern.compile(
-          "ranks? (.*) of \\d+ did not join within (.*?) \\(joined: (.*?)\\)(?:; refused: (.*))?; see what");
+          "ranks? (.*) of \\d+ did not join within (.*?) \\(joined: (.*?)\\); see what.*?(?:; refused: (.*))?$");
   private static final String RANKS = "ranks";
   private static final String ENDED = "ended";
   private static final long NOTICE_MS = 1000; // hosts that are started together meet sooner

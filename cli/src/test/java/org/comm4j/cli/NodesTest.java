@@ -210,6 +210,24 @@ final class NodesTest {
     }
   }
 
+  /// They have asked for numbers until one was free, which is no matter of the one that is missing.
+  @Test
+  void run_anotherHostNeverComesAndNoneHasANumber_nobodyWasRefused() throws Exception {
+    String place = freePlace();
+    String[] patient = {"--join-timeout", "60s", "--", "true"};
+    Launches one = start(List.of(), Map.of(), 3, place, 1, patient);
+    one.errorLine(line -> line.contains(" waits at --master "));
+    String[] hasty = {"--join-timeout", "2s", "--", "true"};
+    Launches two = start(List.of(), Map.of(), 3, place, 1, hasty);
+    for (Launches each : List.of(one, two)) {
+      Commands.Done done = each.await();
+      assertThat(done.code()).isEqualTo(ExitCode.RANK_FAILED);
+      assertThat(done.err())
+          .containsPattern("node 2 of 3 has not come .* \\(come: 0, 1 on [^ ]+\\); start")
+          .doesNotContain("rank ", "refused");
+    }
+  }
+
   private Launches startOfThree(String place, int node, String patience) throws Exception {
     String[] options = {"--node-rank", "" + node, "--join-timeout", patience, "--", "true"};
     return start(List.of(), Map.of(), 3, place, 1, options);

@@ -4,6 +4,8 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
+import java.nio.charset.CoderResult;
+import java.nio.charset.CodingErrorAction;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -259,9 +261,21 @@ final class FrameCodec {
 
   /// A text cut to what fits into a text field.
   static String cut(String text) {
-    return text.length() <= MAX_TEXT_BYTES / 3
-        ? text
-        : text.substring(0, MAX_TEXT_BYTES / 3 - 1) + "…";
+    if (text.length() <= MAX_TEXT_BYTES / 3 || utf8(text).length <= MAX_TEXT_BYTES) {
+      return text;
+    }
+    CharBuffer rest = CharBuffer.wrap(text);
+    ByteBuffer room = ByteBuffer.allocate(MAX_TEXT_BYTES - utf8("…").length);
+    CoderResult _ =
+        StandardCharsets.UTF_8
+            .newEncoder()
+            .onMalformedInput(CodingErrorAction.REPLACE)
+            .encode(rest, room, true);
+    return text.substring(0, rest.position()) + "…";
+  }
+
+  private static byte[] utf8(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
   }
 
   private static final class Out {

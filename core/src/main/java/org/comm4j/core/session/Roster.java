@@ -16,11 +16,12 @@ import org.comm4j.api.spi.Session.Member;
 /// Who has joined, and who may. One for each group; the same rules for every kind of session.
 final class Roster {
   private static final int MOST_HOSTS = 16; // in a message
+  private static final int MOST_REFUSED = 4; // the same
 
   private final Optional<String> job;
   private final OptionalInt worldSize;
   private final TreeMap<Integer, JoinRequest> joined = new TreeMap<>();
-  private final List<String> refused = new ArrayList<>();
+  private final List<Refusal> refused = new ArrayList<>(); // the latest, while ranks are missing
 
   /// @param job that ranks must ask for; the first one decides where it is empty
   /// @param worldSize that ranks must expect, likewise
@@ -41,18 +42,43 @@ final class Roster {
     record Broken(Reason reason, String message) implements Verdict {}
   }
 
+  private record Refusal(JoinRequest request, String message) {
+    boolean isOfProcess(JoinRequest other) {
+      return request.member().pid() == other.member().pid()
+          && request.member().host().equals(other.member().host());
+    }
+
+    @Override
+    public String toString() {
+      return "rank %d (%s): %s".formatted(request.rank(), request.who(), message);
+    }
+  }
+
   /// Judges a rank, and adds it if it is admitted.
   ///
   /// @param alive whether the rank that has joined under a number is still there
   Verdict admit(JoinRequest request, IntPredicate alive) {
     Verdict verdict = judge(request, alive);
     switch (verdict) {
-      case Verdict.Admitted _ -> joined.put(request.rank(), request);
-      case Verdict.Refused no ->
-          refused.add("rank %d (%s): %s".formatted(request.rank(), request.who(), no.message()));
+      case Verdict.Admitted _ -> {
+        forgetRefusals(request);
+        joined.put(request.rank(), request);
+      }
+      case Verdict.Refused no -> {
+        forgetRefusals(request);
+        refused.add(new Refusal(request, no.message()));
+      }
       case Verdict.Broken _ -> {}
     }
+    while (refused.size() > (isComplete() ? 0 : MOST_REFUSED)) {
+      refused.removeFirst();
+    }
     return verdict;
+  }
+
+  /// A process may come again, and in the end be in: one that looks for a free number, for example.
+  private void forgetRefusals(JoinRequest request) {
+    refused.removeIf(each -> each.isOfProcess(request));
   }
 
   private Verdict judge(JoinRequest request, IntPredicate alive) {
@@ -176,7 +202,7 @@ final class Roster {
     return "rank %d closed the session while it was joined".formatted(rank);
   }
 
-  /// Says who has not come.
+  /// Says who has not come; at the end, where a cut does no harm, who came and was refused.
   ///
   /// @param waitedNs for how long the others have waited
   String missing(long waitedNs) {
@@ -184,15 +210,18 @@ final class Roster {
     List<Integer> missing =
         IntStream.range(0, size).filter(rank -> !joined.containsKey(rank)).boxed().toList();
     String text =
-        "%s %s of %d did not join within %s (joined: %s)"
+        "%s %s of %d did not join within %s (joined: %s); see what became of them, or give them longer with COMM_JOIN_TIMEOUT"
             .formatted(
                 missing.size() == 1 ? "rank" : "ranks",
                 numbers(missing),
                 size,
                 ReplicatedSession.seconds(waitedNs),
                 joined.isEmpty() ? "none" : joinedByHost());
-    return (refused.isEmpty() ? text : text + "; refused: " + String.join("; ", refused))
-        + "; see what became of them, or give them longer with COMM_JOIN_TIMEOUT";
+    return refused.isEmpty()
+        ? text
+        : refused.stream()
+            .map(Refusal::toString)
+            .collect(Collectors.joining("; ", text + "; refused: ", ""));
   }
 
   /// So that it is seen on which host ranks are missing: `0, 1 on alpha; 3 on beta`.

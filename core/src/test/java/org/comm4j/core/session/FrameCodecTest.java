@@ -1,5 +1,6 @@
 package org.comm4j.core.session;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -16,6 +17,7 @@ import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 final class FrameCodecTest {
   private static final JoinRequest REQUEST =
@@ -91,10 +93,18 @@ final class FrameCodecTest {
     assertThat(content(join()).remaining()).isLessThanOrEqualTo(FrameCodec.MAX_JOIN_BYTES);
   }
 
-  @Test
-  void encode_longText_isCut() throws ProtocolException {
-    var decoded = (Frame.Lost) FrameCodec.decode(content(new Frame.Lost("ü".repeat(100_000))));
-    assertThat(decoded.evidence()).startsWith("üüü").endsWith("…");
+  @ParameterizedTest
+  @ValueSource(strings = {"u", "ü", "…", "😀"})
+  void encode_longText_isCutToWhatFits(String character) throws ProtocolException {
+    String whole = character.repeat(FrameCodec.MAX_TEXT_BYTES / character.getBytes(UTF_8).length);
+    assertThat(through(whole)).isEqualTo(whole);
+    String cut = through(character.repeat(100_000));
+    assertThat(cut).startsWith(character.repeat(500)).endsWith(character + "…");
+    assertThat(cut.length()).isBetween(whole.length() - 4, whole.length());
+  }
+
+  private static String through(String text) throws ProtocolException {
+    return ((Frame.Lost) FrameCodec.decode(content(new Frame.Lost(text)))).evidence();
   }
 
   @Test
