@@ -185,6 +185,15 @@ final class JoinTest {
 
   @ParameterizedTest
   @EnumSource
+  void join_moreRanksThanASessionTakes_saysHowMany(Place place) {
+    CommConfig.Builder config = configs(place, 16_385);
+    JoinException why = refusedSoon(join(config, 0));
+    assertThat(why.reason()).isEqualTo(Reason.CONFIGURATION);
+    assertThat(why).hasMessageStartingWith("COMM_WORLD_SIZE: 16385 (expected: at most 16384");
+  }
+
+  @ParameterizedTest
+  @EnumSource
   void join_rankIsTaken_refusesTheSecondOnly(Place place) {
     CommConfig.Builder config = configs(place, 2);
     var rank0 = join(config, 0);

@@ -212,6 +212,13 @@ public final class DefaultSessionFactory implements SessionFactory {
   }
 
   private static JoinRequest request(CommConfig config, List<String> usableBackends) {
+    int worldSize = config.worldSize().orElseThrow();
+    if (worldSize > FrameCodec.MAX_RANKS) {
+      throw new JoinException(
+          Reason.CONFIGURATION,
+          "COMM_WORLD_SIZE: %d (expected: at most %d, as many ranks as a session has room for); start fewer"
+              .formatted(worldSize, FrameCodec.MAX_RANKS));
+    }
     return new JoinRequest(
         Versions.comm4j(),
         config.session().orElse(""),
@@ -222,7 +229,7 @@ public final class DefaultSessionFactory implements SessionFactory {
             ProcessHandle.current().pid(),
             Processors.ofThisThread(),
             usableBackends),
-        config.worldSize().orElseThrow(),
+        worldSize,
         millis(config.joinTimeout()),
         Math.max(1, millis(config.liveness())),
         Settings.of(config));
