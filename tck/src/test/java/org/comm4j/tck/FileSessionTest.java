@@ -49,7 +49,8 @@ final class FileSessionTest extends SessionContract {
     second.forEach(Session::close);
   }
 
-  /// The folder is that of all jobs of the user, and whoever ends one removes it when it is empty.
+  /// The folder is that of all jobs of the user, and who looks after them removes it when it is
+  /// empty.
   @Test
   void join_othersRemoveTheEmptyFolder_isNotDisturbed() throws Exception {
     var over = new AtomicBoolean();

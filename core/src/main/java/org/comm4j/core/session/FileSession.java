@@ -221,7 +221,8 @@ final class FileSession implements ReplicatedSession.History {
     return TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
   }
 
-  /// The directory is that of all this user's jobs: who ends one removes it when it is empty.
+  /// The directory is that of all this user's jobs: who looks after them removes it when it is
+  /// empty ([SessionFiles#sweep]), also between our two looks.
   private @Nullable LogFile open() throws IOException {
     try {
       LogFile.requireDirectory(directory);
