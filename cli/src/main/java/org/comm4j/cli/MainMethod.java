@@ -22,8 +22,7 @@ final class MainMethod {
   /// @throws IllegalArgumentException if there is none
   static MainMethod of(ClassLoader loader, String className) throws ClassNotFoundException {
     Class<?> program = Class.forName(className, true, loader);
-    Method withArguments = find(program, String[].class);
-    Method method = withArguments != null ? withArguments : find(program);
+    Method method = find(program);
     if (method == null) {
       throw new IllegalArgumentException(
           className + ": no main method (expected: static void main(String[] args))");
@@ -31,7 +30,21 @@ final class MainMethod {
     return new MainMethod(program, method);
   }
 
-  private static @Nullable Method find(Class<?> program, Class<?>... parameters) {
+  /// Whether there is one; runs nothing of the class.
+  static boolean isIn(ClassLoader loader, String className) {
+    try {
+      return find(Class.forName(className, false, loader)) != null;
+    } catch (ClassNotFoundException e) {
+      throw new IllegalArgumentException(className + ": no such class", e);
+    }
+  }
+
+  private static @Nullable Method find(Class<?> program) {
+    Method withArguments = main(program, String[].class);
+    return withArguments != null ? withArguments : main(program);
+  }
+
+  private static @Nullable Method main(Class<?> program, Class<?>... parameters) {
     for (Class<?> each = program;
         each != null && each != Object.class;
         each = each.getSuperclass()) {

@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -290,21 +291,27 @@ final class Run implements Callable<Integer> {
     return mainClass(source, classes);
   }
 
-  private static String mainClass(Path source, Path classes) throws IOException {
+  /// Of several classes with a main method the one that has the file's name, else the first by
+  /// name.
+  private String mainClass(Path source, Path classes) throws IOException {
     String stem = source.getFileName().toString().replaceFirst("\\.java$", "");
-    try (Stream<Path> files = Files.walk(classes)) {
-      List<String> names =
-          files
-              .filter(file -> file.toString().endsWith(".class"))
-              .map(file -> classes.relativize(file).toString())
-              .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
-              .filter(name -> name.indexOf('$') < 0)
-              .sorted(Comparator.comparing((String name) -> !simpleName(name).equals(stem)))
-              .toList();
-      if (names.isEmpty()) {
-        throw new IllegalArgumentException(source + ": no class in it (expected: one with main)");
-      }
-      return names.getFirst();
+    List<Path> path = new ArrayList<>(List.of(classes));
+    path.addAll(extraClassPath());
+    try (Stream<Path> files = Files.walk(classes);
+        URLClassLoader loader = ThreadLaunch.loader(path)) {
+      return files
+          .filter(file -> file.toString().endsWith(".class"))
+          .map(file -> classes.relativize(file).toString())
+          .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
+          .filter(name -> name.indexOf('$') < 0)
+          .filter(name -> MainMethod.isIn(loader, name))
+          .min(
+              Comparator.comparing((String name) -> !simpleName(name).equals(stem))
+                  .thenComparing(Comparator.naturalOrder()))
+          .orElseThrow(() ->
+              new IllegalArgumentException(
+                  source
+                      + ": no class with a main method in it (expected: static void main(String[] args))"));
     }
   }
 

@@ -135,8 +135,13 @@ final class ThreadLaunch {
 
   /// Nobody closes it: shutdown hooks of the program may still load classes.
   private static ClassLoader loader(Program.MainClass program) {
+    return loader(program.classPath());
+  }
+
+  /// Of classes on a path and on our own.
+  static URLClassLoader loader(List<Path> classPath) {
     List<URL> urls = new ArrayList<>();
-    for (Path entry : program.classPath()) {
+    for (Path entry : classPath) {
       try {
         urls.add(entry.toUri().toURL());
       } catch (MalformedURLException e) {

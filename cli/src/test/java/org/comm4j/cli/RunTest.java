@@ -222,6 +222,29 @@ class RunTest {
     assertThat(done.out().lines()).containsExactlyInAnyOrder("[0] sum 3", "[1] sum 3", "[2] sum 3");
   }
 
+  /// However the classes lie in their folder.
+  @ParameterizedTest
+  @CsvSource({"Main, Aid", "Aid, Main"})
+  void run_javaFileOfOtherNames_runsTheClassThatHasMain(
+      String main, String aid, @TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Program.java");
+    Files.writeString(
+        source,
+        "class %s {} class %s { static void main() { IO.println(\"run\"); } }"
+            .formatted(aid, main));
+    var done = Launches.run("run", "-n", "1", "--backend", "shm", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out()).contains("run");
+  }
+
+  @Test
+  void run_javaFileWithoutMain_saysSo(@TempDir Path folder) throws Exception {
+    Path source = Files.writeString(folder.resolve("Program.java"), "class Program {}");
+    var done = Launches.run("run", "-n", "1", "--backend", "shm", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.USAGE);
+    assertThat(done.err()).contains(source + ": no class with a main method in it (expected: ");
+  }
+
   @ParameterizedTest
   @CsvSource({
     "local, throw new IllegalStateException(\"disk full\")",
