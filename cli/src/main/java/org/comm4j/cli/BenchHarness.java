@@ -130,8 +130,9 @@ final class BenchHarness {
   /// @return what it takes, in ns
   private double nsPerCall(Runnable call, boolean rooted) {
     int calls = 1;
+    double ns = 0;
     while (true) {
-      double ns = (rooted ? oneByOne(call, calls) : backToBack(call, calls)) * 1e3;
+      ns = (rooted ? oneByOne(call, calls) : backToBack(call, calls, ns)) * 1e3;
       if (ns * calls >= LEAST_NS || calls >= (rooted ? MOST_ROOTED_CALLS : MOST_CALLS) / 2) {
         return ns;
       }
@@ -178,7 +179,7 @@ final class BenchHarness {
     double before = crossNs();
     knowsState |= before > 0;
     for (int repetition = 1; repetition <= most; repetition++) {
-      double us = rooted ? oneByOne(call, calls) : backToBack(call, calls);
+      double us = rooted ? oneByOne(call, calls) : backToBack(call, calls, perCallNs);
       Sample sample = new Sample(us, crossNs());
       boolean moved = !sample.isAsNearAs(before);
       boolean disturbed = knowsState && (before == 0 || sample.crossNs() == 0);
@@ -231,14 +232,17 @@ final class BenchHarness {
   }
 
   /// In µs a call.
-  private double backToBack(Runnable call, int calls) {
+  ///
+  /// @param perCallNs what one takes, as far as is known: some ranks may have nothing to do
+  private double backToBack(Runnable call, int calls, double perCallNs) {
     barrier();
     long start = System.nanoTime();
     for (int i = 0; i < calls; i++) {
       call.run();
     }
     long ns = System.nanoTime() - start;
-    barrier();
+    long expectedNs = (long) (calls * perCallNs);
+    lines.ifPresentOrElse(shared -> shared.barrier(expectedNs), communicator::barrier);
     return max(ns) / 1e3 / calls;
   }
 

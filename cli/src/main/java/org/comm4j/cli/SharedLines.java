@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.core.session.OwnFolder;
@@ -43,7 +44,10 @@ final class SharedLines implements AutoCloseable {
 
   private static final int SPINS_SHARING = 40;
   private static final int YIELDS_PER_POKE = 1 << 10;
-  private static final long DEADLINE_NS = TimeUnit.SECONDS.toNanos(60);
+  private static final long LEAST_PATIENCE_NS = TimeUnit.SECONDS.toNanos(60);
+
+  /// How many times as long as expected a measurement may take.
+  private static final long PATIENCE_FACTOR = 3;
 
   private static final long NAP_NS = TimeUnit.MICROSECONDS.toNanos(200);
 
@@ -62,13 +66,20 @@ final class SharedLines implements AutoCloseable {
   private final Arena arena;
   private final MemorySegment lines;
   private final int processors;
+  private final LongSupplier nanoTime;
   private final int spins;
   private long round;
   private long probes;
 
   /// @param processors how many all ranks together may use
-  private SharedLines(Communicator communicator, Arena arena, MemorySegment lines, int processors) {
+  private SharedLines(
+      Communicator communicator,
+      Arena arena,
+      MemorySegment lines,
+      int processors,
+      LongSupplier nanoTime) {
     this.communicator = communicator;
+    this.nanoTime = nanoTime;
     this.arena = arena;
     this.lines = lines;
     this.processors = processors;
@@ -79,6 +90,11 @@ final class SharedLines implements AutoCloseable {
   ///
   /// @return empty on every rank if they are on several hosts, or can't
   static Optional<SharedLines> of(Communicator communicator) {
+    return of(communicator, System::nanoTime);
+  }
+
+  /// @param nanoTime monotonic, by which a barrier gives its peers up
+  static Optional<SharedLines> of(Communicator communicator, LongSupplier nanoTime) {
     if (communicator.topology().hosts().size() != 1) {
       return Optional.empty();
     }
@@ -90,7 +106,8 @@ final class SharedLines implements AutoCloseable {
       MemorySegment lines = shared.isEmpty() ? null : map(Path.of(shared), arena);
       boolean all = allTrue(communicator, lines != null);
       if (lines != null && all) {
-        return Optional.of(new SharedLines(communicator, arena, lines, processors(communicator)));
+        return Optional.of(
+            new SharedLines(communicator, arena, lines, processors(communicator), nanoTime));
       }
       arena.close();
       return Optional.empty();
@@ -157,11 +174,18 @@ final class SharedLines implements AutoCloseable {
   ///
   /// @throws IllegalStateException if a rank gave up, or does not come
   void barrier() {
-    barrier(false);
+    barrier(0);
+  }
+
+  /// The same.
+  ///
+  /// @param expectedNs for how long peers may be busy meanwhile, as far as is known
+  void barrier(long expectedNs) {
+    barrier(false, Math.max(LEAST_PATIENCE_NS, PATIENCE_FACTOR * expectedNs));
   }
 
   /// @param leaves whether the processor is left to others meanwhile
-  private void barrier(boolean leaves) {
+  private void barrier(boolean leaves, long patienceNs) {
     long goal = ++round * communicator.size();
     long _ = (long) WORD.getAndAdd(lines, ARRIVALS, 1L);
     for (int i = 0; i < (leaves ? 1 : spins); i++) {
@@ -170,7 +194,7 @@ final class SharedLines implements AutoCloseable {
       }
       Thread.onSpinWait();
     }
-    long start = System.nanoTime();
+    long start = nanoTime.getAsLong();
     for (int yields = 1; arrivals() < goal; yields++) {
       if (leaves) {
         LockSupport.parkNanos(NAP_NS);
@@ -183,10 +207,10 @@ final class SharedLines implements AutoCloseable {
       if ((long) WORD.getAcquire(lines, FAILED) != 0) {
         throw new IllegalStateException("a peer gave up");
       }
-      if (System.nanoTime() - start > DEADLINE_NS) {
+      if (nanoTime.getAsLong() - start > patienceNs) {
         throw new IllegalStateException(
-            "rank %d waited 60 s for its peers between two measurements"
-                .formatted(communicator.rank()));
+            "rank %d waited %d s for its peers between two measurements"
+                .formatted(communicator.rank(), TimeUnit.NANOSECONDS.toSeconds(patienceNs)));
       }
     }
   }
@@ -215,7 +239,8 @@ final class SharedLines implements AutoCloseable {
             case 1 -> pong(end);
             default -> 0;
           };
-      barrier(communicator.rank() > 1); // or 0 and 1 might have to share a processor
+      // Others leave their processors, or 0 and 1 might have to share one.
+      barrier(communicator.rank() > 1, LEAST_PATIENCE_NS);
     }
     probes = end;
     return best;

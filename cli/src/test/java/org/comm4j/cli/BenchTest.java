@@ -1,6 +1,8 @@
 package org.comm4j.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -13,7 +15,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
@@ -119,6 +124,50 @@ class BenchTest {
     assertThat(times.stream().distinct()).hasSize(1);
     assertThat(times.getFirst().medianUs()).isPositive();
     assertThat(times.getFirst().minUs()).isLessThanOrEqualTo(times.getFirst().medianUs());
+  }
+
+  /// Rank 1 has nothing to do, and waits for rank 0, which takes 100 s.
+  @ParameterizedTest
+  @CsvSource({"0, false", "19, false", "40, true"})
+  void lines_rankTakesLonger_isWaitedForAsExpected(long expectedSeconds, boolean isWaitedFor) {
+    var seconds = new AtomicLong();
+    var hasBegun = new CountDownLatch(1);
+    var isLate = new CountDownLatch(1);
+    LocalGroup.run(
+        2,
+        LOCAL,
+        communicator -> {
+          LongSupplier clock =
+              () -> {
+                long now = seconds.get();
+                (now == 0 ? hasBegun : isLate).countDown();
+                return TimeUnit.SECONDS.toNanos(now);
+              };
+          Optional<SharedLines> shared = SharedLines.of(communicator, clock);
+          assumeTrue(shared.isPresent(), "no memory that processes share");
+          SharedLines lines = shared.get();
+          if (communicator.rank() == 0) {
+            await(hasBegun);
+            seconds.set(100);
+            await(isLate);
+            lines.barrier();
+          } else if (isWaitedFor) {
+            lines.barrier(TimeUnit.SECONDS.toNanos(expectedSeconds));
+          } else {
+            assertThatThrownBy(() -> lines.barrier(TimeUnit.SECONDS.toNanos(expectedSeconds)))
+                .hasMessageStartingWith("rank 1 waited 60 s for its peers");
+          }
+          communicator.barrier();
+          lines.close();
+        });
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      assertThat(latch.await(20, TimeUnit.SECONDS)).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
   }
 
   @Test
