@@ -563,7 +563,7 @@ final class CheckedCommunicator implements Communicator {
   public void close() {
     try {
       if (gate.beginClose()) {
-        end();
+        endUninterrupted();
       }
     } finally {
       Reference.reachabilityFence(this);
@@ -582,6 +582,19 @@ final class CheckedCommunicator implements Communicator {
         differs && backend.useReduction(wish)
             ? launch.toBuilder().reduction(wish).build()
             : launch);
+  }
+
+  /// Without the interrupt flag with which the thread has come: a backend's wait would see it and
+  /// break the communicator for all, for what concerns nobody or would have ended.
+  private void endUninterrupted() {
+    boolean interrupted = Thread.interrupted();
+    try {
+      end();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   private void end() {

@@ -496,6 +496,18 @@ class CheckedCommunicatorTest {
     assertThat(backend.calls).endsWith("close");
   }
 
+  /// A backend's wait that sees the flag breaks the communicator for all.
+  @Test
+  void close_interrupted_isTheSameAndKeepsTheFlag() {
+    Request request = comm.start(new Collective.Barrier());
+    Thread.currentThread().interrupt();
+
+    comm.close();
+
+    assertThat(Thread.interrupted()).isTrue();
+    assertThatExceptionOfType(ClosedException.class).isThrownBy(request::await).withNoCause();
+  }
+
   @Test
   void close_pendingOperationThatEndsInTime_endsWell() {
     Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));

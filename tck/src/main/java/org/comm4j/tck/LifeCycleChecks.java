@@ -86,8 +86,8 @@ final class LifeCycleChecks {
     LiveRank.works("L5", r.comm());
   }
 
-  /// What was started and can end without further calls does, if the machine lets all ranks close
-  /// before their patience is over.
+  /// What was started and can end without further calls does, also if a thread comes interrupted,
+  /// and if the machine lets all ranks close before their patience is over.
   @Rule({"L1", "O23"})
   @Needs(capabilities = Capability.SPLIT)
   static void close_startedCollectives_areTried(LiveRank r) {
@@ -102,7 +102,11 @@ final class LifeCycleChecks {
       }
       r.comm().barrier(); // all have started all
       long start = System.nanoTime();
-      closes(comm);
+      if (r.rank() == 0) {
+        closesInterrupted(comm);
+      } else {
+        closes(comm);
+      }
       long tookNs = r.comm().allReduce(System.nanoTime() - start, ReduceOp.MAX);
       if (tookNs < PATIENCE_NS || attempt == MOST_ATTEMPTS - 1) {
         for (int i = 0; i < sums.size(); i++) {
@@ -137,6 +141,35 @@ final class LifeCycleChecks {
       long start = System.nanoTime();
       closesDuring(comm, comm::shrink);
       Promise.CLOSED.keep("L4", "a call while another thread closes", start);
+    }
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
+  private static void closesInterrupted(Communicator comm) {
+    Thread.currentThread().interrupt();
+    try {
+      closes(comm);
+    } finally {
+      Expect.that("L1", Thread.interrupted(), "close() has taken the interrupt flag");
+    }
+  }
+
+  @Rule({"F12", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void close_interruptedWithAReceive_concernsNobody(LiveRank r) {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() == 0) {
+      Request receive = comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 1));
+      closesInterrupted(comm);
+      Expect.that("L3", receive.isDone(), "a pending request is not done");
+      r.comm().barrier();
+    } else {
+      r.comm().barrier();
+      Expect.equal(
+          "F12", "the failure after an interrupted close", comm.failure(), Optional.empty());
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
