@@ -57,7 +57,8 @@ public final class LocalGroup implements AutoCloseable {
   public interface Body<X extends Exception> {
     /// Runs one rank, on a thread of its own.
     ///
-    /// @param communicator this rank's; closed afterwards if it is still open
+    /// @param communicator this rank's; closed afterwards if it is still open. What was made from
+    ///   it is for the rank to close, but the others need not wait for that: the rank has left
     /// @throws X if the rank fails: the others get a [PeerFailedException]
     void run(Communicator communicator) throws X;
   }
@@ -70,7 +71,8 @@ public final class LocalGroup implements AutoCloseable {
   public interface Task<T extends @Nullable Object, X extends Exception> {
     /// Runs one rank, on a thread of its own.
     ///
-    /// @param communicator this rank's; closed afterwards if it is still open
+    /// @param communicator this rank's; closed afterwards if it is still open. What was made from
+    ///   it is for the rank to close, but the others need not wait for that: the rank has left
     /// @return the result
     /// @throws X if the rank fails: the others get a [PeerFailedException]
     T call(Communicator communicator) throws X;
@@ -327,6 +329,7 @@ public final class LocalGroup implements AutoCloseable {
       try {
         results.set(rank, launch.call(rank, () -> task.call(communicator)));
         communicator.close();
+        group.leave(rank); // in what it has not closed, too
       } catch (Throwable e) {
         failed(rank, e);
       }

@@ -83,7 +83,9 @@ final class FakeGroup implements RankGroup {
 
   @Override
   public synchronized void leave(int rank) {
-    left.add(rank);
+    if (!left.contains(rank) && !failed.contains(rank)) {
+      left.add(rank);
+    }
   }
 
   @Override

@@ -79,6 +79,16 @@ class LocalGroupTest {
   }
 
   @Test
+  void run_aRankReturnsWithAnOpenChild_hasLeft() {
+    List<Communicator> children = LocalGroup.call(2, Communicator::duplicate);
+
+    assertThat(lastGroup().left).containsExactlyInAnyOrder(0, 1);
+    assertThat(lastGroup().closed).isFalse();
+    children.forEach(Communicator::close);
+    assertThat(lastGroup().closed).isTrue();
+  }
+
+  @Test
   void run_aRankAborts_throwsWhatItThrew() {
     assertThatThrownBy(() ->
             LocalGroup.run(

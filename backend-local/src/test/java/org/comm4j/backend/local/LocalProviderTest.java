@@ -9,7 +9,9 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.BackendInfo;
@@ -17,6 +19,7 @@ import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
+import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
@@ -102,6 +105,26 @@ class LocalProviderTest {
                 .isEqualTo((byte) left);
           }
         });
+  }
+
+  /// Else the other one waits until its deadline, and that is another exception.
+  @Test
+  void launch_oneReturnsWithAnOpenGroup_otherHearsThatItIsGone() {
+    Queue<Communicator> groups = new ConcurrentLinkedQueue<>();
+    assertThatThrownBy(() ->
+            LocalGroup.run(
+                2,
+                CONFIG.toBuilder().timeout(Duration.ofSeconds(5)).build(),
+                communicator -> {
+                  Communicator group = communicator.duplicate();
+                  groups.add(group);
+                  if (communicator.rank() == 0) {
+                    group.barrier();
+                  }
+                }))
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("rank 1");
+    groups.forEach(Communicator::close);
   }
 
   @Test
