@@ -1,6 +1,7 @@
 package org.comm4j.api;
 
 import java.util.Objects;
+import java.util.function.Consumer;
 
 /// The one [SharedMemoryProvider] that users see: what it does is a call on its communicator, which
 /// one thread at a time may make.
@@ -29,13 +30,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        var _ =
-            communicator.inside(
-                "barrier of the node group",
-                () -> {
-                  node.barrier();
-                  return node;
-                });
+        run(communicator, "barrier of the node group", node::barrier);
       }
     };
   }
@@ -43,18 +38,81 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
   @Override
   public SharedRegion<HostData> createRegion(DataType type, long count) {
     Objects.requireNonNull(type, "type");
-    return communicator.inside("createRegion", () -> backend.createRegion(type, count));
+    return new CheckedRegion<>(
+        communicator, communicator.inside("createRegion", () -> backend.createRegion(type, count)));
   }
 
   @Override
   public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
     Objects.requireNonNull(type, "type");
-    return communicator.inside("createDeviceRegion", () -> backend.createDeviceRegion(type, count));
+    return new CheckedRegion<>(
+        communicator,
+        communicator.inside("createDeviceRegion", () -> backend.createDeviceRegion(type, count)));
   }
 
   @Override
   public RegisteredMemory register(DeviceData data) {
     Objects.requireNonNull(data, "data");
     return communicator.inside("register", () -> backend.register(data));
+  }
+
+  private static void run(CheckedCommunicator communicator, String call, Runnable action) {
+    var _ =
+        communicator.inside(
+            call,
+            () -> {
+              action.run();
+              return call;
+            });
+  }
+
+  /// The one [SharedRegion] that users see. Its fence is a call on the communicator; all else is
+  /// this rank's own, by any thread, and after the communicator's close too.
+  private record CheckedRegion<D extends CommData>(
+      CheckedCommunicator communicator, SharedRegion<D> backend) implements SharedRegion<D> {
+    @Override
+    public DataType type() {
+      return backend.type();
+    }
+
+    @Override
+    public long count() {
+      return backend.count();
+    }
+
+    @Override
+    public Phase phase() {
+      return backend.phase();
+    }
+
+    @Override
+    public void populate(Consumer<D> writer) {
+      backend.populate(writer);
+    }
+
+    @Override
+    public void write(long from, HostData source) {
+      backend.write(from, source);
+    }
+
+    @Override
+    public void fence() {
+      run(communicator, "fence", backend::fence);
+    }
+
+    @Override
+    public D data() {
+      return backend.data();
+    }
+
+    @Override
+    public void read(long from, HostData target) {
+      backend.read(from, target);
+    }
+
+    @Override
+    public void close() {
+      backend.close();
+    }
   }
 }

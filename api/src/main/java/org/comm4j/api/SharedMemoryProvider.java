@@ -4,7 +4,7 @@ package org.comm4j.api;
 ///
 /// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this
 /// host. On a group of one a region is plain memory. What it does is a call on the communicator,
-/// for one thread at a time; the regions it has made may be read by any.
+/// for one thread at a time, and so is a region's fence; else regions may be used by any.
 public interface SharedMemoryProvider {
   /// {@return the node group}
   NodeCommunicator splitLocal();

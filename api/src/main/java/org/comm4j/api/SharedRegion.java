@@ -43,8 +43,8 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @throws IllegalStateException on any rank but the leader, or after the fence
   void write(long from, HostData source);
 
-  /// Ends the population; a collective of the node group. Afterwards every rank sees what the
-  /// leader wrote.
+  /// Ends the population; a collective of the node group, and so a call on the communicator, for
+  /// one thread at a time. Afterwards every rank sees what the leader wrote.
   ///
   /// @throws IllegalStateException if it was called before, or by the writer of [#populate]
   void fence();

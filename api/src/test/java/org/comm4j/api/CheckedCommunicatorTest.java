@@ -536,6 +536,50 @@ class CheckedCommunicatorTest {
     assertThat(backend.calls).containsExactly("broadcast", "abort", "close");
   }
 
+  /// It is one of the communicator's calls, whoever has the region.
+  @Test
+  void fence_ofTwoThreads_refusesTheSecondAndEndsWithTheClose() throws Exception {
+    var inside = new CountDownLatch(1);
+    backend.sharedMemory =
+        (SharedMemoryProvider)
+            Proxy.newProxyInstance(
+                SharedMemoryProvider.class.getClassLoader(),
+                new Class<?>[] {SharedMemoryProvider.class},
+                (_, _, _) -> region(inside));
+    SharedRegion<HostData> region = comm.sharedMemory().createRegion(DataType.INT8, 1);
+    var call = new FutureTask<>(() -> catchThrowable(region::fence));
+    Thread.ofPlatform().name("waiter").start(call);
+    awaitUninterruptibly(inside);
+
+    for (ThrowingCallable second : List.<ThrowingCallable>of(region::fence, comm::barrier)) {
+      assertThatExceptionOfType(ConcurrentUseException.class)
+          .isThrownBy(second)
+          .withMessageContaining("'waiter'")
+          .withMessageContaining(Thread.currentThread().getName());
+    }
+    assertThat(call.isDone()).isFalse();
+    comm.close();
+
+    assertThat(call.get()).isInstanceOf(ClosedException.class).hasMessageContaining("fence");
+    region.close();
+    assertThat(backend.calls).containsExactly("fence", "abort", "close", "close");
+  }
+
+  /// One whose first fence waits until the communicator breaks.
+  private Object region(CountDownLatch inside) {
+    return Proxy.newProxyInstance(
+        SharedRegion.class.getClassLoader(),
+        new Class<?>[] {SharedRegion.class},
+        (_, method, _) -> {
+          backend.calls.add(method.getName());
+          if (method.getName().equals("fence") && inside.getCount() > 0) {
+            waitForFailureInside(inside);
+            return backend.onRun.apply(new Collective.Barrier());
+          }
+          return null;
+        });
+  }
+
   @Test
   void close_whileAnotherThreadDoesNotLeave_isLeftToIt() throws Exception {
     var inside = new CountDownLatch(1);

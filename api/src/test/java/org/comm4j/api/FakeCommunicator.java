@@ -19,6 +19,7 @@ class FakeCommunicator implements BackendCommunicator {
   final String backend;
   final List<String> calls = Collections.synchronizedList(new ArrayList<>());
   @Nullable StreamSync streamSync;
+  @Nullable SharedMemoryProvider sharedMemory;
   final List<FakePending> pendings = new ArrayList<>();
 
   /// What a blocking call does.
@@ -141,7 +142,10 @@ class FakeCommunicator implements BackendCommunicator {
 
   @Override
   public SharedMemoryProvider sharedMemory() {
-    throw new UnsupportedException("no shared memory");
+    if (sharedMemory == null) {
+      throw new UnsupportedException("no shared memory");
+    }
+    return sharedMemory;
   }
 
   @Override

@@ -21,6 +21,7 @@ import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
 
 /// Threads.
 final class ThreadChecks {
@@ -73,21 +74,31 @@ final class ThreadChecks {
       capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
   static void communicator_twoThreads_refusesTheSecond(LiveRank r) throws Exception {
     Communicator comm = r.comm();
+    List<SharedRegion<?>> regions =
+        r.can(Capability.SHARED_MEMORY)
+            ? List.of(comm.sharedMemory().createRegion(DataType.INT8, 1))
+            : List.of();
     try (Communicator other = comm.duplicate()) {
       for (int victim = 0; victim < r.size(); victim++) {
         int sender = (victim + 1) % r.size();
         if (r.rank() == victim) {
-          tryTwoThreads(comm, other, sender);
+          tryTwoThreads(comm, regions, other, sender);
         } else if (r.rank() == sender) {
           other.receive(CommData.of(new int[1]), victim, 0);
           comm.send(CommData.of(41), victim, 1);
         }
       }
+      for (SharedRegion<?> region : regions) {
+        Expect.fine("X1", "fence() after a refused one", region::fence);
+        region.close();
+      }
       LiveRank.works("X1", comm);
     }
   }
 
-  private static void tryTwoThreads(Communicator comm, Communicator other, int sender)
+  /// @param regions that are not fenced
+  private static void tryTwoThreads(
+      Communicator comm, List<SharedRegion<?>> regions, Communicator other, int sender)
       throws Exception {
     int[] got = new int[1];
     List<SharedMemoryProvider> providers =
@@ -129,6 +140,10 @@ final class ThreadChecks {
           ConcurrentUseException.class,
           "a call by a second thread for memory",
           () -> provider.createRegion(DataType.INT8, 1));
+    }
+    for (SharedRegion<?> region : regions) {
+      Expect.thrown(
+          "X1", ConcurrentUseException.class, "fence() by a second thread", region::fence);
     }
     Expect.that("X1", !first.isDone(), "the first thread's call was disturbed");
     other.send(CommData.of(0), sender, 0);
