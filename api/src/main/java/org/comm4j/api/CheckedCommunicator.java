@@ -47,7 +47,8 @@ final class CheckedCommunicator implements Communicator {
   /// Keeps the memory of what is in flight reachable, whatever becomes of the requests.
   private final Set<CheckedRequest> inFlight = ConcurrentHashMap.newKeySet();
 
-  private final @Nullable CommConfig config;
+  private volatile @Nullable CommConfig config;
+  private boolean isUsed; // by an operation, or for another communicator; of who is inside
   private final int rank;
   private final int size;
   private final String name;
@@ -199,6 +200,7 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private @Nullable Received call(Operation operation) {
+    isUsed = true;
     CallListeners.Heard heard = listeners.begins(name, rank, operation);
     Throwable failure = null;
     try {
@@ -214,6 +216,7 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private CheckedRequest submit(Operation operation) {
+    isUsed = true;
     CallListeners.Heard heard = listeners.begins(name, rank, operation);
     Pending pending;
     try {
@@ -367,6 +370,7 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private Communicator child(BackendCommunicator child) {
+    isUsed = true;
     return new CheckedCommunicator(child, scope, listeners);
   }
 
@@ -577,11 +581,17 @@ final class CheckedCommunicator implements Communicator {
       return;
     }
     Reduction wish = asked.reduction();
-    boolean differs = wish != Reduction.FAST && wish != launch.reduction();
-    asked.checkAgrees(
-        differs && backend.useReduction(wish)
-            ? launch.toBuilder().reduction(wish).build()
-            : launch);
+    if (wish == Reduction.FAST || wish == launch.reduction()) {
+      asked.checkAgrees(launch);
+      return;
+    }
+    CommConfig wanted = launch.toBuilder().reduction(wish).build();
+    asked.checkAgrees(wanted);
+    if (insideAlsoBroken("open", () -> !isUsed && backend.useReduction(wish))) {
+      config = wanted;
+    } else {
+      asked.checkAgrees(launch);
+    }
   }
 
   /// Without the interrupt flag with which the thread has come: a backend's wait would see it and

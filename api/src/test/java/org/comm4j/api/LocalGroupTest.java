@@ -269,12 +269,39 @@ class LocalGroupTest {
           FakeCommunicator backend = lastGroup().communicators.get(communicator.rank());
           assertThat(Communicators.open(ordered)).isSameAs(communicator);
           assertThat(backend.reduction).isEqualTo(Reduction.ORDERED);
-
-          backend.reduction = null;
-          assertThatIllegalArgumentException()
-              .isThrownBy(() -> Communicators.open(ordered))
-              .withMessageContaining("reduction: ordered (expected: fast, as in the launch");
+          communicator.barrier();
+          assertThat(Communicators.open(ordered)).isSameAs(communicator);
         });
+  }
+
+  @Test
+  void open_rankAsksForWhatCannotBe_changesNothing() {
+    CommConfig ordered = CONFIG.toBuilder().reduction(Reduction.ORDERED).build();
+    CommConfig otherwiseWrong = ordered.toBuilder().timeout(Duration.ofSeconds(3)).build();
+    LocalGroup.run(
+        2,
+        CONFIG,
+        communicator -> {
+          FakeCommunicator backend = lastGroup().communicators.get(communicator.rank());
+          assertThatIllegalArgumentException()
+              .isThrownBy(() -> Communicators.open(otherwiseWrong))
+              .withMessageContaining("timeout: 3s");
+          assertThat(backend.reduction).isEqualTo(Reduction.FAST);
+
+          backend.reduction = null; // it can't
+          assertRefusesOrdered(ordered);
+
+          backend.reduction = Reduction.FAST;
+          communicator.barrier(); // too late
+          assertRefusesOrdered(ordered);
+          assertThat(backend.reduction).isEqualTo(Reduction.FAST);
+        });
+  }
+
+  private static void assertRefusesOrdered(CommConfig ordered) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Communicators.open(ordered))
+        .withMessageContaining("reduction: ordered (expected: fast, as in the launch");
   }
 
   @Test
