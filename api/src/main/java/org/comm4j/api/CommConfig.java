@@ -265,8 +265,9 @@ public record CommConfig(
         .collect(Collectors.toSet());
   }
 
-  /// Refuses settings that a launch, which goes on already, does not have. What has its default was
-  /// not asked for.
+  /// Refuses settings that a launch of threads, which goes on already, does not have. What has its
+  /// default was not asked for, and what only processes need counts for nothing
+  /// ([Communicators#open(CommConfig)]).
   void checkAgrees(CommConfig launch) {
     CommConfig usual = builder().build();
     Map<String, Function<CommConfig, Object>> settings =

@@ -40,13 +40,18 @@ public final class Communicators {
   }
 
   /// Opens the communicator of the launch that a configuration describes. On a thread that is a
-  /// rank the launch is open already, with settings of its own: others are refused.
+  /// rank the launch is open already, with settings of its own. Other ones are refused there for
+  /// what a communicator goes by: `backend`, `timeout`, `reduction`, `check`, `synchronousSend`,
+  /// `tuning` and the options of backends; only an order of reductions may be asked for before the
+  /// rank's first operation, where the backend can. The rest is about how processes find each other
+  /// and notice that one is gone, as `rank`, `secret`, `pluginPath` and `liveness` are: threads of
+  /// a JVM need none of it, and it counts for nothing.
   ///
   /// @param config in place of the environment
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
   ///   and all communicators that were made from it are closed
   /// @throws IllegalArgumentException if an option is of no backend that is here, or if the calling
-  ///   thread is a rank and a setting is neither the default nor what its launch has
+  ///   thread is a rank and a setting that counts is neither the default nor what its launch has
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
   ///   and the calling thread is none of them
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be

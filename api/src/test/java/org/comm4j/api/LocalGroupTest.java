@@ -247,6 +247,14 @@ class LocalGroupTest {
         communicator -> {
           assertThat(Communicators.open(launch)).isSameAs(communicator);
           assertThat(Communicators.open(CommConfig.builder().build())).isSameAs(communicator);
+          var ofProcesses =
+              CommConfig.builder()
+                  .liveness(Duration.ofSeconds(3))
+                  .joinTimeout(Duration.ofSeconds(3))
+                  .secret(Secret.of("between processes"))
+                  .pluginPath("elsewhere.jar")
+                  .build();
+          assertThat(Communicators.open(ofProcesses)).isSameAs(communicator);
           assertThatIllegalArgumentException()
               .isThrownBy(() ->
                   Communicators.open(CommConfig.builder().timeout(Duration.ofSeconds(3)).build()))
