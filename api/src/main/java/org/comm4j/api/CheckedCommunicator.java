@@ -382,7 +382,7 @@ final class CheckedCommunicator implements Communicator {
     type.bytes(count);
     enter("allocate");
     try {
-      return backend.allocate(type, count);
+      return new CheckedBuffer(backend.allocate(type, count));
     } finally {
       leave();
     }

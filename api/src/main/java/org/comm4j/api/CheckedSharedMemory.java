@@ -92,6 +92,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void write(long from, HostData source) {
+      OperationChecks.usable("source", source);
       backend.write(from, source);
     }
 
@@ -107,6 +108,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void read(long from, HostData target) {
+      OperationChecks.usable("target", target);
       backend.read(from, target);
     }
 

@@ -29,7 +29,8 @@ public interface CommBuffer extends AutoCloseable {
   ///
   /// @param from which element of the buffer becomes the first one
   /// @param source of the buffer's type
-  /// @throws IllegalArgumentException if the type is another one, or the buffer is too short
+  /// @throws IllegalArgumentException if the type is another one, the buffer is too short, or the
+  ///   source is closed or another thread's
   /// @throws IllegalStateException once the buffer is closed
   default void write(long from, HostData source) {
     HostData whole = hostData();
@@ -43,7 +44,7 @@ public interface CommBuffer extends AutoCloseable {
   /// @param from which element of the buffer is the first one
   /// @param target of the buffer's type
   /// @throws IllegalArgumentException if the type is another one, the buffer is too short, or the
-  ///   target is read-only
+  ///   target is read-only, closed or another thread's
   /// @throws IllegalStateException once the buffer is closed
   default void read(long from, HostData target) {
     HostData whole = hostData();

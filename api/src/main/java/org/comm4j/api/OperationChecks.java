@@ -1,6 +1,7 @@
 package org.comm4j.api;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import org.comm4j.api.Collective.AllGather;
 import org.comm4j.api.Collective.AllGatherV;
 import org.comm4j.api.Collective.AllReduce;
@@ -159,6 +160,11 @@ final class OperationChecks {
     if (output != null) {
       one("output", output, asynchronous);
     }
+  }
+
+  /// Checks memory of the host's that is read or written before the call returns.
+  static void usable(String what, HostData data) {
+    segment(what, Objects.requireNonNull(data, what), false);
   }
 
   private void one(String what, CommData data, boolean asynchronous) {

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
@@ -398,8 +399,8 @@ final class DataChecks {
   }
 
   /// Parts, and what does not fit.
-  @Rule({"D16", "D12"})
-  static void buffer_writtenAndRead_hasTheElements(LiveRank r) {
+  @Rule({"D16", "D12", "D8"})
+  static void buffer_writtenAndRead_hasTheElements(LiveRank r) throws Exception {
     CommBuffer buffer = r.comm().allocate(DataType.INT32, 10);
     buffer.write(3, CommData.of(1, 2, 3));
     buffer.write(10, CommData.of(new int[0]));
@@ -429,11 +430,43 @@ final class DataChecks {
             "D16", IllegalArgumentException.class, "read()", () -> buffer.read(0, readOnly)),
         "target: " + readOnly,
         "read-only");
+    copiesUsableMemory("source", DataType.INT32, source -> buffer.write(0, source));
+    copiesUsableMemory("target", DataType.INT32, target -> buffer.read(0, target));
     buffer.close();
     Expect.thrown(
         "D12", IllegalStateException.class, "write()", () -> buffer.write(0, CommData.of(1)));
     Expect.thrown(
         "D12", IllegalStateException.class, "read()", () -> buffer.read(0, CommData.of(1)));
+  }
+
+  /// That what copies to or from memory of the host refuses what is closed or another thread's.
+  ///
+  /// @param name what the copy calls that memory
+  /// @param type of which it wants some elements
+  static void copiesUsableMemory(String name, DataType type, Consumer<HostData> copy)
+      throws InterruptedException {
+    Arena closed = Arena.ofShared();
+    HostData gone = CommData.of(type, closed.allocate(8, 8));
+    closed.close();
+    isRefused(name, copy, gone, "closed");
+    try (Arena arena = Arena.ofConfined()) {
+      HostData mine = CommData.of(type, arena.allocate(8, 8));
+      ThreadChecks.join(
+          "D8",
+          ThreadChecks.async(
+              Thread.ofPlatform(), () -> isRefused(name, copy, mine, "another thread")));
+    }
+  }
+
+  private static void isRefused(
+      String name, Consumer<HostData> copy, HostData memory, String reason) {
+    var refused =
+        Expect.thrown(
+            "D8",
+            IllegalArgumentException.class,
+            "a copy to or from such memory",
+            () -> copy.accept(memory));
+    Expect.says("D8", refused, name + ": " + memory, reason);
   }
 
   @Rule({"D11", "D12"})

@@ -44,14 +44,14 @@ final class SharedMemoryChecks {
     Expect.that("S1", r.comm().sharedMemory() == shared, "another provider at the second call");
   }
 
-  @Rule({"S2", "S3", "S4", "S5", "S6"})
+  @Rule({"S2", "S3", "S4", "S5", "S6", "D8"})
   @Needs(capabilities = Capability.SHARED_MEMORY)
-  static void region_life_goesFromPhaseToPhase(LiveRank r) {
+  static void region_life_goesFromPhaseToPhase(LiveRank r) throws Exception {
     life(r, r.comm().sharedMemory());
   }
 
-  @Rule({"S7", "S2", "S3", "S4", "S5", "S6"})
-  static void region_groupOfOne_isPlainMemory(LiveRank r) {
+  @Rule({"S7", "S2", "S3", "S4", "S5", "S6", "D8"})
+  static void region_groupOfOne_isPlainMemory(LiveRank r) throws Exception {
     if (r.size() == 1) {
       life(r, r.comm().sharedMemory());
     } else if (r.can(Capability.SPLIT)) {
@@ -61,7 +61,7 @@ final class SharedMemoryChecks {
     }
   }
 
-  private static void life(LiveRank r, SharedMemoryProvider shared) {
+  private static void life(LiveRank r, SharedMemoryProvider shared) throws Exception {
     for (long count : new long[] {0, 1, 1000, 30_000}) {
       SharedRegion<HostData> region = shared.createRegion(DataType.INT64, count);
       Expect.equal("S2", "type", region.type(), DataType.INT64);
@@ -75,6 +75,7 @@ final class SharedMemoryChecks {
         for (long i = count / 2; i < count; i += 1000) {
           region.write(i, CommData.of(7 * i + 7));
         }
+        DataChecks.copiesUsableMemory("source", region.type(), source -> region.write(0, source));
       } else {
         Expect.thrown(
             "S3",
@@ -279,7 +280,7 @@ final class SharedMemoryChecks {
   }
 
   /// Of what the life of a region has left in it.
-  private static void readsParts(SharedRegion<?> region, long count) {
+  private static void readsParts(SharedRegion<?> region, long count) throws Exception {
     long[] part = new long[Math.toIntExact(Math.min(count, 100))];
     region.read(count - part.length, CommData.of(part));
     for (int i = 0; i < part.length; i++) {
@@ -295,6 +296,7 @@ final class SharedMemoryChecks {
         IllegalArgumentException.class,
         "read() as another type",
         () -> region.read(0, CommData.of(new double[0])));
+    DataChecks.copiesUsableMemory("target", region.type(), target -> region.read(0, target));
   }
 
   private static void fill(HostData data, long count, int factor) {
@@ -305,9 +307,9 @@ final class SharedMemoryChecks {
     }
   }
 
-  @Rule({"S9", "S2", "S3", "S4", "S6"})
+  @Rule({"S9", "S2", "S3", "S4", "S6", "D8"})
   @Needs(capabilities = Capability.DEVICE_MEMORY)
-  static void deviceRegion_life_goesFromPhaseToPhase(LiveRank r) {
+  static void deviceRegion_life_goesFromPhaseToPhase(LiveRank r) throws Exception {
     deviceLife(r, r.comm().sharedMemory());
     if (r.can(Capability.SPLIT)) {
       try (Communicator some = r.comm().split(r.rank() % 2, -r.rank()).orElseThrow()) {
@@ -316,7 +318,7 @@ final class SharedMemoryChecks {
     }
   }
 
-  private static void deviceLife(LiveRank r, SharedMemoryProvider shared) {
+  private static void deviceLife(LiveRank r, SharedMemoryProvider shared) throws Exception {
     for (long count : new long[] {0, 1, 30_000}) {
       SharedRegion<DeviceData> region = shared.createDeviceRegion(DataType.INT64, count);
       Expect.equal("S2", "type", region.type(), DataType.INT64);
