@@ -85,9 +85,13 @@ final class RequestWait {
   }
 
   /// What an interrupt does to an operation is the backend's decision, so it is left to an await.
+  ///
+  /// @throws ConcurrentUseException if that can't be, since another thread awaits it already
   private static int interrupted(List<? extends Request> requests) {
     try {
       requests.getFirst().await();
+    } catch (ConcurrentUseException e) {
+      throw e; // it has not ended
     } catch (CommException | IllegalStateException _) {
       // It has ended; the caller awaits it and hears why.
     }

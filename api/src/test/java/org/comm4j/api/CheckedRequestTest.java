@@ -380,6 +380,23 @@ class CheckedRequestTest {
     assertThat(catchThrowable(request::await)).isInstanceOf(InterruptedCallException.class);
   }
 
+  /// What is awaited already is not waited for here, and it has not ended.
+  @Test
+  void waitAny_interruptedWhileAnotherThreadAwaits_isRefused() throws Exception {
+    Request request = comm.start(BARRIER);
+    var waiter = new FutureTask<>(request::await, true);
+    startUntilItWaits(waiter);
+    Thread.currentThread().interrupt();
+    try {
+      assertThatExceptionOfType(ConcurrentUseException.class)
+          .isThrownBy(() -> Request.waitAny(List.of(request)));
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+    backend.pending().end(null);
+    waiter.get();
+  }
+
   @Test
   void wait_forNothing_namesItsPlace() {
     Request request = comm.start(BARRIER);
