@@ -155,11 +155,6 @@ public final class AeronProvider implements BackendProvider {
     Transport far = new Rendezvous(session, config).open();
     Optional<HostTransport> within = new WithinHosts(session, config, shared).open(far);
     Transport transport = within.isPresent() ? within.get() : far;
-    try {
-      return EngineCommunicator.open(NAME, session, transport, within.orElse(null), config);
-    } catch (RuntimeException e) {
-      transport.close();
-      throw e;
-    }
+    return EngineCommunicator.open(NAME, session, transport, within.orElse(null), config);
   }
 }

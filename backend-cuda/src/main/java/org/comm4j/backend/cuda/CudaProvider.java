@@ -162,14 +162,8 @@ public final class CudaProvider implements BackendProvider {
         CudaRank.open(session, config, options, process.get(), threads, compiler, patience);
     try {
       HostTransport transport = transports().orElseThrow().open(session, config);
-      BackendCommunicator host;
-      try {
-        host = EngineCommunicator.open(NAME, session, transport, transport, config);
-      } catch (RuntimeException e) {
-        transport.close();
-        throw e;
-      }
-      return CudaCommunicator.open(rank, host);
+      return CudaCommunicator.open(
+          rank, EngineCommunicator.open(NAME, session, transport, transport, config));
     } catch (RuntimeException e) {
       rank.close();
       throw e;

@@ -162,11 +162,6 @@ public final class ShmProvider implements BackendProvider {
                 NativeCalls.find(),
                 SingleCopyOption.of(config),
                 SharedMemoryTransport.MAX_SLEEP_NANOS);
-    try {
-      return EngineCommunicator.open(name(), session, transport, transport, config);
-    } catch (RuntimeException e) {
-      transport.close();
-      throw e;
-    }
+    return EngineCommunicator.open(name(), session, transport, transport, config);
   }
 }

@@ -91,7 +91,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   ///
   /// @param backend the provider's name
   /// @param session joined; its owner closes it, after the communicator
-  /// @param transport of the same ranks; closed with the communicator
+  /// @param transport of the same ranks; closed with the communicator, and if this fails
   /// @param memory windows of the same ranks, or null where memory can't be read
   public static BackendCommunicator open(
       String backend,
@@ -99,14 +99,19 @@ public final class EngineCommunicator implements BackendCommunicator {
       Transport transport,
       @Nullable PeerMemory memory,
       CommConfig config) {
-    return open(backend, session, transport, memory, config, selector(config), System::nanoTime);
+    try {
+      return open(backend, session, transport, memory, config, selector(config), System::nanoTime);
+    } catch (Throwable thrown) {
+      transport.close();
+      throw thrown;
+    }
   }
 
   private static Selector selector(CommConfig config) {
     return new Selector(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
   }
 
-  /// The same, with what varies in tests and simulations.
+  /// The same, with what varies in tests and simulations, which close the transport if this fails.
   ///
   /// @param selector chooses the algorithms; must choose the same on all ranks
   /// @param clock in nanoseconds; deadlines are counted on it

@@ -32,5 +32,5 @@ abstract class OneOfTwo implements Transport {
   public final void wakeUp() {}
 
   @Override
-  public final void close() {}
+  public void close() {}
 }
