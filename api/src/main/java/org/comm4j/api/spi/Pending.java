@@ -4,7 +4,9 @@ import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
 
 /// An operation that was submitted to a backend. Used by one thread at a time, not always the one
-/// that submitted it.
+/// that submitted it, while others are in a call on the communicator or use other operations of it.
+/// Who waits does so in slices ([#await]), between which another thread may ask, take the operation
+/// back or wait in its place. Nobody comes after the communicator's close.
 public interface Pending {
   /// What has ended well before it was submitted to the end, and has no result: for example a small
   /// message that was sent at once. Nobody needs to keep anything for it.
