@@ -299,7 +299,8 @@ public abstract class CommunicatorContract {
     CommConfig config = check.needs().setting().apply(config());
     LocalGroup group = group(check, size, config);
     Communicator first = group.communicator(0);
-    var reason = check.notRun(first.capabilities(), size, config, true);
+    int hosts = first.topology().hosts().size();
+    var reason = check.notRun(first.capabilities(), size, hosts, config, true);
     if (reason.isPresent()) {
       if (isOfCollectives(check)) {
         kept = new Kept(group, size, config, check);

@@ -84,8 +84,10 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
 
   /// Why it can't run here, if so.
   ///
+  /// @param hosts on how many the ranks are
   /// @param canDie whether a rank can be made to die
-  Optional<String> notRun(Capabilities capabilities, int size, CommConfig config, boolean canDie) {
+  Optional<String> notRun(
+      Capabilities capabilities, int size, int hosts, CommConfig config, boolean canDie) {
     for (Capability needed : needs.capabilities()) {
       if (!capabilities.supports(needed)) {
         return Optional.of("the backend has no " + needed);
@@ -99,6 +101,9 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
     }
     if (size < needs.ranks()) {
       return Optional.of("it needs %d ranks".formatted(needs.ranks()));
+    }
+    if (needs.oneHost() && hosts > 1) {
+      return Optional.of("it needs all ranks on one host");
     }
     if (!needs.setting().holds(config)) {
       return Optional.of("it needs another setting: " + needs.setting().variable());

@@ -32,6 +32,7 @@ public final class LiveVerification {
           "M3", "M4", "M5", "M6", "M7", "P7", "P13", "P15", "T14", "X4");
 
   private final Communicator world;
+  private final int hosts;
   private final CommConfig config;
   private final long seed;
   private final PrintWriter log;
@@ -46,6 +47,7 @@ public final class LiveVerification {
   private LiveVerification(
       Communicator world, CommConfig config, long seed, String wanted, PrintWriter log) {
     this.world = world;
+    this.hosts = world.topology().hosts().size();
     this.config = config;
     this.seed = seed;
     this.log = log;
@@ -78,7 +80,7 @@ public final class LiveVerification {
   }
 
   private Outcome run(LiveCheck check) {
-    var reason = check.notRun(world.capabilities(), world.size(), config, false);
+    var reason = check.notRun(world.capabilities(), world.size(), hosts, config, false);
     if (reason.isEmpty() && !world.capabilities().supports(Capability.SPLIT)) {
       reason =
           java.util.Optional.of("the backend has no SPLIT, and checks need groups of their own");

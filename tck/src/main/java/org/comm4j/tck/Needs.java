@@ -17,6 +17,9 @@ import org.comm4j.api.Reduction;
   /// How many ranks at least.
   int ranks() default 1;
 
+  /// Whether all ranks are to be on one host.
+  boolean oneHost() default false;
+
   /// What the communicator can do.
   Capability[] capabilities() default {};
 

@@ -495,12 +495,13 @@ final class SharedMemoryChecks {
   }
 
   @Rule({"F4", "F10"})
-  @Needs(ranks = 2, setting = Needs.Setting.SHORT_TIMEOUT, capabilities = Capability.SHARED_MEMORY)
+  @Needs(
+      ranks = 2,
+      oneHost = true,
+      setting = Needs.Setting.SHORT_TIMEOUT,
+      capabilities = Capability.SHARED_MEMORY)
   static void createRegion_rankDoesNotCome_endsAtTheDeadline(LiveRank r) {
     Communicator comm = r.comm();
-    if (comm.topology().hosts().size() > 1) {
-      return; // the node groups are of their own
-    }
     SharedMemoryProvider shared = comm.sharedMemory();
     if (r.rank() == 1) {
       Expect.eventually("F4", "the others hear of it", () -> comm.failure().isPresent());
@@ -520,12 +521,10 @@ final class SharedMemoryChecks {
   @Rule({"M8", "S2"})
   @Needs(
       ranks = 2,
+      oneHost = true,
       capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
   static void createRegion_ranksDisagree_areTold(LiveRank r) {
     Communicator comm = r.comm();
-    if (comm.topology().hosts().size() > 1) {
-      return; // the node groups are of their own
-    }
     var mismatch =
         Expect.thrown(
             "M8",
@@ -540,11 +539,9 @@ final class SharedMemoryChecks {
   @Rule({"F6", "F1"})
   @Needs(
       ranks = 2,
+      oneHost = true,
       capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
   static void shared_aborted_endsItsCalls(LiveRank r) {
-    if (r.comm().topology().hosts().size() > 1) {
-      return; // the node groups are of their own
-    }
     for (String stage : List.of("the first call", "createRegion()", "fence()", "barrier()")) {
       try (Communicator comm = r.comm().duplicate()) {
         SharedMemoryProvider shared = comm.sharedMemory();
@@ -609,11 +606,9 @@ final class SharedMemoryChecks {
   @Rule("F13")
   @Needs(
       ranks = 2,
+      oneHost = true,
       capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT})
   static void createRegion_rankHasClosed_namesIt(LiveRank r) {
-    if (r.comm().topology().hosts().size() > 1) {
-      return; // the node groups are of their own
-    }
     Communicator comm = r.comm().duplicate();
     if (r.rank() == 0) {
       comm.close();
