@@ -12,6 +12,8 @@ import java.util.stream.IntStream;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Topology;
 import org.comm4j.api.UnsupportedException;
@@ -180,7 +182,7 @@ final class GroupChecks {
     Communicator comm = r.comm();
     Set<Capability> supported = comm.capabilities().supported();
     if (!supported.contains(Capability.DEVICE_MEMORY)) {
-      CommData device = CommData.ofUnsafeDeviceAddress(org.comm4j.api.DataType.FLOAT32, 64, 4, 0);
+      CommData device = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 64, 4, 0);
       var refused =
           Expect.thrown(
               "G8",
@@ -201,6 +203,30 @@ final class GroupChecks {
     if (!supported.contains(Capability.POINT_TO_POINT)) {
       Expect.thrown(
           "G8", UnsupportedException.class, "send()", () -> comm.send(CommData.of(1), 0, 0));
+    }
+    if (!supported.contains(Capability.SHRINK)) {
+      Expect.thrown("G8", UnsupportedException.class, "shrink()", comm::shrink);
+    }
+    boolean isAlone = comm.topology().hostOf(r.rank()).ranks().size() == 1; // with plain memory
+    if (!supported.contains(Capability.SHARED_MEMORY) && !isAlone) {
+      Expect.thrown(
+          "G8",
+          UnsupportedException.class,
+          "createRegion()",
+          () -> comm.sharedMemory().createRegion(DataType.INT8, 1));
+    }
+    if (!supported.contains(Capability.DEVICE_MEMORY)) {
+      DeviceData device = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 64, 4, 0);
+      Expect.thrown(
+          "G8",
+          UnsupportedException.class,
+          "createDeviceRegion()",
+          () -> comm.sharedMemory().createDeviceRegion(DataType.INT8, 1));
+      Expect.thrown(
+          "G8",
+          UnsupportedException.class,
+          "register()",
+          () -> comm.sharedMemory().register(device));
     }
     Expect.that("G8", comm.failure().isEmpty(), "a refusal broke the communicator");
     LiveRank.works("G8", comm);

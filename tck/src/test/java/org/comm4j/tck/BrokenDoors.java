@@ -279,6 +279,23 @@ final class BrokenDoors {
             : operation);
   }
 
+  static UnaryOperator<BackendCommunicator> shrinkIsNotSaid() {
+    return SilentShrink::new;
+  }
+
+  private static final class SilentShrink extends Door {
+    SilentShrink(BackendCommunicator inner) {
+      super(inner, SilentShrink::new);
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      EnumSet<Capability> some = EnumSet.copyOf(inner.capabilities().supported());
+      some.remove(Capability.SHRINK);
+      return new Capabilities(some, inner.capabilities().deviations());
+    }
+  }
+
   /// Says that it has them.
   static UnaryOperator<BackendCommunicator> expressionsAreIgnored() {
     return WithoutExpressions::new;

@@ -111,6 +111,7 @@ class BrokenOnPurposeTest {
         Broken.door("overwrites residuals", "E3", BrokenDoors.residualsAreOverwritten()),
         Broken.door("ignores each rank's epilogue", "E4", BrokenDoors.epiloguesAreIgnored()),
         Broken.door("ignores expressions", "E6", BrokenDoors.expressionsAreIgnored()),
+        Broken.door("shrinks without saying so", "G8", BrokenDoors.shrinkIsNotSaid()),
         Broken.door("has no barrier", "O16", BrokenDoors.barrierIsNothing()),
         Broken.door("is off by one in V-forms", "O5", BrokenDoors.displacementsAreOffByOne()),
         Broken.door("writes inputs", "D4", BrokenDoors.inputsAreWritten()),
