@@ -12,6 +12,7 @@ import java.util.SplittableRandom;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
@@ -191,6 +192,10 @@ final class EpilogueChecks {
     /// @param allocator null for arrays
     Memory(@Nullable Communicator allocator) {
       this.allocator = allocator;
+    }
+
+    boolean isAllocated() {
+      return allocator != null;
     }
 
     CommData with(DataType type, byte[] bytes) {
@@ -591,7 +596,8 @@ final class EpilogueChecks {
     }
   }
 
-  /// Every backend does one of both.
+  /// Every backend does one of both; who was told of the expression can't refuse it in memory of
+  /// its own.
   @Rule({"E6", "G8"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void expression_isTheEnd_orRefused(LiveRank r) {
@@ -624,6 +630,12 @@ final class EpilogueChecks {
     } catch (UnsupportedException e) {
       Expect.says("E6", e, CommunicatorContract.EXPRESSION);
       Expect.that(
+          "E6",
+          !(of.r().can(Capability.EXPRESSIONS) && isTold(of.r().config()) && memory.isAllocated()),
+          "%s has EXPRESSIONS, was told of that of %s, and refused it (expected: used)",
+          comm.backend(),
+          epilogue);
+      Expect.that(
           "E6", Arrays.equals(memory.bytes(output), before), "a refused call wrote its output");
       LiveRank.works("E6", comm);
       return;
@@ -639,6 +651,12 @@ final class EpilogueChecks {
         epilogue.toString(),
         memory.bytes(output),
         of.expected(result, -0.7, biases, before, true));
+  }
+
+  /// Backends are told by options.
+  private static boolean isTold(CommConfig config) {
+    return config.options().values().stream()
+        .anyMatch(value -> value.contains(CommunicatorContract.EXPRESSION));
   }
 
   @Rule({"E5", "A1", "A2", "A3"})

@@ -25,6 +25,7 @@ import org.comm4j.api.Operation;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.jspecify.annotations.Nullable;
 
@@ -298,12 +299,20 @@ final class BrokenDoors {
 
   /// Says that it has them.
   static UnaryOperator<BackendCommunicator> expressionsAreIgnored() {
-    return WithoutExpressions::new;
+    return each -> new WithoutExpressions(each, false);
+  }
+
+  /// Says so too.
+  static UnaryOperator<BackendCommunicator> expressionsAreRefused() {
+    return each -> new WithoutExpressions(each, true);
   }
 
   private static final class WithoutExpressions extends Door {
-    WithoutExpressions(BackendCommunicator inner) {
-      super(inner, WithoutExpressions::new);
+    private final boolean areRefused;
+
+    WithoutExpressions(BackendCommunicator inner, boolean areRefused) {
+      super(inner, each -> new WithoutExpressions(each, areRefused));
+      this.areRefused = areRefused;
     }
 
     @Override
@@ -315,6 +324,12 @@ final class BrokenDoors {
 
     @Override
     Operation change(Operation operation) {
+      if (areRefused
+          && operation instanceof Collective.WithEpilogue call
+          && call.epilogue() != null
+          && call.epilogue().expression() != null) {
+        throw new UnsupportedException("not '%s'".formatted(call.epilogue().expression()));
+      }
       if (!(operation instanceof Collective.AllReduce call) || call.epilogue() == null) {
         return operation;
       }

@@ -111,6 +111,7 @@ class BrokenOnPurposeTest {
         Broken.door("overwrites residuals", "E3", BrokenDoors.residualsAreOverwritten()),
         Broken.door("ignores each rank's epilogue", "E4", BrokenDoors.epiloguesAreIgnored()),
         Broken.door("ignores expressions", "E6", BrokenDoors.expressionsAreIgnored()),
+        Broken.door("refuses expressions", "E6", BrokenDoors.expressionsAreRefused()),
         Broken.door("shrinks without saying so", "G8", BrokenDoors.shrinkIsNotSaid()),
         Broken.door("has no barrier", "O16", BrokenDoors.barrierIsNothing()),
         Broken.door("is off by one in V-forms", "O5", BrokenDoors.displacementsAreOffByOne()),
@@ -162,8 +163,12 @@ class BrokenOnPurposeTest {
   /// @param timeout of calls, of which some wait in vain where something is broken
   @org.jspecify.annotations.Nullable
   private static RuleViolation run(LiveCheck check, Broken broken, Duration timeout) {
-    CommConfig config =
-        check.needs().setting().apply(CommConfig.builder().timeout(timeout).build());
+    CommConfig told =
+        CommConfig.builder()
+            .timeout(timeout)
+            .option("COMM_BROKEN_EXPRESSIONS", CommunicatorContract.EXPRESSION)
+            .build();
+    CommConfig config = check.needs().setting().apply(told);
     try {
       RankThreads.run(
           check,
