@@ -2,6 +2,8 @@ package org.comm4j.tck;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.BufferPoolMXBean;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -13,6 +15,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.Supplier;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -53,6 +56,9 @@ public abstract class CommunicatorContract {
   protected static final String EXPRESSION = "x > 0 ? x * 0.5f : i % 3 == 0 ? -x : x / 4";
 
   private static final int SIZE_IN_ORDER = 3;
+
+  /// What the JVM itself may keep of some groups, for example for code that ran the first time.
+  private static final long MOST_LEFT_BYTES = 1 << 20;
 
   private final long seed = Long.getLong("comm4j.seed", 4242);
   private final String only = System.getProperty("comm4j.check", ".*");
@@ -138,13 +144,14 @@ public abstract class CommunicatorContract {
     return check.needs().setting() == Needs.Setting.ORDERED;
   }
 
-  /// Groups that were used and closed are gone: their threads, their descriptors.
+  /// Groups that were used and closed are gone: their threads, their descriptors, their memory.
   @Rule({"L6", "L8"})
   @Test
   void closedGroups_leaveNothing() throws Exception {
     useAndClose();
     Set<Thread> threads = Thread.getAllStackTraces().keySet();
     long descriptors = descriptors();
+    long bytes = usedMemory();
     for (int i = 0; i < 10; i++) {
       useAndClose();
     }
@@ -153,6 +160,13 @@ public abstract class CommunicatorContract {
         "no thread but those before",
         () -> threads.containsAll(Thread.getAllStackTraces().keySet()));
     Expect.eventually("L6", "no descriptor more than before", () -> descriptors() <= descriptors);
+    long grown = usedMemory() - bytes;
+    Expect.that(
+        "L8",
+        grown < MOST_LEFT_BYTES,
+        "10 groups have left %d bytes (expected: fewer than %d)",
+        grown,
+        MOST_LEFT_BYTES);
   }
 
   private void useAndClose() throws Exception {
@@ -172,6 +186,16 @@ public abstract class CommunicatorContract {
         body.get();
       }
     }
+  }
+
+  /// The least after some collections, since what one finds others free; and what is mapped.
+  private static long usedMemory() {
+    long heap = LongStream.generate(MessageChecks::usedMemory).limit(3).min().orElseThrow();
+    long mapped =
+        ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
+            .mapToLong(BufferPoolMXBean::getMemoryUsed)
+            .sum();
+    return heap + mapped;
   }
 
   /// How many files this process has open; 0 where nothing says so.

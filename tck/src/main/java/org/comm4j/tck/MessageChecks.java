@@ -536,7 +536,8 @@ final class MessageChecks {
     }
   }
 
-  private static long usedMemory() {
+  /// Of the heap.
+  static long usedMemory() {
     System.gc();
     return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
   }

@@ -1,9 +1,11 @@
 package org.comm4j.tck;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
@@ -13,6 +15,7 @@ import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.transport.Transport;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -180,6 +183,23 @@ class BrokenOnPurposeTest {
     } catch (RuleViolation violation) {
       return violation;
     }
+  }
+
+  @Test
+  void broken_keepsMemoryOfClosedGroups_isCaught() {
+    List<byte[]> kept = new ArrayList<>();
+    var contract =
+        new CommunicatorContract() {
+          @Override
+          protected LocalGroup open(int size, CommConfig config) {
+            kept.add(new byte[1_000_000]);
+            return Broken.wire("keeps memory", "L8", UnaryOperator.identity()).open(size, config);
+          }
+        };
+    assertThatExceptionOfType(RuleViolation.class)
+        .isThrownBy(contract::closedGroups_leaveNothing)
+        .satisfies(violation -> assertThat(violation.rules()).containsExactly("L8"));
+    assertThat(kept).hasSize(11);
   }
 
   /// What is not broken is not caught.
