@@ -211,14 +211,16 @@ final class CaseMemory implements AutoCloseable {
       case ALL_REDUCE -> new Collective.AllReduce(in, out, op());
       case GATHER -> new Collective.Gather(in, outOrNull, of.root());
       case GATHER_V ->
-          new Collective.GatherV(in, outOrNull, outOrNull == null ? null : of.parts(), of.root());
+          new Collective.GatherV(
+              in, outOrNull, outOrNull == null ? null : of.parts(rank), of.root());
       case ALL_GATHER -> new Collective.AllGather(in, out);
-      case ALL_GATHER_V -> new Collective.AllGatherV(in, out, of.parts());
+      case ALL_GATHER_V -> new Collective.AllGatherV(in, out, of.parts(rank));
       case SCATTER -> new Collective.Scatter(inOrNull, out, of.root());
       case SCATTER_V ->
-          new Collective.ScatterV(inOrNull, inOrNull == null ? null : of.parts(), out, of.root());
+          new Collective.ScatterV(
+              inOrNull, inOrNull == null ? null : of.parts(rank), out, of.root());
       case REDUCE_SCATTER -> new Collective.ReduceScatter(in, out, op());
-      case REDUCE_SCATTER_V -> new Collective.ReduceScatterV(in, of.parts(), out, op());
+      case REDUCE_SCATTER_V -> new Collective.ReduceScatterV(in, of.parts(rank), out, op());
       case ALL_TO_ALL -> new Collective.AllToAll(in, out);
       case ALL_TO_ALL_V ->
           new Collective.AllToAllV(in, of.sendParts(rank), out, of.receiveParts(rank));
@@ -303,14 +305,15 @@ final class CaseMemory implements AutoCloseable {
       return;
     }
     DataType type = of.type();
+    List<byte[]> terms = expected.terms(rank, part);
     for (int at = 0; at < should.length; at += element) {
       boolean same =
           moved
               ? Arrays.equals(should, at, at + element, is, at, at + element)
-              : isAsExpected(part, bits, should, is, at);
+              : isAsExpected(part, terms, bits, should, is, at);
       if (!same) {
         throw new RuleViolation(
-            moved ? CollectiveCase.rule(of.kind()) : rules(part, bits, should, is, at),
+            moved ? CollectiveCase.rule(of.kind()) : rules(terms, bits, should, is, at),
             "%s on rank %d in %s memory: element %d is %s (expected: %s%s)"
                 .formatted(
                     of,
@@ -324,7 +327,8 @@ final class CaseMemory implements AutoCloseable {
     }
   }
 
-  private boolean isAsExpected(Part part, Bits bits, byte[] should, byte[] is, int at) {
+  private boolean isAsExpected(
+      Part part, List<byte[]> terms, Bits bits, byte[] should, byte[] is, int at) {
     if (Oracle.isSame(of.type(), should, is, at)
         || (part.terms() == 1 && Numbers.areBothNan(of.type(), should, is, at))) {
       return true;
@@ -332,40 +336,22 @@ final class CaseMemory implements AutoCloseable {
     return switch (bits) {
       case SAME -> false;
       case EQUAL -> Numbers.areEqual(of.type(), should, is, at);
-      case NEAR -> Numbers.areNear(of.type(), op(), terms(part), termsAt() + at, is, at, false);
-    };
-  }
-
-  /// The contributions to a part of the result.
-  private List<byte[]> terms(Part part) {
-    List<byte[]> inputs = expected.inputs();
-    return of.kind() == CollectiveKind.SCAN || of.kind() == CollectiveKind.EXCLUSIVE_SCAN
-        ? inputs.subList(0, part.terms())
-        : inputs;
-  }
-
-  /// Where in the contributions this rank's part of the result starts, in bytes.
-  private int termsAt() {
-    return switch (of.kind()) {
-      case REDUCE_SCATTER, REDUCE_SCATTER_V -> of.offsetInPlace(rank) * of.type().bytes();
-      default -> 0;
+      case NEAR -> Numbers.areNear(of.type(), op(), terms, at, is, at, false);
     };
   }
 
   /// Which rules a wrong element breaks, judged by what it is wrong about.
-  private String rules(Part part, Bits bits, byte[] should, byte[] is, int at) {
+  private String rules(List<byte[]> terms, Bits bits, byte[] should, byte[] is, int at) {
     DataType type = of.type();
     ReduceOp op = op();
     String rule = CollectiveCase.rule(of.kind());
     boolean floats = type.kind() == Kind.FLOAT || type.kind() == Kind.COMPLEX;
     boolean folds = op == ReduceOp.SUM || op == ReduceOp.PRODUCT || op == ReduceOp.AVERAGE;
     if (floats && folds && of.values() == Values.ORDINARY) {
-      if (bits == Bits.SAME
-          && Numbers.areNear(type, op, terms(part), termsAt() + at, is, at, false)) {
+      if (bits == Bits.SAME && Numbers.areNear(type, op, terms, at, is, at, false)) {
         return rule + " B3"; // right but for the order
       }
-      if (type.bytes() < 4
-          && Numbers.areNear(type, op, terms(part), termsAt() + at, is, at, true)) {
+      if (type.bytes() < 4 && Numbers.areNear(type, op, terms, at, is, at, true)) {
         return rule + " T3"; // right but for the rounding
       }
     }

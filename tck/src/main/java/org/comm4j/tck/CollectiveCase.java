@@ -118,15 +118,19 @@ record CollectiveCase(
 
   // --- who has what ---
 
-  /// Where every rank's part is, of the V-forms with one partition: uneven, some parts empty, holes
-  /// between them, not in the order of the ranks.
-  Partition parts() {
-    return uneven(seed ^ 0x5bd1e995);
+  /// Where every rank's part is, of the V-forms with one partition, as a rank has them: uneven,
+  /// some empty, on all ranks alike; one behind the other, or with holes between them and not in
+  /// the order of the ranks, as each rank likes.
+  Partition parts(int rank) {
+    long[] counts = counts(new SplittableRandom(seed ^ 0x5bd1e995));
+    SplittableRandom own = new SplittableRandom(seed + 13L * rank);
+    return own.nextInt(3) == 0 ? Partition.of(counts) : scattered(counts, own);
   }
 
   /// What a rank sends to each other one in an all-to-all-V.
   Partition sendParts(int rank) {
-    return uneven(seed + 31L * rank);
+    SplittableRandom random = new SplittableRandom(seed + 31L * rank);
+    return scattered(counts(random), random);
   }
 
   Partition receiveParts(int rank) {
@@ -137,13 +141,12 @@ record CollectiveCase(
     return scattered(counts, new SplittableRandom(seed - 17L * rank));
   }
 
-  private Partition uneven(long seed) {
-    SplittableRandom random = new SplittableRandom(seed);
+  private long[] counts(SplittableRandom random) {
     long[] counts = new long[size];
     for (int rank = 0; rank < size; rank++) {
       counts[rank] = random.nextInt(4) == 0 ? 0 : random.nextInt(2 * count + 1);
     }
-    return scattered(counts, random);
+    return counts;
   }
 
   private static Partition scattered(long[] counts, SplittableRandom random) {
@@ -168,11 +171,11 @@ record CollectiveCase(
     return switch (kind) {
       case BARRIER -> -1;
       case ALL_REDUCE, REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN, ALL_GATHER, GATHER -> count;
-      case ALL_GATHER_V, GATHER_V -> (int) parts().count(rank);
+      case ALL_GATHER_V, GATHER_V -> (int) parts(rank).count(rank);
       case SCATTER -> rank == root ? count * size : ignored(rank);
-      case SCATTER_V -> rank == root ? end(parts()) : ignored(rank);
+      case SCATTER_V -> rank == root ? end(parts(rank)) : ignored(rank);
       case REDUCE_SCATTER, ALL_TO_ALL -> count * size;
-      case REDUCE_SCATTER_V -> end(parts());
+      case REDUCE_SCATTER_V -> end(parts(rank));
       case ALL_TO_ALL_V -> end(sendParts(rank));
     };
   }
@@ -184,10 +187,10 @@ record CollectiveCase(
       case ALL_REDUCE, BROADCAST, SCAN, EXCLUSIVE_SCAN, SCATTER, REDUCE_SCATTER -> count;
       case REDUCE -> rank == root ? count : ignored(rank);
       case ALL_GATHER, ALL_TO_ALL -> count * size;
-      case ALL_GATHER_V -> end(parts());
+      case ALL_GATHER_V -> end(parts(rank));
       case GATHER -> rank == root ? count * size : ignored(rank);
-      case GATHER_V -> rank == root ? end(parts()) : ignored(rank);
-      case SCATTER_V, REDUCE_SCATTER_V -> (int) parts().count(rank);
+      case GATHER_V -> rank == root ? end(parts(rank)) : ignored(rank);
+      case SCATTER_V, REDUCE_SCATTER_V -> (int) parts(rank).count(rank);
       case ALL_TO_ALL_V -> end(receiveParts(rank));
     };
   }
@@ -202,7 +205,8 @@ record CollectiveCase(
   int offsetInPlace(int rank) {
     return switch (kind) {
       case ALL_GATHER, GATHER, SCATTER, REDUCE_SCATTER -> count * rank;
-      case ALL_GATHER_V, GATHER_V, SCATTER_V, REDUCE_SCATTER_V -> (int) parts().displacement(rank);
+      case ALL_GATHER_V, GATHER_V, SCATTER_V, REDUCE_SCATTER_V ->
+          (int) parts(rank).displacement(rank);
       default -> 0;
     };
   }
@@ -250,8 +254,13 @@ record CollectiveCase(
       return inputs.get(rank);
     }
 
-    List<byte[]> inputs() {
-      return inputs;
+    /// What has been combined to a rank's part of the result, from its first element on.
+    List<byte[]> terms(int rank, Part part) {
+      return switch (of.kind) {
+        case SCAN, EXCLUSIVE_SCAN -> inputs.subList(0, part.terms());
+        case REDUCE_SCATTER, REDUCE_SCATTER_V -> forPart(rank);
+        default -> inputs;
+      };
     }
 
     /// What a rank's output must hold afterwards, where it is written at all.
@@ -271,13 +280,14 @@ record CollectiveCase(
             rank == of.root ? List.of() : List.of(new Part(0, inputs.get(of.root), 1));
         case ALL_GATHER -> gathered(Partition.even(size, of.count));
         case GATHER -> rank == of.root ? gathered(Partition.even(size, of.count)) : List.of();
-        case ALL_GATHER_V -> gathered(of.parts());
-        case GATHER_V -> rank == of.root ? gathered(of.parts()) : List.of();
+        case ALL_GATHER_V -> gathered(of.parts(rank));
+        case GATHER_V -> rank == of.root ? gathered(of.parts(rank)) : List.of();
         case SCATTER ->
             List.of(cut(inputs.get(of.root), Partition.even(size, of.count), rank, 0, 1));
-        case SCATTER_V -> List.of(cut(inputs.get(of.root), of.parts(), rank, 0, 1));
+        case SCATTER_V -> List.of(cut(inputs.get(of.root), of.parts(of.root), rank, 0, 1));
         case REDUCE_SCATTER -> List.of(cut(whole(), Partition.even(size, of.count), rank, 0, size));
-        case REDUCE_SCATTER_V -> List.of(cut(whole(), of.parts(), rank, 0, size));
+        case REDUCE_SCATTER_V ->
+            List.of(new Part(0, Oracle.fold(op(), of.type, forPart(rank)), of.size));
         case ALL_TO_ALL -> exchanged(rank, Partition.even(size, of.count));
         case ALL_TO_ALL_V -> exchanged(rank, of.receiveParts(rank));
       };
@@ -298,6 +308,17 @@ record CollectiveCase(
 
     private Part reduced(int ranks) {
       return new Part(0, Oracle.fold(op(), of.type, inputs.subList(0, ranks)), ranks);
+    }
+
+    /// Every rank's values for a rank's part.
+    private List<byte[]> forPart(int rank) {
+      return IntStream.range(0, of.size)
+          .mapToObj(peer -> {
+            boolean isV = of.kind == CollectiveKind.REDUCE_SCATTER_V;
+            Partition parts = isV ? of.parts(peer) : Partition.even(of.size, of.count);
+            return cut(inputs.get(peer), parts, rank, 0, 1).bytes();
+          })
+          .toList();
     }
 
     private ReduceOp op() {

@@ -99,7 +99,7 @@ final class Reductions {
             : foldParts(call, parts, c.output(), op, number, memory);
       }
       case Collective.ReduceScatterV c ->
-          library && isCompact(c.parts())
+          library
               ? reduceScatter(c.input(), c.parts(), c.output(), op, memory)
               : foldParts(call, c.parts(), c.output(), op, number, memory);
       case Collective.Scan c ->
@@ -174,12 +174,30 @@ final class Reductions {
   private boolean isCountable(Collective.Reducing call) {
     return switch (call) {
       case Collective.AllReduce _ -> call.input().count() <= largestTried;
-      case Collective.ReduceScatterV c -> c.parts().extent() <= largest;
+      case Collective.ReduceScatterV c -> Collectives.Parts.total(c.parts()) <= largest;
       default -> call.input().count() <= largest;
     };
   }
 
-  /// Whether parts lie one behind the other in the order of the ranks, as MPI wants them.
+  /// A reduce-scatter's input as MPI wants it: parts one behind the other in the order of the
+  /// ranks. Where this rank has them is no other's business.
+  private static MemorySegment compact(HostData in, Partition parts, CallMemory memory) {
+    DataType type = in.type();
+    if (isCompact(parts)) {
+      return memory.input(in.segment(), type.bytes());
+    }
+    memory.uses(in.segment());
+    MemorySegment copy = memory.take(type.bytes(Collectives.Parts.total(parts)));
+    long end = 0;
+    for (int rank = 0; rank < parts.ranks(); rank++) {
+      long bytes = type.bytes(parts.count(rank));
+      CallMemory.copy(in.segment(), type.bytes(parts.displacement(rank)), copy, end, bytes);
+      end += bytes;
+    }
+    return copy;
+  }
+
+  /// Whether parts lie one behind the other in the order of the ranks.
   private static boolean isCompact(Partition parts) {
     long end = 0;
     for (int rank = 0; rank < parts.ranks(); rank++) {
@@ -369,7 +387,7 @@ final class Reductions {
     HostData in = Messages.host(input);
     HostData out = Messages.host(output);
     DataType type = in.type();
-    MemorySegment source = memory.input(in.segment(), type.bytes());
+    MemorySegment source = compact(in, parts, memory);
     MemorySegment result;
     if (in.overlaps(out)
         || out.bytes() == 0) { // an empty part of the input is no other place either
