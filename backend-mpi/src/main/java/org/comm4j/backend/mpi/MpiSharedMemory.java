@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommData;
@@ -25,6 +26,7 @@ import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.UnsupportedException;
+import org.comm4j.core.engine.AbortNotice;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.HostRegion;
 import org.comm4j.core.engine.Region;
@@ -150,13 +152,29 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     meeting.await(Long.MAX_VALUE);
   }
 
-  /// What fails among the host's ranks breaks the communicator as every call of it does.
   private long[][] gather(CallSignature.Purpose purpose, long... mine) {
-    parent.group().checkUsable(purpose.label());
+    return inNode(purpose.label(), group -> group.gather(purpose, mine));
+  }
+
+  /// Runs a call among the ranks of this host. What fails there breaks the communicator as every
+  /// call of it does.
+  private <T> T inNode(String label, Function<MpiCommunicator, T> call) {
+    parent.group().checkUsable(label);
+    MpiCommunicator group;
     try {
-      return node().gather(purpose, mine);
+      group = node();
     } catch (CommException failure) {
       throw broken(failure);
+    }
+    try {
+      return call.apply(group);
+    } catch (CommException failure) {
+      CommException known = parent.failure(); // what broke it, broke the group with it
+      if (known != null) {
+        throw known;
+      }
+      throw broken(
+          AbortNotice.inWhole(failure, ranksHere::get, parent.rank(), parent.group().members()));
     }
   }
 
@@ -224,11 +242,12 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   private void free(ClosedWindows.Chosen closed, long[][] all) {
     int most = Arrays.stream(all).mapToInt(words -> (int) words[CLOSED]).max().orElseThrow();
-    try {
-      closed.free(node(), most, CallSignature.Purpose.REGION, "createRegion");
-    } catch (CommException failure) {
-      throw broken(failure);
-    }
+    inNode(
+        "createRegion",
+        group -> {
+          closed.free(group, most, CallSignature.Purpose.REGION, "createRegion");
+          return group;
+        });
   }
 
   /// Makes a window; the library waits for the host's ranks. What fails here alone would leave the

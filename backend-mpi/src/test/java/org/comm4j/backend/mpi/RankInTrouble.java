@@ -10,6 +10,8 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -31,7 +33,9 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Pending;
+import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.session.DefaultSessionFactory;
 import org.jspecify.annotations.Nullable;
@@ -44,7 +48,7 @@ import org.jspecify.annotations.Nullable;
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `close-buffer` closes one while a receive into it begins. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
-/// barrier. `left-host` lets rank 2 leave while the others make a region. `load` loads a library that is none. `signals` tells which of the JVM's signals others
+/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API.
@@ -150,16 +154,77 @@ final class RankInTrouble {
   }
 
   private static void leftHost(CommConfig config) {
-    try (var communicator = Communicators.open(config)) {
-      if (communicator.rank() == 2) {
-        return;
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
+    var communicator = (MpiCommunicator) World.open(library, onTwoHosts(session), config);
+    var copy = (MpiCommunicator) communicator.duplicate();
+    var region = communicator.sharedMemory().createRegion(DataType.INT8, 8);
+    switch (communicator.rank()) {
+      case 2 -> {
+        tryOut(region::fence);
+        tryOut(() -> copy.sharedMemory().createRegion(DataType.INT8, 8));
       }
-      try (var region = communicator.sharedMemory().createRegion(DataType.INT8, 8)) {
-        System.out.println("a region without one: " + region.type());
-      } catch (PeerFailedException e) {
-        System.out.println("failed: ranks %s, %s".formatted(e.ranks(), e.getMessage()));
+      case 3 -> {}
+      default -> {
+        awaitFailure(communicator);
+        awaitFailure(copy);
       }
     }
+    copy.close();
+    communicator.close();
+    session.close();
+  }
+
+  /// A session in which each two ranks have a host of their own.
+  private static Session onTwoHosts(Session session) {
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (_, method, arguments) -> {
+              try {
+                Object answer = method.invoke(session, arguments);
+                return answer instanceof Session.Member member ? moved(member) : answer;
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+
+  private static Session.Member moved(Session.Member member) {
+    String host = Integer.toString(member.rank() / 2);
+    return new Session.Member(
+        member.rank(),
+        new HostIdentity(host, host),
+        member.pid(),
+        member.processors(),
+        member.backends());
+  }
+
+  private static void tryOut(Runnable call) {
+    try {
+      call.run();
+      System.out.println("no failure");
+    } catch (PeerFailedException e) {
+      print(e);
+    }
+  }
+
+  private static void awaitFailure(MpiCommunicator communicator) {
+    CommException failure = communicator.failure();
+    while (failure == null) {
+      Thread.yield();
+      failure = communicator.failure();
+    }
+    if (failure instanceof PeerFailedException e) {
+      print(e);
+    } else {
+      System.out.println("failed: " + failure.getMessage());
+    }
+  }
+
+  private static void print(PeerFailedException e) {
+    System.out.println("failed: ranks %s, %s".formatted(e.ranks(), e.getMessage()));
   }
 
   private static void load(Path file, Abi abi) {

@@ -84,9 +84,22 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
     };
   }
 
-  /// The same in the numbers of another communicator.
-  AbortNotice renumbered(IntUnaryOperator rank) {
-    return new AbortNotice(kind, missing.stream().map(rank::applyAsInt).toList(), message);
+  /// A failure of a part of a communicator's ranks as that communicator has it: what names ranks
+  /// names them by their numbers there.
+  ///
+  /// @param rankOf of a rank of the part its number in the communicator
+  /// @param rank this one, in the communicator
+  /// @param members its world ranks
+  public static CommException inWhole(
+      CommException failure, IntUnaryOperator rankOf, int rank, int[] members) {
+    return switch (failure) {
+      case AbortedException _, CollectiveTimeoutException _, PeerFailedException _ -> {
+        AbortNotice notice = of(failure);
+        List<Integer> ranks = notice.missing.stream().map(rankOf::applyAsInt).toList();
+        yield new AbortNotice(notice.kind, ranks, notice.message).exception(rank, members);
+      }
+      default -> failure;
+    };
   }
 
   /// As bytes of a session's abort. Whatever ranks a session can have, all of `missing` fit; of the

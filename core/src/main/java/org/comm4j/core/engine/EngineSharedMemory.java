@@ -7,15 +7,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.comm4j.api.AbortedException;
-import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
-import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
@@ -77,20 +74,16 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       return call.apply(group);
     } catch (CommException failure) {
       CommException known = parent.failure(); // what broke it, broke the group with it
-      throw known != null ? known : broken(inParentsRanks(group, failure));
-    }
-  }
-
-  /// What names ranks of the host's group, of the communicator.
-  private CommException inParentsRanks(EngineCommunicator group, CommException failure) {
-    return switch (failure) {
-      case AbortedException _, CollectiveTimeoutException _, PeerFailedException _ -> {
-        AbortNotice notice =
-            AbortNotice.of(failure).renumbered(rank -> parent.rankOf(group.worldRank(rank)));
-        yield notice.exception(parent.rank(), parent.members());
+      if (known != null) {
+        throw known;
       }
-      default -> failure;
-    };
+      throw broken(
+          AbortNotice.inWhole(
+              failure,
+              rank -> parent.rankOf(group.worldRank(rank)),
+              parent.rank(),
+              parent.members()));
+    }
   }
 
   /// Breaks the communicator.
