@@ -195,11 +195,12 @@ final class FailureChecks {
   static void collective_lateRank_isNamedAtTheDeadline(LiveRank r) {
     Communicator comm = r.comm();
     int late = 1;
+    long deadline = r.config().timeout().toNanos();
     long start = System.nanoTime(); // before anybody's next call, however slow this rank is
     LiveRank.works("F4", comm);
-    if (r.rank() == late) {
-      long bound = r.config().timeout().toNanos() + Expect.SOON.toNanos();
-      while (comm.failure().isEmpty() && System.nanoTime() - start < bound) {
+    if (r.rank() >= late) { // others than that one come in time, though not by much
+      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline * 4 / 5;
+      while (comm.failure().isEmpty() && System.nanoTime() - start < until) {
         Thread.onSpinWait();
         Thread.yield();
       }
@@ -207,7 +208,6 @@ final class FailureChecks {
     CollectiveTimeoutException reason = untilBroken("F4", CollectiveTimeoutException.class, comm);
     Expect.equal("F4", "who is missing", reason.missing(), List.of(late));
     long took = System.nanoTime() - start;
-    long deadline = r.config().timeout().toNanos();
     Expect.that(
         "F4",
         took > deadline * 9 / 10 && took < deadline + 10_000_000_000L,

@@ -118,11 +118,13 @@ class MpiCall implements Pending {
     return true;
   }
 
-  /// Whether it is to say that it waits, once.
-  final boolean register() {
-    boolean first = !registered;
+  /// Whether it has said that it waits.
+  final boolean isRegistered() {
+    return registered;
+  }
+
+  final void register() {
     registered = true;
-    return first;
   }
 
   /// Does what can be done now.

@@ -44,6 +44,7 @@ final class MpiGroup {
   private static final long REST_NS = 1_000_000;
   private static final long LOOK_NS = 10_000_000; // between two looks at deadlines
   private static final long REGISTER_NS = 20_000_000_000L; // who waits longer says so
+  private static final long ASK_NS = 1_000_000_000; // whether another one has said so
   private static final long LEFT_NS =
       200_000_000; // what a rank sent before it left has come by then
 
@@ -66,6 +67,7 @@ final class MpiGroup {
   private Session.News news = Session.News.NONE;
   private long sequence;
   private long lookNs = System.nanoTime();
+  private long askNs = lookNs;
   private boolean hasLost;
   private boolean keepsBits = true; // of the communicator's caller
   private volatile int inFlight;
@@ -486,19 +488,21 @@ final class MpiGroup {
       return;
     }
     lookNs = now + LOOK_NS;
+    boolean asks = now - askNs >= 0;
+    if (asks) {
+      askNs = now + Math.min(ASK_NS, timeoutNs() / 100);
+    }
     for (MpiCall call : calls()) {
       if (failure == null && !call.hasEnded()) {
-        look(call);
+        look(call, asks);
       }
     }
   }
 
-  private void look(MpiCall call) {
+  private void look(MpiCall call, boolean asks) {
     long waitedNs = call.elapsedNs();
-    if (waitedNs > Math.min(REGISTER_NS, timeoutNs() / 4)
-        && call.isCollective()
-        && call.register()) {
-      job.session().put(waitingKey(rank, call), new byte[0]);
+    if (asks && call.isCollective() && !call.isRegistered()) {
+      register(call, waitedNs);
     }
     if (waitedNs > LEFT_NS && !leavers.isEmpty()) {
       checkLeft(call);
@@ -533,30 +537,49 @@ final class MpiGroup {
     return job.timeoutNs();
   }
 
+  /// Says that this rank waits, once it has waited for long or another one has said so, which may
+  /// be about to name the ranks that are late.
+  private void register(MpiCall call, long waitedNs) {
+    boolean isFirst = !isKnown(callKey(call));
+    if (isFirst && waitedNs <= Math.min(REGISTER_NS, timeoutNs() / 4)) {
+      return;
+    }
+    call.register();
+    job.session().put(waitingKey(rank, call), new byte[0]);
+    if (isFirst) {
+      job.session().put(callKey(call), new byte[0]);
+    }
+  }
+
   /// Of the ranks that a call may wait for, those that do not wait themselves.
   private List<Integer> late(MpiCall call) {
     BitSet ranks = new BitSet();
     call.missing(ranks);
     List<Integer> late = new ArrayList<>();
     for (int peer : ranks.stream().toArray()) {
-      if (!call.isCollective() || !isWaiting(peer, call)) {
+      if (!call.isCollective() || !isKnown(waitingKey(peer, call))) {
         late.add(peer);
       }
     }
     return late;
   }
 
-  private boolean isWaiting(int peer, MpiCall call) {
+  private boolean isKnown(String key) {
     try {
-      job.session().get(waitingKey(peer, call), Duration.ZERO);
+      job.session().get(key, Duration.ZERO);
       return true;
     } catch (CommException _) {
       return false;
     }
   }
 
+  /// Under which the first one says that somebody waits.
+  private String callKey(MpiCall call) {
+    return "mpi/%x/%d".formatted(scope, call.number());
+  }
+
   private String waitingKey(int who, MpiCall call) {
-    return "mpi/%x/%d/%d".formatted(scope, call.number(), members[who]);
+    return callKey(call) + "/" + members[who];
   }
 
   /// Breaks the communicator if a call waits for a rank that has left.
