@@ -15,6 +15,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -390,8 +391,24 @@ final class MpiCommunicator implements BackendCommunicator {
     long split(String label, int color, List<Integer> members, Runnable patience);
   }
 
+  /// Whatever fails breaks the communicator: other ranks may wait in what the library makes.
+  ///
+  /// @param part what the new ones are called, with a number
   private @Nullable MpiCommunicator split(
-      CallSignature.Purpose purpose, String label, int color, int key, Splitter splitter) {
+      CallSignature.Purpose purpose, String part, int color, int key, Splitter splitter) {
+    group.refuseOperators();
+    try {
+      return splitNow(purpose, part, color, key, splitter);
+    } catch (BackendException e) {
+      throw broken(Errors.inCall(e, rank(), purpose.label(), name()));
+    } catch (CommException e) {
+      throw broken(e);
+    }
+  }
+
+  private @Nullable MpiCommunicator splitNow(
+      CallSignature.Purpose purpose, String part, int color, int key, Splitter splitter) {
+    String label = purpose.label();
     Library.retired().free();
     long[][] all;
     try (ClosedWindows.Chosen closed = Library.closedWindows().choose(group.members())) {
@@ -418,7 +435,7 @@ final class MpiCommunicator implements BackendCommunicator {
       return null;
     }
     int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
-    String name = name() + "/" + label + "-" + number;
+    String name = name() + "/" + part + "-" + number;
     MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
     lookAtSums(own, isCopy(members), label, patience);
     return new MpiCommunicator(own);

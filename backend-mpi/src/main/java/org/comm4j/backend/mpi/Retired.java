@@ -3,6 +3,7 @@ package org.comm4j.backend.mpi;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import org.comm4j.api.BackendException;
 
 /// The library's communicators of groups that this rank has closed. A communicator is freed when
 /// all its ranks have closed it, which a barrier that nobody waits for tells: freed earlier, its
@@ -18,20 +19,32 @@ final class Retired {
   synchronized void add(MpiGroup group) {
     Requests closing = new Requests(1);
     Errors.check(MpiCollectives.startBarrier(group.messages(), closing.next()), "MPI_Ibarrier");
-    groups.add(new Group(group.collectives(), group.messages(), closing));
+    add(group.collectives(), group.messages(), closing);
     free();
   }
 
-  /// Frees what all ranks have closed.
+  /// Takes its communicators.
+  ///
+  /// @param closing ends when all its ranks have closed it
+  synchronized void add(long collectives, long messages, Requests closing) {
+    groups.add(new Group(collectives, messages, closing));
+  }
+
+  /// Frees what all ranks have closed. What fails there concerns no communicator that is open; it
+  /// stays, since the library may be at it.
   ///
   /// @return whether nothing is left
   synchronized boolean free() {
     for (Iterator<Group> each = groups.iterator(); each.hasNext(); ) {
       Group group = each.next();
-      if (group.closing().test()) {
+      try {
+        if (group.closing().test()) {
+          each.remove();
+          Comms.free(group.messages());
+          Comms.free(group.collectives());
+        }
+      } catch (BackendException _) {
         each.remove();
-        Comms.free(group.messages());
-        Comms.free(group.collectives());
       }
     }
     return groups.isEmpty();

@@ -51,7 +51,7 @@ import org.jspecify.annotations.Nullable;
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
-/// sends to a rank that is not there, past the checks of the API.
+/// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
 final class RankInTrouble {
   private static final int SIGNALS = 32;
   private static final int ACTION_BYTES = 512;
@@ -322,6 +322,26 @@ final class RankInTrouble {
       communicator.run(new PointToPoint.Send(CommData.of(new int[] {1}), 7, 3));
     } catch (BackendException e) {
       System.out.println("failed: code %d, %s".formatted(e.code(), e.getMessage()));
+      System.out.println("broken: " + communicator.failure());
+    }
+    copyNone(communicator.group().job());
+    communicator.close();
+  }
+
+  /// After another one could not be retired.
+  private static void copyNone(MpiJob job) {
+    long none = Functions.constants().commNull;
+    if (Functions.library().abi() == Abi.MPICH) { // Open MPI does not look at requests
+      var closing = new Requests(1);
+      var _ = closing.next();
+      Library.retired().add(none, none, closing);
+    }
+    var communicator = new MpiCommunicator(new MpiGroup(job, "none", 1, new int[1], none, none));
+    try {
+      var copy = communicator.duplicate();
+      System.out.println("a copy of none: " + copy.name());
+    } catch (BackendException e) {
+      System.out.println("failed: " + e.getMessage());
       System.out.println("broken: " + communicator.failure());
     }
     communicator.close();
