@@ -8,9 +8,15 @@ import org.jspecify.annotations.Nullable;
 final class CollectiveCall extends MpiCall {
   private final @Nullable String userOperator;
 
+  /// @param label the call's own, or of what the library itself makes it for
   CollectiveCall(
-      MpiGroup group, Collective call, long number, CallMemory memory, List<Stage> stages) {
-    super(group, call.label(), number, memory, stages);
+      MpiGroup group,
+      String label,
+      Collective call,
+      long number,
+      CallMemory memory,
+      List<Stage> stages) {
+    super(group, label, number, memory, stages);
     this.userOperator = Reductions.userDefined(call);
   }
 

@@ -166,7 +166,12 @@ final class MpiCommunicator implements BackendCommunicator {
         long number = group.nextSequence();
         List<Stage> stages = collectives.stages(collective, number, memory);
         yield new CollectiveCall(
-            group, collective, number, memory, checked(collective, number, memory, stages));
+            group,
+            collective.label(),
+            collective,
+            number,
+            memory,
+            checked(collective, number, memory, stages));
       }
       case PointToPoint message -> messages.call(message, memory);
     };
@@ -347,7 +352,7 @@ final class MpiCommunicator implements BackendCommunicator {
         stages.add(new Agreement(group, memory, signature, number));
       }
       stages.addAll(collectives.stages(call, number, memory));
-      waiting = new CollectiveCall(group, call, number, memory, stages);
+      waiting = new CollectiveCall(group, purpose.label(), call, number, memory, stages);
       if (job.waitsInLibrary()) { // as users' collectives, which a rank may call instead
         group.startOnWorker(waiting);
       } else {

@@ -45,7 +45,7 @@ import org.jspecify.annotations.Nullable;
 ///     abort | close | close-buffer | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
-/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier. `close-buffer` closes one while a receive into it begins. `closed-sender`
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
@@ -361,12 +361,43 @@ final class RankInTrouble {
       System.out.println("failed: " + e);
     }
     copy.close();
+    closeInSplit((MpiCommunicator) communicator.duplicate());
     communicator.run(new Collective.Barrier());
     communicator.close();
     try {
       var _ = communicator.gather(CallSignature.Purpose.REGION, 0);
     } catch (ClosedException e) {
       System.out.println("closed: " + e.getMessage());
+    }
+  }
+
+  private static void closeInSplit(MpiCommunicator communicator) {
+    if (communicator.rank() == 0) {
+      Thread splitting =
+          Thread.ofPlatform()
+              .start(() -> {
+                try {
+                  var _ = communicator.split(0, 0);
+                } catch (ClosedException _) {
+                  // as it should be
+                }
+              });
+      while (communicator.group().isIdle()) {
+        Thread.onSpinWait();
+      }
+      communicator.close();
+      join(splitting);
+    } else {
+      awaitFailure(communicator);
+      communicator.close();
+    }
+  }
+
+  private static void join(Thread thread) {
+    try {
+      thread.join();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 
