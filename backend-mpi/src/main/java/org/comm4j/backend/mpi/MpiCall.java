@@ -271,20 +271,22 @@ class MpiCall implements Pending {
   }
 
   /// Ends it without a result.
-  final void fail(RuntimeException reason) {
-    if (!done) {
-      end(reason);
-    }
+  ///
+  /// @return whether nothing of it goes on in the library
+  final boolean fail(RuntimeException reason) {
+    return done || end(reason);
   }
 
-  private void end(@Nullable RuntimeException reason) {
+  private boolean end(@Nullable RuntimeException reason) {
     Requests own = requests;
-    if (own != null
-        && reason != null
-        && isRunning(own)
-        && !takeBack(own)
-        && isRunning(own)) { // which taking back may have ended
-      group.lose(memory, own);
+    boolean isLost =
+        own != null
+            && reason != null
+            && isRunning(own)
+            && !takeBack(own)
+            && isRunning(own); // which taking back may have ended
+    if (isLost) {
+      group.lose(memory, Objects.requireNonNull(own));
     } else {
       memory.release();
       if (own != null) {
@@ -299,6 +301,7 @@ class MpiCall implements Pending {
     group.ended(this);
     actions.forEach(group::later);
     actions.clear();
+    return !isLost;
   }
 
   private boolean isRunning(Requests own) {

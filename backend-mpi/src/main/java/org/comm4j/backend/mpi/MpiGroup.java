@@ -794,11 +794,26 @@ final class MpiGroup {
         return false;
       }
       leaving = true;
-      var reason = new ClosedException("communicator '" + name + "' was closed");
-      own.forEach(call -> call.fail(reason));
+      endCalls(false);
       return true;
     } finally {
       lock.unlock();
+    }
+  }
+
+  /// Ends the calls in flight because of a close. Of a receive that its message has matched the
+  /// sender hears: the library would wait for this rank.
+  ///
+  /// @param isTold whether all have heard of the close
+  private void endCalls(boolean isTold) {
+    var reason = new ClosedException("communicator '" + name + "' was closed");
+    boolean isKnown = isTold;
+    for (MpiCall call : calls()) {
+      boolean isOver = call.fail(reason);
+      if (!isOver && !isKnown) {
+        tellOfClose(call.label());
+        isKnown = true;
+      }
     }
   }
 
@@ -811,18 +826,19 @@ final class MpiGroup {
       if (closed) {
         return false;
       }
+      boolean isTold = false;
       for (MpiCall call : calls()) {
         if (failure == null && call.concernsPeers()) {
           tellOfClose(call.label());
           tellReceivers();
+          isTold = true;
           break;
         }
       }
       closed = true;
       job.closed(scope, sequence);
       worker.close();
-      var reason = new ClosedException("communicator '" + name + "' was closed");
-      calls().forEach(call -> call.fail(reason));
+      endCalls(isTold);
       return !hasLost && failure == null;
     } finally {
       lock.unlock();

@@ -79,6 +79,7 @@ final class MpiRank {
       case "abort",
           "close",
           "close-buffer",
+          "close-receiver",
           "closed-sender",
           "exit",
           "half-open",

@@ -146,6 +146,18 @@ class MpiTroubleTest {
     }
   }
 
+  /// Over TCP a long message goes on only while both ranks move it along.
+  @Test
+  void close_messageHasBegunToCome_isHeardByItsSender() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
+    Map<String, String> settings =
+        Map.of("MPIR_CVAR_NOLOCAL", "1", "UCX_TLS", "tcp,self", "COMM_MPI_WAIT", "test");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "close-receiver")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output()).containsPattern("failed: .*rank 1 closed 'world/.*' during receive");
+    }
+  }
+
   /// The library is done with the receive, so the collector may move its array again.
   @ParameterizedTest
   @EnumSource(

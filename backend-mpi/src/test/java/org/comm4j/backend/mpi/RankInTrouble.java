@@ -42,10 +42,10 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
-/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `closed-sender`
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
 /// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
@@ -64,6 +64,7 @@ final class RankInTrouble {
       case "abort" -> abort(config);
       case "close" -> close(config);
       case "close-buffer" -> closeBuffer(config);
+      case "close-receiver" -> closeReceiver(config);
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
       case "half-open" -> halfOpen(config);
@@ -399,6 +400,25 @@ final class RankInTrouble {
     } catch (InterruptedException e) {
       throw new AssertionError(e);
     }
+  }
+
+  /// The short message comes behind the long one, which so has matched its receive when that has
+  /// come. Then nobody moves it along.
+  private static void closeReceiver(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiCommunicator copy = (MpiCommunicator) communicator.duplicate();
+    CommData large = CommData.of(new byte[64 << 20]);
+    CommData small = CommData.of(new byte[1]);
+    if (copy.rank() == 0) {
+      var _ = copy.submit(new PointToPoint.Send(large, 1, 1));
+      copy.run(new PointToPoint.Send(small, 1, 2));
+      awaitFailure(copy);
+    } else {
+      var _ = copy.submit(new PointToPoint.Receive(large, 0, 1));
+      copy.run(new PointToPoint.Receive(small, 0, 2));
+    }
+    copy.close();
+    communicator.close();
   }
 
   /// The thread that closes has looked at the first communicator, where nothing was in flight, and
