@@ -6,7 +6,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Operation;
-import org.comm4j.api.PeerFailedException;
 import org.jspecify.annotations.Nullable;
 
 /// Watches calls that are in the library's blocking functions, where nothing can be thrown: says
@@ -53,7 +52,7 @@ final class Watchdog {
     private long seen; // these four are the watchdog's
     private long seenNs;
     private long warnedNs;
-    private long completeNs; // when all that the call needs were last there
+    private long hopefulNs; // when the call could last end, as far as was known
 
     void enter(String label, @Nullable Operation call, long number) {
       this.label = label;
@@ -97,14 +96,14 @@ final class Watchdog {
     }
   }
 
-  private void look(MpiGroup group, Post post, long now) {
+  void look(MpiGroup group, Post post, long now) {
     long count = (long) Post.COUNT.getAcquire(post);
     String label = post.label;
     if (count % 2 == 0 || count != post.seen || label == null) {
       post.seen = count;
       post.seenNs = now;
       post.warnedNs = now;
-      post.completeNs = now;
+      post.hopefulNs = now;
       return;
     }
     long waitedNs = now - post.seenNs;
@@ -128,16 +127,15 @@ final class Watchdog {
 
   /// Why a call can't end, once it has gone on in spite of that for the time of grace.
   private static @Nullable CommException hopeless(MpiGroup group, Post post, long count, long now) {
-    CommException failure = group.failure();
-    if (failure != null) {
-      return now - post.seenNs >= GRACE_NS ? failure : null;
-    }
+    CommException why = group.failure();
     Operation call = post.call;
-    PeerFailedException left = call == null ? null : group.left(call, post.number);
-    if (left == null || (long) Post.COUNT.getAcquire(post) != count) { // or it was another call's
-      post.completeNs = now;
+    if (why == null && call != null) {
+      why = group.left(call, post.number);
     }
-    return now - post.completeNs >= GRACE_NS ? left : null;
+    if (why == null || (long) Post.COUNT.getAcquire(post) != count) { // or it was another call's
+      post.hopefulNs = now;
+    }
+    return now - post.hopefulNs >= GRACE_NS ? why : null;
   }
 
   private void end(String why) {

@@ -89,6 +89,7 @@ final class MpiRank {
           "signals",
           "sums",
           "two",
+          "watched",
           "wrong-rank" ->
           RankInTrouble.run(config, args);
       default -> run(config, args);

@@ -158,6 +158,18 @@ class MpiTroubleTest {
     }
   }
 
+  /// What a rank did before is given time to come.
+  @Test
+  void failure_callHasWaitedForLong_watchdogLetsItGoOnForAWhile() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 1);
+    try (var job = MpiTestJob.start(launcher, 1, Map.of(), folder, "watched")) {
+      assertThat(job.await(BOUND)).as(job.output()).isEqualTo(1);
+      assertThat(job.output())
+          .contains("broken, but not ended yet")
+          .containsPattern("has waited 20\\.0 s in barrier .*; it can't end: .*enough of this");
+    }
+  }
+
   /// The library is done with the receive, so the collector may move its array again.
   @ParameterizedTest
   @EnumSource(

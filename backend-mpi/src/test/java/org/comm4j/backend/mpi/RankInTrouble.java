@@ -42,7 +42,7 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
@@ -50,7 +50,7 @@ import org.jspecify.annotations.Nullable;
 /// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
-/// different ones. `two` opens a communicator by one library and then by the other. `wrong-rank`
+/// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
 final class RankInTrouble {
   private static final int SIGNALS = 32;
@@ -74,6 +74,7 @@ final class RankInTrouble {
       case "signals" -> signals(config);
       case "sums" -> sums(config);
       case "two" -> two(config, args[1], args[2]);
+      case "watched" -> watched(config);
       case "wrong-rank" -> wrongRank(config);
       default -> throw new IllegalArgumentException(args[0]);
     }
@@ -346,6 +347,22 @@ final class RankInTrouble {
       System.out.println("broken: " + communicator.failure());
     }
     communicator.close();
+  }
+
+  private static void watched(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiGroup group = communicator.group();
+    Watchdog watchdog = group.job().watchdog();
+    var post = new Watchdog.Post();
+    post.enter("barrier", null, 0);
+    watchdog.look(group, post, 0);
+    long longNs = Duration.ofSeconds(10).toNanos();
+    watchdog.look(group, post, longNs);
+    communicator.abort(new AbortedException(0, "enough of this", null));
+    watchdog.look(group, post, longNs + Duration.ofMillis(500).toNanos());
+    System.out.println("broken, but not ended yet");
+    communicator.close();
+    watchdog.look(group, post, 2 * longNs);
   }
 
   /// The API closes for one thread while another one has passed its checks.
