@@ -156,6 +156,7 @@ final class Library {
   /// A launch's last communicator is closed.
   static synchronized void jobEnded() {
     jobs--;
+    Library.class.notifyAll();
   }
 
   /// A failure has left requests that may never end.
@@ -176,12 +177,12 @@ final class Library {
   }
 
   private static synchronized void finish() {
-    if (jobs > 0 || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
-      return; // what is open would be in its way
-    }
-    Thread finishing =
-        Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
     try {
+      if (!areJobsOver() || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
+        return; // what is open would be in its way
+      }
+      Thread finishing =
+          Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
       if (absent) { // it may wait for ever
         finishing.join(ABSENT_MILLIS);
       } else if (ALL_COME.await(patienceNs, TimeUnit.NANOSECONDS)) { // ranks may go on
@@ -190,6 +191,15 @@ final class Library {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /// Waits a little for those that the program ends while the JVM does: its hooks run beside ours.
+  private static boolean areJobsOver() throws InterruptedException {
+    long endNs = System.nanoTime() + CLOSING_NS;
+    for (long leftNs = CLOSING_NS; jobs > 0 && leftNs > 0; leftNs = endNs - System.nanoTime()) {
+      TimeUnit.NANOSECONDS.timedWait(Library.class, leftNs);
+    }
+    return jobs == 0;
   }
 
   private static void finishNow() {

@@ -83,6 +83,7 @@ final class MpiRank {
           "closed-sender",
           "exit",
           "half-open",
+          "hook",
           "late",
           "left-host",
           "load",

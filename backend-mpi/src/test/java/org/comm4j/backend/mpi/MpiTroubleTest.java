@@ -220,6 +220,15 @@ class MpiTroubleTest {
     }
   }
 
+  /// Open MPI's launcher does not like ranks that have not finalised.
+  @Test
+  void exit_communicatorIsClosedMeanwhile_finalises() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 1);
+    try (var job = MpiTestJob.start(launcher, 1, Map.of(), folder, "hook")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+    }
+  }
+
   /// A process that no launcher has started may use either, but only one.
   @ParameterizedTest
   @EnumSource(

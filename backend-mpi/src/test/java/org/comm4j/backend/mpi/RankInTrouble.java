@@ -42,12 +42,12 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
-/// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `late` lets rank 1 not come to a
+/// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
@@ -55,6 +55,7 @@ import org.jspecify.annotations.Nullable;
 final class RankInTrouble {
   private static final int SIGNALS = 32;
   private static final int ACTION_BYTES = 512;
+  private static final long HOOKS_NS = 1_000_000_000; // after which all of them have begun
   private static final float LARGE = 1e8f; // to which 1 can't be added
 
   private RankInTrouble() {}
@@ -68,6 +69,7 @@ final class RankInTrouble {
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
       case "half-open" -> halfOpen(config);
+      case "hook" -> hook(config);
       case "late" -> late(config);
       case "left-host" -> leftHost(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
@@ -105,6 +107,26 @@ final class RankInTrouble {
     var communicator = Communicators.open(config);
     communicator.barrier();
     System.exit(7);
+  }
+
+  /// By a hook of the program's own, after that which finalises the library has begun.
+  private static void hook(CommConfig config) {
+    var communicator = Communicators.open(config);
+    Runnable close =
+        () -> {
+          long endNs = System.nanoTime() + HOOKS_NS;
+          while (!isFinaliserWaiting() && System.nanoTime() - endNs < 0) {
+            Thread.onSpinWait();
+          }
+          communicator.close();
+        };
+    Runtime.getRuntime().addShutdownHook(new Thread(close));
+  }
+
+  private static boolean isFinaliserWaiting() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals("comm4j-mpi-finalize"))
+        .anyMatch(thread -> thread.getState() == Thread.State.TIMED_WAITING);
   }
 
   /// Rank 1 does what [World#open] does, but for the last step.
