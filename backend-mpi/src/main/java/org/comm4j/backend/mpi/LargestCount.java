@@ -15,6 +15,9 @@ final class LargestCount {
 
   private static final String VARIABLE = "COMM_MPI_" + OPTION;
 
+  /// Blocks of 1 would be as many as their elements.
+  private static final int LEAST = 2;
+
   private LargestCount() {}
 
   /// What all-reduces and the messages that collectives are made of count at most, as
@@ -37,14 +40,14 @@ final class LargestCount {
     }
     try {
       int count = Integer.parseInt(text);
-      if (count >= 1) {
+      if (count >= LEAST) {
         return count;
       }
     } catch (NumberFormatException _) {
       // as below
     }
     throw new IllegalArgumentException(
-        "%s: '%s' (expected: a count of elements, 1..2147483647; leave it out but for tests)"
-            .formatted(VARIABLE, text));
+        "%s: '%s' (expected: a count of elements, %d..2147483647; leave it out but for tests)"
+            .formatted(VARIABLE, text, LEAST));
   }
 }

@@ -91,6 +91,17 @@ class MpiProviderTest {
   }
 
   @ParameterizedTest
+  @ValueSource(strings = {"1", "0", "2147483648", "many"})
+  void checkOptions_badLargestCount_isRefused(String text) {
+    var config = CommConfig.fromEnvironment(Map.of("COMM_MPI_LARGEST_COUNT", text));
+    assertThatThrownBy(() -> new MpiProvider().checkOptions(config))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith(
+            "COMM_MPI_LARGEST_COUNT: '%s' (expected: a count of elements, 2..2147483647"
+                .formatted(text));
+  }
+
+  @ParameterizedTest
   @CsvSource({"multiple, MULTIPLE", "Serialized, SERIALIZED"})
   void threads_areRead(String text, ThreadLevel expected) {
     assertThat(ThreadLevel.of(CommConfig.fromEnvironment(Map.of("COMM_MPI_THREADS", text))))
