@@ -7,6 +7,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.BackendCommunicator;
@@ -56,7 +57,12 @@ final class World {
     }
   }
 
-  private static void checkAllCome(Session session, long endNs) {
+  /// Throws if the others are not to be waited for any longer.
+  static void checkAllCome(Session session, long endNs) {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InterruptedCallException(
+          "opening a communicator was interrupted on rank " + session.rank());
+    }
     List<Session.Failure> failures = session.news().failures();
     if (!failures.isEmpty()) {
       Session.Failure first = failures.getFirst();
