@@ -36,9 +36,9 @@ class MpiJobTest {
   @EnumSource(
       value = Abi.class,
       names = {"OPEN_MPI", "MPICH"})
-  void open_ownLauncher_isTheWholeJob(Abi abi) throws Exception {
+  void open_ownLauncher_isTheWholeJobAndSharesMemory(Abi abi) throws Exception {
     var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
-    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "open")) {
+    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "local")) {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output().lines())
           .contains("rank 0 of 3 on mpi, sum 3", "rank 1 of 3 on mpi, sum 3")
@@ -46,17 +46,6 @@ class MpiJobTest {
           .contains(
               "counts of %d bits".formatted(abi == Abi.MPICH ? 64 : 32)); // what the contract tests
       assertThat(job.output().lines().filter("a buffer at byte 0 of a page"::equals)).hasSize(3);
-    }
-  }
-
-  @ParameterizedTest
-  @EnumSource(
-      value = Abi.class,
-      names = {"OPEN_MPI", "MPICH"})
-  void splitLocal_oneHost_hasItsRanksAndSharedMemory(Abi abi) throws Exception {
-    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
-    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "local")) {
-      assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("shared memory: true"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("a region of INT8"::equals)).hasSize(3);

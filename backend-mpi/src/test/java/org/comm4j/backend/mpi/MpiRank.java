@@ -45,7 +45,7 @@ import org.comm4j.tck.LiveVerification;
 ///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | slow-end | survive | <what RankInTrouble does>
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
-/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
+/// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` says who it is too, and looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `slow-end` lets rank 1 come out of the barrier late that all go through before they finalise.
 /// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
@@ -219,6 +219,7 @@ final class MpiRank {
   }
 
   private static void local(Communicator communicator) {
+    open(communicator);
     try (Communicator host = communicator.splitLocal()) {
       System.out.println(
           "%d ranks on this host, sum %d".formatted(host.size(), host.allReduce(1L, ReduceOp.SUM)));
