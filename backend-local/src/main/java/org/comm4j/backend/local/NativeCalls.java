@@ -20,7 +20,12 @@ final class NativeCalls {
   /// `posix_fallocate`: no space.
   static final int ENOSPC = 28;
 
-  private static final int EINTR = 4;
+  /// The same: a signal came.
+  static final int EINTR = 4;
+
+  /// Takes less time than passes between two signals of any profiler.
+  private static final long LEAST_RESERVED_BYTES = 64 << 10;
+
   private static final int FUTEX_WAIT = 0;
   private static final int FUTEX_WAKE = 1;
   private static final int MEMBARRIER_GLOBAL_EXPEDITED = 1 << 1;
@@ -169,15 +174,44 @@ final class NativeCalls {
   ///
   /// @return 0, or the error number
   int fallocate(int fd, long offset, long bytes) {
-    try {
-      int error;
-      do {
-        error = (int) fallocate.invokeExact(fd, offset, bytes);
-      } while (error == EINTR);
-      return error;
-    } catch (Throwable e) {
-      throw failed(e);
+    return inParts(
+        offset,
+        bytes,
+        (at, part) -> {
+          try {
+            return (int) fallocate.invokeExact(fd, at, part);
+          } catch (Throwable e) {
+            throw failed(e);
+          }
+        });
+  }
+
+  /// Reserves all at once, since what fails then leaves nothing behind. A signal ends that, though,
+  /// and what the kernel had done is undone: where signals come often, as a profiler's do, a small
+  /// part gets between two of them and the whole never would.
+  ///
+  /// @return 0, or the error number
+  static int inParts(long offset, long bytes, Reservation call) {
+    long most = bytes;
+    for (long done = 0; done < bytes; ) {
+      long part = Math.min(most, bytes - done);
+      int error = call.reserve(offset + done, part);
+      if (error == 0) {
+        done += part;
+      } else if (error == EINTR) {
+        most = Math.max(part / 2, LEAST_RESERVED_BYTES);
+      } else {
+        return error;
+      }
     }
+    return 0;
+  }
+
+  /// `posix_fallocate` of a file.
+  @FunctionalInterface
+  interface Reservation {
+    /// {@return 0, or the error number}
+    int reserve(long offset, long bytes);
   }
 
   /// Address space, zeroed, that gets memory page by page when it is touched.
