@@ -90,10 +90,9 @@ final class Driver implements AutoCloseable {
       }
       this.aeron = Aeron.connect(context);
       this.clientAgent = aeron.conductorAgentInvoker().agent();
-    } catch (Exception | InternalError e) { // Agrona throws checked ones too
+    } catch (Throwable e) { // Agrona throws checked ones too
       whenClosed.run();
-      throw new TransportFailedException(
-          "no way into %s: %s".formatted(name, Faults.reason(e, directory)), e);
+      throw Faults.failed("no way into " + name, e, directory);
     }
   }
 
@@ -122,10 +121,9 @@ final class Driver implements AutoCloseable {
                       DriverSettings.PATIENCE_NS,
                       faults)),
               2 * ranks);
-    } catch (Exception | InternalError e) { // Agrona throws checked ones too
+    } catch (Throwable e) { // Agrona throws checked ones too
       folder.close();
-      throw new TransportFailedException(
-          "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);
+      throw Faults.failed("the media driver does not start", e, DriverFolder.root());
     }
     return new Driver(
         "the media driver of this rank",

@@ -13,6 +13,7 @@ import java.util.function.Predicate;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentTerminationException;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.OpenFiles;
 import org.jspecify.annotations.Nullable;
 
@@ -88,6 +89,18 @@ final class Faults implements ErrorHandler {
         || error instanceof UncheckedIOException // of a driver's files
         || error instanceof VirtualMachineError
         || error instanceof ClosedByInterruptException;
+  }
+
+  /// What is thrown where Aeron can't be opened. Errors of the JVM's are left as they are, but for
+  /// those that say that there is no space.
+  ///
+  /// @param what could not be done
+  /// @param directory of the driver
+  static TransportFailedException failed(String what, Throwable cause, Path directory) {
+    if (cause instanceof Error error && !(error instanceof InternalError)) {
+      throw error;
+    }
+    return new TransportFailedException(what + ": " + reason(cause, directory), cause);
   }
 
   /// What happened, and what to do about it where that is known. Java throws an InternalError where

@@ -76,10 +76,9 @@ final class HostDriver {
           new HostDriver(rank, dimensions, pairs, peersNs, clientsNs, ofRank, changes, folder);
       driver.thread.start();
       return driver;
-    } catch (Exception | InternalError e) { // Agrona throws checked ones too
+    } catch (Throwable e) { // Agrona throws checked ones too
       folder.close();
-      throw new TransportFailedException(
-          "the media driver does not start: " + Faults.reason(e, DriverFolder.root()), e);
+      throw Faults.failed("the media driver does not start", e, DriverFolder.root());
     }
   }
 

@@ -78,17 +78,15 @@ final class Rendezvous {
       transport = new AeronTransport(session.rank(), driver, peers);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
-    } catch (RuntimeException | InternalError e) {
+    } catch (Throwable e) {
       if (transport == null) {
         driver.close();
       } else {
         transport.close(); // its thread may be at work in the driver
       }
-      if (e instanceof RuntimeException known) {
-        throw known;
-      }
-      throw new TransportFailedException(
-          "aeron can't be opened: " + Faults.reason(e, driver.directory()), e);
+      throw e instanceof RuntimeException known
+          ? known
+          : Faults.failed("aeron can't be opened", e, driver.directory());
     }
   }
 
@@ -143,7 +141,7 @@ final class Rendezvous {
         tell(host, STARTED + driver.directory());
         return driver;
       });
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
       driver.close();
       throw e;
     }

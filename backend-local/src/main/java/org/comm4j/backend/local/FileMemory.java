@@ -103,7 +103,7 @@ final class FileMemory implements RankMemory {
         singleCopy.introduce(memory.block(rank));
       }
       return memory;
-    } catch (IOException | RuntimeException e) {
+    } catch (Throwable e) {
       memory.close();
       throw e;
     }

@@ -58,7 +58,7 @@ final class ShmRendezvous {
       together("map", place, this::attachAll);
       together("unlink", place, () -> requireNonNull(names).close());
       requireNonNull(memory).decide();
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
       release(e);
       throw e;
     }
@@ -153,7 +153,7 @@ final class ShmRendezvous {
         .toList();
   }
 
-  private void release(RuntimeException failure) {
+  private void release(Throwable failure) {
     try {
       if (memory != null) {
         memory.close();

@@ -156,6 +156,22 @@ class ShmRendezvousTest {
     }
   }
 
+  @Test
+  void open_error_leavesNothing() {
+    var error = new Error("on purpose");
+    var session =
+        new MeetingSession(elsewhere, 0, 1, "0123456789abcdef") {
+          @Override
+          public List<byte[]> exchange(String key, byte[] mine, Duration timeout) {
+            if (key.equals("shm.map")) {
+              throw error;
+            }
+            return super.exchange(key, mine, timeout);
+          }
+        };
+    assertThatThrownBy(() -> open(session, WINDOW_BYTES)).isSameAs(error);
+  }
+
   private interface WindowBytes {
     long ofRank(int rank);
   }
