@@ -304,9 +304,9 @@ final class FileMemory implements RankMemory {
     return Math.toIntExact(offset / BlockLayout.PAGE_BYTES);
   }
 
-  /// Runs on a thread of its own, since an interrupt of the caller would close the channel for
+  /// Runs on a thread of its own, since an interrupt of the caller would close its channels for
   /// good.
-  private static <T> T undisturbed(Callable<T> action) throws IOException {
+  static <T> T undisturbed(Callable<T> action) throws IOException {
     var task = new FutureTask<T>(action);
     Thread.ofPlatform().daemon().name("comm4j-file").start(task);
     boolean interrupted = false;
@@ -322,6 +322,7 @@ final class FileMemory implements RankMemory {
       switch (e.getCause()) {
         case IOException failure -> throw failure;
         case RuntimeException failure -> throw failure;
+        case Error failure -> throw failure;
         case null, default -> throw new IOException(e.getCause());
       }
     } finally {

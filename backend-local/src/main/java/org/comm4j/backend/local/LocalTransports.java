@@ -65,10 +65,19 @@ final class LocalTransports {
             ? SHARED_MEMORY
             : Path.of(System.getProperty("java.io.tmpdir"));
     var place = new SharedPlace(root, WindowOption.LOCAL.variable(), layout.windowBytes());
+    try {
+      return FileMemory.undisturbed(() -> files(layout, place));
+    } catch (IOException e) {
+      throw new TransportFailedException(
+          "creating shared memory in %s failed: %s".formatted(root, e), e);
+    }
+  }
+
+  private static List<FileMemory> files(BlockLayout layout, SharedPlace place) throws IOException {
     var memories = new ArrayList<FileMemory>();
     Path directory = null;
     try {
-      directory = Files.createTempDirectory(root, "comm4j-local-");
+      directory = Files.createTempDirectory(place.root(), "comm4j-local-");
       for (int rank = 0; rank < layout.ranks(); rank++) {
         memories.add(FileMemory.create(rank, file(directory, rank), layout, place, null, null));
       }
@@ -78,12 +87,9 @@ final class LocalTransports {
         }
       }
       return memories;
-    } catch (IOException | RuntimeException e) {
+    } catch (Throwable e) {
       memories.forEach(FileMemory::close);
-      throw e instanceof RuntimeException failure
-          ? failure
-          : new TransportFailedException(
-              "creating shared memory in %s failed: %s".formatted(root, e), e);
+      throw e;
     } finally {
       delete(directory, layout.ranks());
     }

@@ -128,7 +128,10 @@ final class ShmRendezvous {
   private void together(String step, SharedPlace place, Step part) {
     CommException failure = null;
     try {
-      part.run();
+      FileMemory.undisturbed(() -> {
+        part.run();
+        return true;
+      });
     } catch (CommException e) {
       failure = e;
     } catch (IOException | RuntimeException e) {

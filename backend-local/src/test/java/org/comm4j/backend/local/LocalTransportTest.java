@@ -1,5 +1,7 @@
 package org.comm4j.backend.local;
 
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.util.List;
@@ -7,6 +9,7 @@ import java.util.Optional;
 import org.comm4j.tck.PeerMemoryContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
 
 /// The contracts on memory of one JVM, with native access and without it. Ranks sleep until they
 /// are woken, so that a lost wake-up fails the test.
@@ -21,6 +24,18 @@ class LocalTransportTest {
 
   private static List<SharedMemoryTransport> files(int size) {
     return LocalTransports.group(size, WINDOW_BYTES, Optional.empty(), Long.MAX_VALUE);
+  }
+
+  /// An interrupt closes the channels that the interrupted thread uses.
+  @Test
+  void files_onAnInterruptedThread_areMapped() {
+    Thread.currentThread().interrupt();
+    try (var first = files(2).getFirst()) {
+      assertThat(Thread.interrupted()).as("left as it was").isTrue();
+      first.window(1).set(JAVA_BYTE, 0, (byte) 1);
+    } finally {
+      var _ = Thread.interrupted();
+    }
   }
 
   @Nested

@@ -156,6 +156,27 @@ class ShmRendezvousTest {
     }
   }
 
+  /// Between two exchanges, which would say so.
+  @Test
+  void open_interruptedMeanwhile_opens() {
+    var session =
+        new MeetingSession(elsewhere, 0, 1, "0123456789abcdef") {
+          @Override
+          public List<byte[]> exchange(String key, byte[] mine, Duration timeout) {
+            var _ = Thread.interrupted();
+            List<byte[]> all = super.exchange(key, mine, timeout);
+            Thread.currentThread().interrupt();
+            return all;
+          }
+        };
+    try (var transport = open(session, WINDOW_BYTES)) {
+      assertThat(Thread.interrupted()).as("left as it was").isTrue();
+      transport.reserve(0, 4096);
+    } finally {
+      var _ = Thread.interrupted();
+    }
+  }
+
   @Test
   void open_error_leavesNothing() {
     var error = new Error("on purpose");
