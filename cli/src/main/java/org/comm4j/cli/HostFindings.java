@@ -27,7 +27,8 @@ final class HostFindings {
   private static final long LITTLE_SHARED_MEMORY = 256L << 20;
   private static final long FEW_FILES = 1024;
   private static final List<String> OF_LAUNCHES = List.of("comm4j-", "comm-cli-launch-");
-  private static final List<String> WITH_LOCKS = List.of("comm4j-aeron-", "comm-cli-launch-");
+  private static final List<String> WITH_LOCKS =
+      List.of("comm4j-aeron-", "comm4j-local-", "comm-cli-launch-");
   private static final Pattern OF_A_USER = Pattern.compile("comm4j-\\d+");
 
   private final Path sharedMemory;

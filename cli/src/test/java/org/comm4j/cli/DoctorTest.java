@@ -178,6 +178,7 @@ class DoctorTest {
       throws IOException {
     Path killed = ownFolder(folder.resolve("comm4j-aeron-1"));
     Files.createFile(killed.resolve("lock"));
+    Files.createFile(ownFolder(folder.resolve("comm4j-local-1")).resolve("lock"));
     Path sessions = ownFolder(folder.resolve("comm4j-1000"));
     Path left = Files.createFile(sessions.resolve("left.session"));
     Files.setPosixFilePermissions(left, PosixFilePermissions.fromString("rw-------"));
@@ -188,7 +189,8 @@ class DoctorTest {
           .anySatisfy(each -> {
             assertThat(each.item()).isEqualTo("left in " + folder);
             assertThat(each.status()).isEqualTo(Finding.Status.NOTE);
-            assertThat(each.value()).isEqualTo("comm4j-1000/left.session comm4j-aeron-1");
+            assertThat(each.value())
+                .isEqualTo("comm4j-1000/left.session comm4j-aeron-1 comm4j-local-1");
             assertThat(each.note()).contains("Nobody's", "comm-cli run removes");
           })
           .anySatisfy(each -> {

@@ -80,6 +80,11 @@ public final class LocalProvider implements BackendProvider {
   }
 
   @Override
+  public void removeRemains(CommConfig config) {
+    LocalTransports.removeRemains();
+  }
+
+  @Override
   public RankGroup launch(int size, CommConfig config) {
     List<SharedMemoryTransport> transports =
         LocalTransports.group(

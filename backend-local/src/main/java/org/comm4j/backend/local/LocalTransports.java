@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.comm4j.api.TransportFailedException;
-import org.jspecify.annotations.Nullable;
+import org.comm4j.core.session.OwnFolder;
 
 /// Makes the transports of ranks that are threads of this JVM.
 ///
@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
 final class LocalTransports {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
   private static final long MIN_WINDOW_BYTES = 16 << 20;
+
+  private static final String PREFIX = "comm4j-local-";
 
   private LocalTransports() {}
 
@@ -60,10 +62,7 @@ final class LocalTransports {
   }
 
   private static List<FileMemory> files(BlockLayout layout) {
-    Path root =
-        Files.isWritable(SHARED_MEMORY)
-            ? SHARED_MEMORY
-            : Path.of(System.getProperty("java.io.tmpdir"));
+    Path root = root();
     var place = new SharedPlace(root, WindowOption.LOCAL.variable(), layout.windowBytes());
     try {
       return FileMemory.undisturbed(() -> files(layout, place));
@@ -74,42 +73,36 @@ final class LocalTransports {
   }
 
   private static List<FileMemory> files(BlockLayout layout, SharedPlace place) throws IOException {
+    removeRemains();
     var memories = new ArrayList<FileMemory>();
-    Path directory = null;
-    try {
-      directory = Files.createTempDirectory(place.root(), "comm4j-local-");
+    try (OwnFolder folder = OwnFolder.create(place.root(), PREFIX)) {
       for (int rank = 0; rank < layout.ranks(); rank++) {
-        memories.add(FileMemory.create(rank, file(directory, rank), layout, place, null, null));
+        memories.add(FileMemory.create(rank, file(folder, rank), layout, place, null, null));
       }
       for (FileMemory memory : memories) {
         for (int peer = 0; peer < layout.ranks(); peer++) {
-          memory.attach(peer, file(directory, peer));
+          memory.attach(peer, file(folder, peer));
         }
       }
       return memories;
     } catch (Throwable e) {
       memories.forEach(FileMemory::close);
       throw e;
-    } finally {
-      delete(directory, layout.ranks());
     }
   }
 
-  private static Path file(Path directory, int rank) {
-    return directory.resolve("rank-" + rank);
+  /// Removes the files of processes that were killed while they made them.
+  static void removeRemains() {
+    OwnFolder.sweep(root(), PREFIX);
   }
 
-  private static void delete(@Nullable Path directory, int ranks) {
-    if (directory == null) {
-      return;
-    }
-    try {
-      for (int rank = 0; rank < ranks; rank++) {
-        Files.deleteIfExists(file(directory, rank));
-      }
-      Files.delete(directory);
-    } catch (IOException e) {
-      throw new TransportFailedException("deleting %s failed: %s".formatted(directory, e), e);
-    }
+  private static Path root() {
+    return Files.isWritable(SHARED_MEMORY)
+        ? SHARED_MEMORY
+        : Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
+  private static Path file(OwnFolder folder, int rank) {
+    return folder.path().resolve("rank-" + rank);
   }
 }

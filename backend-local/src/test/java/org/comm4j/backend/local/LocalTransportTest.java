@@ -4,8 +4,12 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import org.comm4j.api.CommConfig;
 import org.comm4j.tck.PeerMemoryContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.Nested;
@@ -36,6 +40,23 @@ class LocalTransportTest {
     } finally {
       var _ = Thread.interrupted();
     }
+  }
+
+  @Test
+  void files_leftByAKilledProcess_areRemoved() throws IOException {
+    Path folder = Files.createTempDirectory(Path.of("/dev/shm"), "comm4j-local-");
+    Files.createFile(folder.resolve("lock")); // which nobody has
+    Files.createFile(folder.resolve("rank-0"));
+    files(1).forEach(SharedMemoryTransport::close);
+    assertThat(folder).doesNotExist();
+  }
+
+  @Test
+  void removeRemains_leftByAKilledProcess_removesIt() throws IOException {
+    Path folder = Files.createTempDirectory(Path.of("/dev/shm"), "comm4j-local-");
+    Files.createFile(folder.resolve("lock"));
+    new LocalProvider().removeRemains(CommConfig.builder().build());
+    assertThat(folder).doesNotExist();
   }
 
   @Nested
