@@ -169,6 +169,12 @@ abstract class Call implements Pending {
     return false;
   }
 
+  /// After an exception: whose memory, that it needs, was closed; this rank's, or a peer's that it
+  /// was reading; -1 if nobody's.
+  int closer() {
+    return isMemoryClosed() ? context.rank() : -1;
+  }
+
   /// Asks those that it waits for whether they have come; again each time.
   void inquire() {}
 

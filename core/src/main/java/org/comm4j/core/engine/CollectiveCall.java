@@ -50,6 +50,7 @@ final class CollectiveCall extends Call {
   private final List<Incoming> incoming = new ArrayList<>(2);
   private long lastDirect = -1; // the last index at which peers read memory of the caller
   private MemorySegment theirs = Buffers.NOTHING; // what a step reads of a peer's, while it runs
+  private int theirsOf = -1; // that peer, if it is its own memory
   private long theirsAt;
   private MemorySegment copied = Buffers.NOTHING; // that, if it is a copy
   private @Nullable Step blockedAt;
@@ -358,6 +359,7 @@ final class CollectiveCall extends Call {
     Lane lane = context.lane();
     long index = firstStage + stage;
     if (!lane.isOnlyCopied(peer, index)) {
+      theirsOf = peer;
       theirs = lane.memory(peer, index);
       theirsAt = lane.where(peer, index) + from * buffers.wireBytes(wire);
       return true;
@@ -372,6 +374,7 @@ final class CollectiveCall extends Call {
     engine.temporary().giveBack(copied);
     copied = Buffers.NOTHING;
     theirs = Buffers.NOTHING;
+    theirsOf = -1;
   }
 
   /// Copies what a peer has published. Where it is not there any more the peer is gone, or has
@@ -739,6 +742,13 @@ final class CollectiveCall extends Call {
   @Override
   boolean isMemoryClosed() {
     return buffers.isClosed();
+  }
+
+  /// A peer's, where a step could not find it or had to stop reading it.
+  @Override
+  int closer() {
+    boolean isClosed = theirs.equals(Buffers.NOTHING) || !theirs.scope().isAlive();
+    return theirsOf >= 0 && isClosed ? theirsOf : super.closer();
   }
 
   @Override

@@ -649,18 +649,16 @@ final class Context {
   /// Breaks the communicator because a call failed on this rank.
   private void breakBy(@Nullable Call call, Throwable thrown) {
     String label = call == null ? name : call.describe();
+    int closer = closer(call, thrown);
     CommException reason =
         switch (thrown) {
           case OperatorFailedException operator -> threw(call, operator.thrown());
           case CommException known -> known;
-          case IllegalStateException closed
-              when call == null
-                  ? ALREADY_CLOSED.equals(closed.getMessage())
-                  : call.isMemoryClosed() ->
+          case IllegalStateException closed when closer >= 0 ->
               new AbortedException(
-                  rank,
+                  closer,
                   "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
-                      .formatted(rank, label),
+                      .formatted(closer, label),
                   closed);
           default -> threw(call, thrown);
         };
@@ -671,6 +669,13 @@ final class Context {
     String label = call == null ? name : call.describe();
     return new AbortedException(
         rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);
+  }
+
+  private int closer(@Nullable Call call, Throwable thrown) {
+    if (call != null) {
+      return call.closer();
+    }
+    return ALREADY_CLOSED.equals(thrown.getMessage()) ? rank : -1;
   }
 
   private static String thrower(@Nullable Call call) {
