@@ -241,14 +241,17 @@ final class SingleCopy {
   }
 
   /// Whether the kernel copies from it: not from what it has no pages for, such as a device or
-  /// memory that a device's driver has mapped, nor from secret memory (`memfd_secret`). A peer that
-  /// failed to read it would wait to hear why.
+  /// memory that a device's driver has mapped, nor from secret memory (`memfd_secret`), nor behind
+  /// the end of a file, which is why the last byte is read too. A peer that failed to read it would
+  /// wait to hear why.
   private boolean canBeRead(int loan, MemorySegment memory) {
     Lendable known = lendable[loan];
     if (known != null && known.is(memory)) {
       return true;
     }
-    if (!read(processes[rank], memory.address(), byteOfLent, 0, 1)) {
+    long last = memory.address() + memory.byteSize() - 1;
+    if (!read(processes[rank], memory.address(), byteOfLent, 0, 1)
+        || !read(processes[rank], last, byteOfLent, 0, 1)) {
       return false;
     }
     lendable[loan] = Lendable.of(memory);

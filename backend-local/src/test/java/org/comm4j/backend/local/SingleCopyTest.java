@@ -1,6 +1,10 @@
 package org.comm4j.backend.local;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.nio.channels.FileChannel.MapMode.READ_WRITE;
+import static java.nio.file.StandardOpenOption.CREATE_NEW;
+import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
@@ -9,6 +13,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -112,6 +117,15 @@ class SingleCopyTest {
       long bytes = Long.parseUnsignedLong(bounds[1], 16) - from;
       assumeThat(bytes).as("its size").isGreaterThanOrEqualTo(8 << 10);
       MemorySegment memory = MemorySegment.ofAddress(from).reinterpret(bytes);
+      assertThat(lends(met(SingleCopyOption.ON).getFirst(), memory, true)).isFalse();
+    }
+  }
+
+  @Test
+  void lend_memoryOfAFileThatIsShorterByNow_isRefused(@TempDir Path folder) throws IOException {
+    try (var file = FileChannel.open(folder.resolve("memory"), CREATE_NEW, READ, WRITE)) {
+      MemorySegment memory = file.map(READ_WRITE, 0, BYTES, arena);
+      file.truncate(4096);
       assertThat(lends(met(SingleCopyOption.ON).getFirst(), memory, true)).isFalse();
     }
   }

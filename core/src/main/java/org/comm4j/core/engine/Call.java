@@ -9,6 +9,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Pending;
 import org.jspecify.annotations.Nullable;
 
@@ -17,6 +18,10 @@ import org.jspecify.annotations.Nullable;
 abstract class Call implements Pending {
   private static final VarHandle DONE;
   private static final long LONGEST_GAP_NS = 1_000_000; // between two slices of a wait
+
+  /// How long a peer whose memory can't be copied may take to be found dead, or to say why: four
+  /// times as long as that takes.
+  private static final long UNREADABLE_NS = 2_000_000_000;
 
   static {
     try {
@@ -38,6 +43,8 @@ abstract class Call implements Pending {
   private volatile @Nullable Thread waiter;
   private List<Runnable> actions = List.of();
   private long askNs;
+  private int unreadable = -1; // a peer that lends what could not be copied
+  private long unreadableNs; // since when
   private long idleSinceNs; // these two are of the thread that waits
   private long waitedUntilNs;
 
@@ -54,6 +61,7 @@ abstract class Call implements Pending {
     boundTo = onlyThread;
     received = null;
     failure = null;
+    unreadable = -1;
     inFlight = false;
     setDone(false);
   }
@@ -173,6 +181,37 @@ abstract class Call implements Pending {
   /// was reading; -1 if nobody's.
   int closer() {
     return isMemoryClosed() ? context.rank() : -1;
+  }
+
+  /// What a peer has lent could not be copied. Mostly the peer is gone, or has broken the
+  /// communicator, and this rank will hear of it.
+  final void couldNotCopy(int peer) {
+    unreadable = peer;
+    unreadableNs = engine.nanoTime();
+  }
+
+  /// The peer whose memory could not be copied, in the communicator; -1 if there is none.
+  final int unreadable() {
+    return unreadable;
+  }
+
+  /// Whether a peer may have taken back what it has lent, for a reason that it tells.
+  boolean mayHaveRevoked(int peer) {
+    return false;
+  }
+
+  /// What has become of it if it lives and says nothing; looked for now and then, else null.
+  final @Nullable TransportFailedException couldNotCopyFromTheLiving() {
+    boolean isOverdue =
+        unreadable >= 0
+            && engine.nanoTime() - unreadableNs >= UNREADABLE_NS
+            && !mayHaveRevoked(unreadable);
+    return isOverdue
+        ? new TransportFailedException(
+            "rank %d could not copy the memory of rank %d, which lives, in %s of '%s': the kernel forbids it by now (kernel.yama.ptrace_scope, or the process gave up being dumpable), or the file that is mapped there was truncated; set COMM_SHM_SINGLE_COPY=off"
+                .formatted(context.rank(), unreadable, describe(), context.name()),
+            null)
+        : null;
   }
 
   /// Asks those that it waits for whether they have come; again each time.

@@ -55,7 +55,6 @@ final class CollectiveCall extends Call {
   private MemorySegment copied = Buffers.NOTHING; // that, if it is a copy
   private @Nullable Step blockedAt;
   private boolean doomed; // by a peer whose communicator is broken
-  private int unreadable = -1; // that peer, if its memory could not be copied
   private final Map<Integer, BitSet> present =
       new HashMap<>(0); // whom those that have come wait for
 
@@ -395,7 +394,7 @@ final class CollectiveCall extends Call {
       return true;
     }
     doomed = true;
-    unreadable = peer;
+    couldNotCopy(peer);
     return false;
   }
 
@@ -636,12 +635,17 @@ final class CollectiveCall extends Call {
       case null -> {}
       default -> revoked(ranks);
     }
-    if (unreadable >= 0) {
-      ranks.set(unreadable);
+    if (unreadable() >= 0) {
+      ranks.set(unreadable());
     }
     if (round == null && roundIndex == plan.rounds() && lastDirect >= 0) {
       notDone(ranks, lastDirect);
     }
+  }
+
+  @Override
+  boolean mayHaveRevoked(int peer) {
+    return context.lane().isRevoked(peer);
   }
 
   private void revoked(BitSet ranks) {

@@ -555,8 +555,11 @@ final class Engine {
 
   private void look(Context context, Call call, long now) {
     String contradiction = call.contradiction();
+    TransportFailedException forbidden = call.couldNotCopyFromTheLiving();
     if (contradiction != null) {
       context.breakWith(new MismatchedCallException(contradiction), true);
+    } else if (forbidden != null) {
+      context.breakWith(forbidden, true);
     } else if (now - call.deadlineNs() >= 0) {
       List<Integer> missing = call.late();
       context.breakWith(

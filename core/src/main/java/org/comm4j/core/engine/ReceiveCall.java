@@ -147,7 +147,13 @@ final class ReceiveCall extends Call {
       got += bytes;
     } else {
       doomed = true;
+      couldNotCopy(from.source());
     }
+  }
+
+  @Override
+  boolean mayHaveRevoked(int peer) {
+    return requireNonNull(engine.offers()).hasWithdrawn(context.worldRank(peer));
   }
 
   /// Takes a payload straight from the wire.
