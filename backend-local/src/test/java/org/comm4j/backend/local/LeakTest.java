@@ -156,11 +156,13 @@ class LeakTest {
     open(provider, 20);
     Pipe pipe = Pipe.open();
     Set<Path> before = Holdings.entries(Path.of("/proc/self/fd"));
-    long mapsBefore = windowsMapped();
+    long filesBefore = filesMapped();
     Thread reading;
+    String window;
     try (LocalGroup group = ThreadGroups.open(provider, 2, CONFIG)) {
       CommBuffer buffer = group.communicators().getFirst().allocate(DataType.INT8, 1 << 20);
       ByteBuffer bytes = buffer.hostData().segment().asByteBuffer();
+      window = mappingOf(buffer.hostData().segment().address());
       reading = Thread.ofPlatform().start(() -> read(pipe, bytes));
       await("reads", () -> isInRead(reading));
     }
@@ -169,7 +171,8 @@ class LeakTest {
     pipe.sink().write(ByteBuffer.wrap(new byte[] {1}));
     reading.join();
 
-    await("windows are unmapped", () -> windowsMapped() == mapsBefore);
+    await("the window is unmapped", () -> !isMapped(window));
+    await("all are, where they are files", () -> filesMapped() == filesBefore);
     await("files are closed", () -> Holdings.entries(Path.of("/proc/self/fd")).equals(before));
     pipe.sink().close();
     pipe.source().close();
@@ -188,10 +191,40 @@ class LeakTest {
         .anyMatch(frame -> frame.getMethodName().equals("read0"));
   }
 
-  private static long windowsMapped() throws IOException {
+  private static long filesMapped() throws IOException {
+    return mappings().stream().filter(each -> each.contains("/comm4j-")).count();
+  }
+
+  /// As the kernel lists it: its first address, its end, and more.
+  private static String mappingOf(long address) throws IOException {
+    return mappings().stream()
+        .filter(each -> start(each) <= address && address < end(each))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  /// Whether anything is at all of its addresses: what comes there later is smaller.
+  private static boolean isMapped(String window) throws IOException {
+    return mappings().stream()
+        .anyMatch(each -> start(each) <= start(window) && end(window) <= end(each));
+  }
+
+  private static List<String> mappings() throws IOException {
     try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
-      return lines.filter(line -> line.contains("/comm4j-")).count();
+      return lines.toList();
     }
+  }
+
+  private static long start(String mapping) {
+    return address(mapping, 0);
+  }
+
+  private static long end(String mapping) {
+    return address(mapping, 1);
+  }
+
+  private static long address(String mapping, int which) {
+    return Long.parseUnsignedLong(mapping.split("[- ]", 3)[which], 16);
   }
 
   private interface Condition {
