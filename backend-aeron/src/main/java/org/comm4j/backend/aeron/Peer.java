@@ -52,7 +52,8 @@ final class Peer {
   private final Aeron aeron;
   private final Route route;
   private final String space; // where the driver's files are
-  private final boolean driverIsInvoked; // by this rank, and ends with it
+  private final boolean driverIsInvoked; // by this rank
+  private final boolean driverEnds; // with this rank, or the last of its host
   private final boolean driverIsPatient; // gives nobody up before it has waited long enough
   private final long patienceNs;
   private final BooleanSupplier isGone;
@@ -113,6 +114,7 @@ final class Peer {
     this.aeron = driver.aeron();
     this.space = driver.directory().toString();
     this.driverIsInvoked = driver.isInvoked();
+    this.driverEnds = driver.isOurs();
     this.driverIsPatient = driver.isOurs() && !route.isMemory();
     this.route = route;
     this.patienceNs = patienceNs;
@@ -220,10 +222,10 @@ final class Peer {
   }
 
   /// Whether the peer has room for so much, so that the driver sends it at once. What has to wait
-  /// in the log would go out when this rank calls again, or its daemon thread looks; a driver that
-  /// has a thread of its own sends it without.
+  /// in the log would go out when this rank calls again, or its daemon thread looks, or, where the
+  /// driver has a thread, at any time, and never once it has ended; one that is not ours stays.
   private boolean fitsWindow(ExclusivePublication to, int bytes) {
-    if (route.isMemory() || !driverIsInvoked) {
+    if (route.isMemory() || !driverEnds) {
       return true;
     }
     limitCounter = counter(limitCounter, SenderLimit.SENDER_LIMIT_TYPE_ID, to);

@@ -6,6 +6,7 @@ import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -109,6 +110,15 @@ record AeronGroups(
           FOLDERS.add(Path.of(context.aeronDirectoryName()).getParent());
           return change.apply(context);
         });
+  }
+
+  /// Returns when no driver of a host runs any more.
+  static void checkHostDriversEnd() throws InterruptedException {
+    for (Thread each : Thread.getAllStackTraces().keySet()) {
+      if (each.getName().startsWith("comm4j-aeron-driver-")) {
+        assertThat(each.join(Duration.ofSeconds(20))).as("%s ends", each).isTrue();
+      }
+    }
   }
 
   /// Fails if a folder of a driver is still there, once all groups are closed.

@@ -9,6 +9,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.TransportContract;
@@ -18,6 +19,9 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 
 class AeronTransportTest {
+  /// Then a driver with a thread of its own has done what it can, too.
+  private static final int REFUSALS = 100_000;
+
   private static final Queue<Throwable> UNCAUGHT = new ConcurrentLinkedQueue<>();
 
   @BeforeAll
@@ -118,7 +122,7 @@ class AeronTransportTest {
     List<AeronTransport> group = open(2, Map.of("COMM_AERON_TERM", "64KiB"));
     int[] arrived = new int[1];
     try {
-      int sent = offerUntilFull(group.get(0));
+      int sent = offerUntilFull(group.get(0), 1);
       group.get(0).close();
       while (group.get(1).poll((_, _, _) -> arrived[0]++, 100) > 0) {}
       assertThat(arrived[0]).isEqualTo(sent);
@@ -127,21 +131,49 @@ class AeronTransportTest {
     }
   }
 
-  /// @return how many payloads rank 1 has room for, who polls nothing
-  private static int offerUntilFull(AeronTransport rank0) {
+  /// So it is where the driver is that of a host whose last rank closes.
+  @Test
+  void close_allOfAHostWhilePeerPollsNothing_allThatWasTakenIsThere() throws Exception {
+    CommConfig config =
+        CommConfig.fromEnvironment(
+            Map.of(
+                "COMM_AERON_DRIVER", "shared",
+                "COMM_AERON_ADDRESS", "127.0.0.1",
+                "COMM_AERON_TERM", "64KiB"));
+    var sessions =
+        InMemorySessions.group(3, rank -> new HostIdentity("host", rank < 2 ? "first" : "second"));
+    List<AeronTransport> group = new AeronGroups(config).transports(sessions);
+    int[] arrived = new int[1];
+    try {
+      int sent = offerUntilFull(group.get(1), 2);
+      group.get(1).close();
+      group.get(0).close();
+      AeronGroups.checkHostDriversEnd();
+      long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      while (arrived[0] < sent && System.nanoTime() - endNs < 0) {
+        group.get(2).poll((_, _, _) -> arrived[0]++, 100);
+      }
+      assertThat(arrived[0]).isEqualTo(sent);
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  /// @return how many payloads a peer has room for, who polls nothing
+  private static int offerUntilFull(AeronTransport from, int to) {
     long[] header = new long[Transport.HEADER_LONGS];
     MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
     long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
     int sent = 0;
     int refused = 0;
-    while (refused < 1000 && System.nanoTime() - endNs < 0) {
-      if (rank0.offer(1, header, payload)) {
+    while (refused < REFUSALS && System.nanoTime() - endNs < 0) {
+      if (from.offer(to, header, payload)) {
         sent++;
       } else if (sent > 0) {
         refused++;
       }
     }
-    assertThat(refused).isEqualTo(1000);
+    assertThat(refused).isEqualTo(REFUSALS);
     return sent;
   }
 
@@ -152,7 +184,7 @@ class AeronTransportTest {
     var config = CommConfig.fromEnvironment(Map.of("COMM_AERON_TERM", "64KiB"));
     List<AeronTransport> group = new AeronGroups(config).transports(sessions);
     try {
-      offerUntilFull(group.get(0));
+      offerUntilFull(group.get(0), 1);
       sessions.fail(1, new IllegalStateException("killed by the test"));
       group.get(0).close();
       assertThat(group.get(0).hasGivenUp()).isFalse();

@@ -39,11 +39,7 @@ class SharedDriverTest {
   /// The driver ends once the last rank has left.
   @AfterEach
   void nothingIsLeft() throws Exception {
-    for (Thread each : Thread.getAllStackTraces().keySet()) {
-      if (each.getName().startsWith("comm4j-aeron-driver-")) {
-        assertThat(each.join(Duration.ofSeconds(20))).as("%s ends", each).isTrue();
-      }
-    }
+    AeronGroups.checkHostDriversEnd();
     AeronGroups.checkNothingIsLeft();
   }
 
