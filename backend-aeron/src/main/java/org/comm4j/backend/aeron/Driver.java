@@ -8,6 +8,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.agrona.CloseHelper;
@@ -145,12 +146,14 @@ final class Driver implements AutoCloseable {
   /// @param ranks of the launch
   /// @param here how many of them are on this host
   /// @param liveness how long a rank may be silent for the session
+  /// @param othersAreGone whether the others of this host have ended
   static Driver leading(
       int rank,
       Dimensions dimensions,
       int ranks,
       int here,
       Duration liveness,
+      BooleanSupplier othersAreGone,
       UnaryOperator<MediaDriver.Context> changes) {
     Faults faults = new Faults();
     HostDriver driver =
@@ -161,6 +164,7 @@ final class Driver implements AutoCloseable {
             DriverSettings.peersNs(liveness),
             2 * silenceNs(liveness),
             faults,
+            othersAreGone,
             changes);
     return new Driver(
         nameOf(rank),

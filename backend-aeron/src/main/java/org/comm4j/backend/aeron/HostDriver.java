@@ -4,6 +4,7 @@ import io.aeron.AeronCounters;
 import io.aeron.driver.MediaDriver;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.UnaryOperator;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.BackoffIdleStrategy;
@@ -15,7 +16,8 @@ import org.comm4j.core.session.Endings;
 /// The media driver of all ranks of a host, on a thread in the process of the first of them.
 ///
 /// Once that rank has left ([#leave]) it goes on until the last one has, and the process with it,
-/// unless that exits by itself; then the others are told by Aeron that there is no driver.
+/// unless that exits by itself; then the others are told by Aeron that there is no driver. Who was
+/// killed has left too: that the session knows long before the driver would.
 final class HostDriver {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
@@ -28,6 +30,7 @@ final class HostDriver {
   private final DriverFolder folder;
   private final Faults faults = new Faults();
   private final Faults ofRank;
+  private final BooleanSupplier othersAreGone;
   private final MediaDriver driver;
   private final Agent agent;
   private final Thread thread;
@@ -41,10 +44,12 @@ final class HostDriver {
       long peersNs,
       long clientsNs,
       Faults ofRank,
+      BooleanSupplier othersAreGone,
       UnaryOperator<MediaDriver.Context> changes,
       DriverFolder folder) {
     this.folder = folder;
     this.ofRank = ofRank;
+    this.othersAreGone = othersAreGone;
     this.driver =
         DriverSettings.launch(
             changes.apply(
@@ -60,6 +65,8 @@ final class HostDriver {
   /// @param peersNs how long a rank of another host may be silent
   /// @param clientsNs how long one of this host may be
   /// @param ofRank learns why the driver can't go on
+  /// @param othersAreGone whether the session has given up the other ranks of this host, or they
+  ///   have left
   /// @param changes to the driver's settings
   /// @throws TransportFailedException if it does not start
   static HostDriver start(
@@ -69,11 +76,13 @@ final class HostDriver {
       long peersNs,
       long clientsNs,
       Faults ofRank,
+      BooleanSupplier othersAreGone,
       UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
     try {
       var driver =
-          new HostDriver(rank, dimensions, pairs, peersNs, clientsNs, ofRank, changes, folder);
+          new HostDriver(
+              rank, dimensions, pairs, peersNs, clientsNs, ofRank, othersAreGone, changes, folder);
       driver.thread.start();
       return driver;
     } catch (Throwable e) { // Agrona throws checked ones too
@@ -113,6 +122,10 @@ final class HostDriver {
       return false;
     }
     lookedNs = nowNs;
+    return othersAreGone.getAsBoolean() || !hasClients();
+  }
+
+  private boolean hasClients() {
     int[] clients = new int[1];
     driver
         .context()
@@ -124,6 +137,6 @@ final class HostDriver {
                     clients[0]++;
                   }
                 });
-    return clients[0] == 0;
+    return clients[0] > 0;
   }
 }

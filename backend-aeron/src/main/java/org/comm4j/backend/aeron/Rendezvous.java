@@ -131,7 +131,13 @@ final class Rendezvous {
       driver =
           Driver.uninterrupted(() ->
               Driver.leading(
-                  leader, dimensions, session.size(), here.size(), config.liveness(), changes));
+                  leader,
+                  dimensions,
+                  session.size(),
+                  here.size(),
+                  config.liveness(),
+                  () -> here.stream().allMatch(rank -> rank == leader || isGone(rank)),
+                  changes));
     } catch (TransportFailedException e) {
       tell(host, String.valueOf(e.getMessage()));
       throw e;
@@ -172,10 +178,14 @@ final class Rendezvous {
                 route.isMemory() ? Seal.none() : seals.of(self, rank),
                 route.isMemory() ? Seal.none() : seals.of(rank, self),
                 DriverSettings.peersNs(config.liveness()),
-                () -> session.news().isGone(peer)));
+                () -> isGone(peer)));
       }
     }
     return peers;
+  }
+
+  private boolean isGone(int rank) {
+    return session.news().isGone(rank);
   }
 
   /// Takes a port and keeps it: a subscription that nobody sends to holds it. A driver would let

@@ -19,6 +19,8 @@ import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.Promise;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -91,6 +93,22 @@ class SharedDriverTest {
       assertThat(DriverFaultTest.sums(others)).containsOnly("2");
       assertThat(Path.of(drivers.element().aeronDirectoryName())).exists();
       others.forEach(Communicator::close);
+    }
+  }
+
+  /// They have not told the driver, which would wait for two minutes.
+  @Test
+  void close_othersOfTheHostWereKilled_endsTheDriver() throws Exception {
+    CommConfig config = CONFIG.toBuilder().liveness(Duration.ofMinutes(1)).build();
+    var sessions = InMemorySessions.group(RANKS);
+    List<AeronTransport> group = new AeronGroups(config).transports(sessions);
+    try {
+      group.getFirst().close();
+      sessions.fail(1, new IllegalStateException("killed by the test"));
+      sessions.fail(2, new IllegalStateException("killed by the test"));
+      AeronGroups.checkHostDriversEnd();
+    } finally {
+      group.forEach(Transport::close);
     }
   }
 
