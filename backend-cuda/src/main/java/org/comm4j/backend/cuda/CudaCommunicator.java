@@ -88,7 +88,7 @@ final class CudaCommunicator implements BackendCommunicator {
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
     this.messages = new DeviceMessages(this, rank, host);
     this.stalls = new Stalls(this, rank.patience().stallEvery());
-    this.shared = new CudaSharedMemory(this, rank, host, membersSession());
+    this.shared = new CudaSharedMemory(this, rank, host, membersSession(), key);
     this.stream = rank.device().createStream();
     this.hostPath = new HostPath(rank, path, stream);
   }

@@ -87,7 +87,8 @@ final class CudaIpcBlocks implements AutoCloseable {
   /// been closed.
   ///
   /// @param session of the workers alone; still open when this is closed
-  /// @param key the same on all workers, and used once
+  /// @param key the same on all workers, and used once in the process's session, whose parts may
+  ///   have workers in common
   /// @param driver the process's
   /// @param process the same for workers of one process, and no others; not the process's number,
   ///   which in another container may be another's

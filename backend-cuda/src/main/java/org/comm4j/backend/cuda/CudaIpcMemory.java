@@ -42,7 +42,7 @@ final class CudaIpcMemory implements AutoCloseable {
   /// at once; it succeeds on all of them or on none.
   ///
   /// @param session of the workers alone; still open when this is closed
-  /// @param key the same on all workers, and used once
+  /// @param key the same on all workers, and used once, as for [CudaIpcBlocks#open]
   /// @param driver the process's
   /// @param ordinal which device is this worker's
   /// @param layout the same on all workers

@@ -31,15 +31,22 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   private final CudaRank rank;
   private final EngineCommunicator host;
   private final Session members;
+  private final String key;
   private int made; // regions and registrations, by which all ranks count alike
 
   /// @param members the session as the communicator's ranks see it
+  /// @param key the communicator's alone in the session
   CudaSharedMemory(
-      CudaCommunicator communicator, CudaRank rank, EngineCommunicator host, Session members) {
+      CudaCommunicator communicator,
+      CudaRank rank,
+      EngineCommunicator host,
+      Session members,
+      String key) {
     this.communicator = communicator;
     this.rank = rank;
     this.host = host;
     this.members = members;
+    this.key = key;
   }
 
   @Override
@@ -81,7 +88,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       own.giveBack().run();
       throw thrown;
     }
-    CudaIpcBlocks blocks = open("createDeviceRegion", "/region/" + made++, gpu.device(), own);
+    CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + made++, gpu.device(), own);
     Arena life = Arena.ofShared(); // of views: the memory is given to others later
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
     rank.opened(data);
@@ -177,7 +184,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
     }
     int number = made++; // a key is used once, also one that fails
-    CudaIpcBlocks blocks = open("register", "/registered/" + number, rank.device(), own);
+    CudaIpcBlocks blocks = open("register", key + "/registered/" + number, rank.device(), own);
     return new Registered(all, blocks, "/over/" + number);
   }
 

@@ -139,6 +139,46 @@ class CudaSharedMemoryTest extends ModelGroups {
         });
   }
 
+  /// Each communicator's first region: who has closed the one may still have the other.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void region_peerHasClosedThatOfADuplicate_staysForIt(boolean isOneProcess) {
+    onRanks(
+        2,
+        CONFIG,
+        isOneProcess,
+        comm -> {
+          Communicator other = comm.duplicate();
+          SharedRegion<DeviceData> closed =
+              comm.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+          SharedRegion<DeviceData> region =
+              other.sharedMemory().createDeviceRegion(DataType.INT32, 4);
+          if (comm.rank() == 0) {
+            region.write(0, CommData.of(1, 2, 3, 4));
+          }
+          region.fence();
+          if (comm.rank() == 1) {
+            closed.close();
+          }
+          comm.barrier();
+          if (comm.rank() == 0) {
+            region.close();
+          }
+          try (CommBuffer next = comm.allocate(DataType.INT32, 4)) {
+            next.write(0, CommData.of(9, 9, 9, 9));
+            comm.barrier();
+            if (comm.rank() == 1) {
+              assertThat(memory(region.data()).toArray(ValueLayout.JAVA_INT))
+                  .containsExactly(1, 2, 3, 4);
+            }
+          }
+          comm.barrier();
+          closed.close();
+          region.close();
+          other.close();
+        });
+  }
+
   @Test
   void region_communicatorsAreClosed_isNotReadAndGivesItsMemoryBack() {
     onRanks(
