@@ -306,26 +306,25 @@ final class CudaCommunicator implements BackendCommunicator {
       rank.device().record(behind, stream);
       call.launched(behind, to.number());
     } catch (RuntimeException | Error e) {
-      if (behind != null) {
-        launchedInPart(call, behind, to.number());
-      }
+      CUevent behindSome = behind == null ? null : againBehind(behind);
       CommException reason =
           breakWith(
               e instanceof CommException known
                   ? known
                   : new AbortedException(rank(), call.label() + " failed: " + e, e));
-      call.end(reason);
+      call.launchedInPart(behindSome, to.number(), reason);
       awaitKernels(call);
       throw reason;
     }
   }
 
-  private void launchedInPart(DeviceCall call, CUevent behind, long last) {
+  private @Nullable CUevent againBehind(CUevent event) {
     try {
-      rank.device().record(behind, stream);
-      call.launched(behind, last);
+      rank.device().record(event, stream);
+      return event;
     } catch (BackendException _) { // the device has failed: nothing runs on it
-      discard(behind);
+      discard(event);
+      return null;
     }
   }
 

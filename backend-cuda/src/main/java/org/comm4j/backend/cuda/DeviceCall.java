@@ -68,6 +68,20 @@ final class DeviceCall implements InFlight, Pending {
     event = behind;
   }
 
+  /// Not all of its kernels are in the stream. At once, as they end well that are: who saw that and
+  /// not the reason would take the call for done.
+  ///
+  /// @param behind as in [#launched]; null if there are no kernels
+  void launchedInPart(@Nullable CUevent behind, long last, RuntimeException reason) {
+    List<Runnable> called;
+    synchronized (this) {
+      number = last;
+      event = behind;
+      called = ended(reason);
+    }
+    called.forEach(Runnable::run);
+  }
+
   /// {@return the number of the last of its kernels; 0 if there are none}
   long number() {
     return number;
@@ -82,17 +96,19 @@ final class DeviceCall implements InFlight, Pending {
   ///
   /// @param reason why it failed; null if it did not
   void end(@Nullable RuntimeException reason) {
-    List<Runnable> called;
-    synchronized (this) {
-      if (done) {
-        return;
-      }
-      failure = reason;
-      done = true;
-      called = List.copyOf(actions);
-      actions.clear();
+    ended(reason).forEach(Runnable::run);
+  }
+
+  /// {@return whom to call back}
+  private synchronized List<Runnable> ended(@Nullable RuntimeException reason) {
+    if (done) {
+      return List.of();
     }
-    called.forEach(Runnable::run);
+    failure = reason;
+    done = true;
+    List<Runnable> called = List.copyOf(actions);
+    actions.clear();
+    return called;
   }
 
   static boolean overlap(DeviceData data, long address, long bytes) {

@@ -32,6 +32,7 @@ import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
@@ -410,6 +411,35 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.get(1))
         .isInstanceOf(AbortedException.class)
         .hasMessageContaining("cuLaunchKernel");
+  }
+
+  /// In each communicator's first call, which the communicator's thread launches: of the kernels
+  /// that are in the stream, none, the end is seen at any time by who awaits the call.
+  @Test
+  void firstKernel_cantBeLaunched_failsOnAllRanksEachTime() {
+    onRanks(
+        2,
+        CONFIG,
+        world -> {
+          try (CommBuffer buffer = world.allocate(DataType.FLOAT32, 4)) {
+            for (int turn = 0; turn < 20; turn++) {
+              try (Communicator comm = world.duplicate()) {
+                if (world.rank() == 0) {
+                  model.fail("cuLaunchKernel", LAUNCH_FAILED); // of whichever rank is first
+                }
+                world.barrier();
+                Request reducing =
+                    comm.start(
+                        new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM));
+                assertThatThrownBy(reducing::await)
+                    .as("turn %d", turn)
+                    .isInstanceOf(CommException.class)
+                    .hasMessageContaining("cuLaunchKernel");
+                world.barrier();
+              }
+            }
+          }
+        });
   }
 
   /// The driver has taken the kernel, and says no to what comes behind it.
