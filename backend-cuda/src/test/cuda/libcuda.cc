@@ -247,9 +247,18 @@ std::shared_mutex& launches() {
   return all[{acting_process(), current->ordinal}];
 }
 
+std::atomic<int> waiting; // calls that wait for kernels while launches wait, and such launches
+
+// Until its end a call counts among those.
+struct Waiting {
+  Waiting() { waiting++; }
+  ~Waiting() { waiting--; }
+};
+
 // Waits for all work of this process on this device, as freeing memory does; launches wait meanwhile.
 void await_device() {
   std::unique_lock alone(launches());
+  Waiting counted;
   std::vector<std::shared_ptr<Stream>> all;
   {
     std::lock_guard guard(state().lock);
@@ -307,6 +316,9 @@ int model_held() {
   return (int)(all.allocations.size() + all.events.size() + all.streams.size() + all.modules.size()) +
          all.contexts;
 }
+
+// How many calls wait for all kernels of a device, and how many launches for such a call.
+int model_waiting() { return waiting; }
 
 // --- the driver ---
 
@@ -710,7 +722,11 @@ int cuLaunchKernel(
   if (blocks == 0 || threads == 0 || threads > 1024) return INVALID_VALUE;
   std::vector<u64> copy(function->parameter_bytes / 8);
   std::memcpy(copy.data(), parameters[0], function->parameter_bytes);
-  std::shared_lock guard(launches());
+  std::shared_lock guard(launches(), std::try_to_lock);
+  if (!guard) {
+    Waiting counted;
+    guard.lock();
+  }
   found->add([=] { function->launch(function->name, blocks, threads, copy.data()); });
   return SUCCESS;
 }

@@ -7,10 +7,13 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import jcuda.driver.CUevent;
@@ -71,7 +74,8 @@ final class CudaCommunicator implements BackendCommunicator {
   private volatile @Nullable KernelCollectives kernels; // set before the devices
   private volatile @Nullable ExecutorService thread; // set under the lock
   private @Nullable CudaStreams streams;
-  private int queued; // for the thread; guarded by this
+  private final AtomicInteger queued = new AtomicInteger(); // for the thread; begun under the lock
+  private final Queue<Runnable> dropped = new ConcurrentLinkedQueue<>(); // of the thread's work
   private long number; // of collectives; guarded by this
   private CudaDevice.@Nullable Stream behindEvents; // only those of the program; guarded by this
   private volatile long reachedNs = System.nanoTime();
@@ -242,10 +246,10 @@ final class CudaCommunicator implements BackendCommunicator {
     String text = "collective #%d, %s".formatted(++number, signature);
     var call = new DeviceCall(this, collective.label(), text, data);
     begin(call);
-    if (queued == 0 && isByKernels(collective)) {
+    if (queued.get() == 0 && isByKernels(collective)) {
       launch(call, signature, (to, digest) -> to.launch(collective, digest));
     } else { // as the first one, for which the devices must meet
-      queued++;
+      queued.incrementAndGet();
       enqueue(() -> runQueued(call, collective, signature));
     }
     return call;
@@ -373,9 +377,7 @@ final class CudaCommunicator implements BackendCommunicator {
     } catch (RuntimeException | Error e) {
       call.end(breakWith(new AbortedException(rank(), collective.label() + " failed: " + e, e)));
     } finally {
-      synchronized (this) {
-        queued--;
-      }
+      queued.decrementAndGet(); // without the lock, which a launch has that goes on for long
     }
   }
 
@@ -471,7 +473,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private CudaDevice.Stream stream() {
     List<DeviceCall> started;
     synchronized (this) {
-      started = queued == 0 ? List.of() : calls();
+      started = queued.get() == 0 ? List.of() : calls();
     }
     for (DeviceCall call : started) {
       call.await(Long.MAX_VALUE);
@@ -481,8 +483,16 @@ final class CudaCommunicator implements BackendCommunicator {
 
   // --- what calls ask ---
 
-  /// Takes in news; kernels leave where the communicator is broken.
+  /// Takes in news; kernels leave where the communicator is broken, and what its thread has not
+  /// begun fails. Not under a call's lock: that calls back whoever waits.
   void look() {
+    takeInNews();
+    for (Runnable next = dropped.poll(); next != null; next = dropped.poll()) {
+      next.run();
+    }
+  }
+
+  private void takeInNews() {
     boolean isBroken = failure() != null;
     DeviceGroup group = devices;
     if (group != null) {
@@ -532,11 +542,11 @@ final class CudaCommunicator implements BackendCommunicator {
     }
   }
 
-  /// The thread may wait for ranks that never come; what it has not begun fails at once.
+  /// The thread may wait for ranks that never come; whoever looks next ends what it has not begun.
   private void endThread() {
     ExecutorService running = thread; // without the lock, which a launch has that goes on for long
     if (running != null && !running.isShutdown()) {
-      running.shutdownNow().forEach(Runnable::run);
+      dropped.addAll(running.shutdownNow());
     }
   }
 
@@ -696,7 +706,7 @@ final class CudaCommunicator implements BackendCommunicator {
       path.abort(reason);
       known = host.failure();
     }
-    look();
+    takeInNews(); // and no more, as calls break it under their locks
     return known == null ? reason : known;
   }
 
@@ -775,6 +785,7 @@ final class CudaCommunicator implements BackendCommunicator {
   @Override
   public void abort(CommException failure) {
     breakWith(failure);
+    look();
   }
 
   @Override

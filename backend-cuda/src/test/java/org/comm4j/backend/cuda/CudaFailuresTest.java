@@ -524,6 +524,53 @@ class CudaFailuresTest extends ModelGroups {
         .isNotInstanceOf(CollectiveTimeoutException.class);
   }
 
+  /// The thread's launch waits for another communicator's kernel, and that for a rank that comes
+  /// after the close.
+  @Test
+  void close_launchIsHeldBackAndACallIsQueued_endsBoth() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        world -> {
+          Communicator comm = world.duplicate();
+          try (Communicator other = world.duplicate();
+              CommBuffer busy = world.allocate(DataType.FLOAT32, 4);
+              CommBuffer data = world.allocate(DataType.FLOAT32, 4);
+              CudaDevice device = CudaDriver.load().open(world.rank())) {
+            assertSum(other, busy);
+            var before = new Collective.AllReduce(busy.data(), busy.data(), ReduceOp.SUM);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (world.rank() == 0) {
+              long address = device.allocate(512);
+              Request running = other.start(before);
+              CompletableFuture<Void> freeing =
+                  CompletableFuture.runAsync(
+                      () -> device.free(address), task -> Thread.ofPlatform().daemon().start(task));
+              model.awaitWaiting(1);
+              comm.start(call);
+              Request queued = comm.start(call);
+              model.awaitWaiting(2);
+              comm.close();
+              closed.countDown();
+              running.await();
+              freeing.get(1, TimeUnit.MINUTES);
+              assertThatThrownBy(queued::await).isInstanceOf(ClosedException.class);
+            } else {
+              Request failing = comm.start(call);
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              other.run(before);
+              assertThatThrownBy(failing::await)
+                  .isInstanceOfSatisfying(
+                      AbortedException.class, it -> assertThat(it.rank()).isZero());
+              comm.close();
+            }
+          } finally {
+            closed.countDown();
+          }
+        });
+  }
+
   @Test
   void close_duringACollective_endsItForTheOthers() {
     List<Throwable> failures =

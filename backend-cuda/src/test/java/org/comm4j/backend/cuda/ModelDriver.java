@@ -48,6 +48,7 @@ final class ModelDriver {
   private final MethodHandle process;
   private final MethodHandle openOwn;
   private final MethodHandle held;
+  private final MethodHandle waiting;
 
   private ModelDriver(Path file) {
     this.file = file;
@@ -57,6 +58,7 @@ final class ModelDriver {
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
     this.held = function("model_held");
+    this.waiting = function("model_waiting");
   }
 
   private MethodHandle function(String name, MemoryLayout... arguments) {
@@ -145,6 +147,17 @@ final class ModelDriver {
   /// How many things have been made and not given back.
   int held() {
     return call(held);
+  }
+
+  /// Returns when so many calls wait for all kernels of a device, or as launches for such a call.
+  void awaitWaiting(int expected) {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (call(waiting) != expected) {
+      if (System.nanoTime() - endNs >= 0) {
+        throw new AssertionError("%d calls wait, not %d".formatted(call(waiting), expected));
+      }
+      Thread.onSpinWait();
+    }
   }
 
   /// Waits until so many are held: where kernels ran on when a communicator was closed, it is given
