@@ -6,6 +6,7 @@ import java.util.Objects;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
@@ -190,6 +191,8 @@ final class DeviceMessages {
           throw reason;
         }
         return ended;
+      } catch (ConcurrentUseException e) {
+        throw e; // by a user-defined operator; it goes on
       } catch (RuntimeException e) {
         giveBack(); // it has ended, and nothing has come
         throw e;

@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -18,6 +19,7 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.Epilogue;
@@ -671,6 +673,34 @@ class CudaCommunicatorTest extends ModelGroups {
             }
           }
         });
+  }
+
+  /// Of another communicator, so that only the engine refuses that.
+  @Test
+  void receive_awaitedByAnOperator_goesOn() {
+    var thrown = new ConcurrentLinkedQueue<Throwable>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          int peer = 1 - comm.rank();
+          try (Communicator other = comm.duplicate();
+              CommBuffer sent = comm.allocate(DataType.INT32, 100);
+              CommBuffer got = comm.allocate(DataType.INT32, 100)) {
+            fill(sent, i -> 7 * i + comm.rank());
+            Request receive = other.start(new PointToPoint.Receive(got.data(), peer, 3));
+            ReduceOp awaiting =
+                ReduceOp.of("awaiting", (_, _, _, _) -> thrown.add(catchThrowable(receive::await)));
+            comm.allReduce(new double[] {1, 2, 3}, awaiting);
+            comm.barrier(); // nothing has come before all operators are over
+            other.send(sent.data(), peer, 3);
+            receive.await();
+            assertElements(got, i -> 7 * i + peer);
+          }
+        });
+    assertThat(thrown)
+        .isNotEmpty()
+        .allSatisfy(each -> assertThat(each).isInstanceOf(ConcurrentUseException.class));
   }
 
   /// A call that waits for the peer is no reason for a message to wait, also where one waits for an
