@@ -15,9 +15,10 @@ import org.comm4j.api.BackendException;
 final class Arrivals {
   private static final int ENTRIES_BYTES = Window.MAX_RANKS * Window.ENTRY_BYTES; // of a block
   private static final int LINES = 2 * ENTRIES_BYTES;
+  private static final int LINES_BYTES = Window.MAX_RANKS * Long.BYTES; // each rank's first line
 
   /// Of the host's memory, which the device reaches, for what is read.
-  static final int BYTES = LINES + Long.BYTES * Window.MAX_RANKS;
+  static final int BYTES = LINES + 2 * LINES_BYTES;
 
   private final CudaRank rank;
   private final CudaIpcMemory memory;
@@ -36,9 +37,8 @@ final class Arrivals {
 
   /// Begins to read, unless that goes on.
   ///
-  /// @param number of the last kernel of a call that has not ended
   /// @throws BackendException if the device does not copy
-  synchronized void read(long number) {
+  synchronized void read() {
     if (isOver || !hasRead()) {
       return;
     }
@@ -46,10 +46,14 @@ final class Arrivals {
     long window = memory.barrierIn(memory.workerId());
     for (int bank = 0; bank < 2; bank++) {
       read(window + Window.entries(bank), bank * ENTRIES_BYTES, ENTRIES_BYTES);
+      for (int peer = 0; peer < memory.workers(); peer++) {
+        read(window + layout.linesOf(bank, peer), lines(bank, peer), Long.BYTES);
+      }
     }
-    for (int peer = 0; peer < memory.workers(); peer++) {
-      read(window + layout.linesOf(number, peer), LINES + Long.BYTES * peer, Long.BYTES);
-    }
+  }
+
+  private static int lines(int bank, int peer) {
+    return LINES + bank * LINES_BYTES + Long.BYTES * peer;
   }
 
   private void read(long from, int to, int bytes) {
@@ -58,7 +62,8 @@ final class Arrivals {
 
   /// {@return the ranks that have not come as far as this one; empty while that is not known}
   ///
-  /// @param number as read
+  /// @param number of the last kernel of a call that has not ended; this rank may still be in one
+  ///   before it
   synchronized Optional<List<Integer>> missing(long number) {
     if (!hasRead()) {
       return Optional.empty();
@@ -77,10 +82,17 @@ final class Arrivals {
     long reached = 0;
     for (int bank = 0; bank < 2; bank++) {
       long at = (long) bank * ENTRIES_BYTES + (long) peer * Window.ENTRY_BYTES;
-      reached = Math.max(reached, block.get(JAVA_LONG, at));
+      long byLines = flagged(block.get(JAVA_INT, lines(bank, peer) + Integer.BYTES), number);
+      reached = Math.max(reached, Math.max(block.get(JAVA_LONG, at), byLines));
     }
-    int flag = block.get(JAVA_INT, LINES + (long) Long.BYTES * peer + Integer.BYTES);
-    return flag == (int) number ? Math.max(reached, number) : reached;
+    return reached;
+  }
+
+  /// {@return the number of the kernel, not behind another one, that has half its number for a
+  /// flag; 0 if there is none}
+  private static long flagged(int flag, long last) {
+    int before = (int) last - flag;
+    return flag == 0 || before < 0 ? 0 : last - before;
   }
 
   private boolean hasRead() {

@@ -74,7 +74,7 @@ final class Stalls {
   private static Optional<List<Integer>> missing(long number, Arrivals arrivals, boolean isFirst) {
     try {
       if (isFirst) {
-        arrivals.read(number);
+        arrivals.read();
       }
       return arrivals.missing(number);
     } catch (BackendException _) {

@@ -277,15 +277,18 @@ class CudaFailuresTest extends ModelGroups {
 
   static Stream<Arguments> stalls() {
     return Stream.of(
-        Arguments.of("auto", "allReduce(SUM, FLOAT32 × 4)", "rank(s) [1]"), // by lines
-        Arguments.of("auto", "allReduce(SUM, FLOAT32 × 16384)", "rank(s) [1]"), // by signals
-        Arguments.of("auto", "scan(SUM, FLOAT32 × 4)", "rank(s) [1]"), // meets in a kernel
-        Arguments.of("naive", "allReduce(SUM, FLOAT32 × 4)", "other ranks"));
+        Arguments.of("auto", 1, "allReduce(SUM, FLOAT32 × 4)", "rank(s) [1]"), // by lines
+        Arguments.of("auto", 2, "allReduce(SUM, FLOAT32 × 4)", "rank(s) [1]"),
+        Arguments.of("auto", 1, "allReduce(SUM, FLOAT32 × 16384)", "rank(s) [1]"), // by signals
+        Arguments.of("auto", 1, "scan(SUM, FLOAT32 × 4)", "rank(s) [1]"), // meets in a kernel
+        Arguments.of("naive", 1, "allReduce(SUM, FLOAT32 × 4)", "other ranks"));
   }
 
+  /// @param started how many such calls, of which the last one is awaited
   @ParameterizedTest
   @MethodSource("stalls")
-  void rank_doesNotComeForLong_warningsSayWhoWaitsForWhom(String path, String text, String whom) {
+  void rank_doesNotComeForLong_warningsSayWhoWaitsForWhom(
+      String path, int started, String text, String whom) {
     boolean isScan = text.startsWith("scan");
     int count = text.contains("16384") ? 16_384 : 4;
     CudaProvider provider =
@@ -304,16 +307,20 @@ class CudaFailuresTest extends ModelGroups {
                   if (comm.rank() == 1) {
                     for (int waiting : new int[] {0, 2}) {
                       log.await(
-                          "rank %d has waited \\d+ s in \\Qcollective #6, %s of 'world' for %s\\E"
-                              .formatted(waiting, text, whom),
+                          "rank %d has waited \\d+ s in \\Qcollective #%d, %s of 'world' for %s\\E"
+                              .formatted(waiting, 5 + started, text, whom),
                           Duration.ofSeconds(20));
                     }
                   }
                   CommData data = buffer.data();
-                  comm.run(
+                  Collective call =
                       isScan
                           ? new Collective.Scan(data, data, ReduceOp.SUM)
-                          : new Collective.AllReduce(data, data, ReduceOp.SUM));
+                          : new Collective.AllReduce(data, data, ReduceOp.SUM);
+                  for (int before = 1; before < started; before++) {
+                    comm.start(call);
+                  }
+                  comm.run(call);
                 }
               });
       for (Future<Communicator> rank : over) {
