@@ -26,6 +26,8 @@ public interface SharedMemoryProvider {
 
   /// Makes a region in the memory of the leader's device, which the devices of the others reach; a
   /// collective of the node group. There is one copy, read over the links between the devices.
+  /// Where ranks are threads, the calls of another communicator have it for their input only if one
+  /// of its ranks has the leader's device; so it is with what was registered, and its owner's.
   ///
   /// @param type what the elements are, the same on every rank
   /// @param count how many, the same on every rank; may be 0

@@ -181,6 +181,10 @@ final class CudaCommunicator implements BackendCommunicator {
       return host.submit(operation);
     }
     data.forEach(each -> rank.check(operation.label(), each));
+    if (operation instanceof Collective call
+        && Ends.of(call, rank()).input() instanceof DeviceData input) {
+      rank.checkReached(call.label(), input, members);
+    }
     checkUsable(operation.label());
     return switch (operation) {
       case Collective call -> start(call, data);

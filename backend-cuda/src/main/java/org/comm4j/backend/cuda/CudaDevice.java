@@ -123,6 +123,13 @@ final class CudaDevice implements AutoCloseable {
     return uuid(device);
   }
 
+  /// The same of another device, by its number.
+  UUID uuid(int number) {
+    var other = new CUdevice();
+    driver.check(JCudaDriver.cuDeviceGet(other, number), "cuDeviceGet");
+    return uuid(other);
+  }
+
   private UUID uuid(CUdevice of) {
     var found = new CUuuid();
     driver.check(JCudaDriver.cuDeviceGetUuid(found, of), "cuDeviceGetUuid");

@@ -266,6 +266,34 @@ final class CudaRank {
     }
   }
 
+  /// Checks that the devices of some ranks reach data that [#check] has passed: in one process they
+  /// may read it where it is, and reach this rank's device then and each other's, but not any that
+  /// has lent it.
+  ///
+  /// @param members ranks of the session
+  /// @throws IllegalArgumentException if they don't
+  void checkReached(String what, DeviceData input, List<Integer> members) {
+    int owner =
+        Optional.of(input)
+            .filter(data -> data.bytes() > 0)
+            .flatMap(data -> find(data.address()))
+            .flatMap(CudaDevice.Place::device)
+            .orElse(device().ordinal());
+    if (owner == device().ordinal() || !members.stream().allMatch(this::isOfThisProcess)) {
+      return;
+    }
+    UUID lender = device().uuid(owner);
+    if (members.stream().noneMatch(each -> reachable.get(each).getFirst().equals(lender))) {
+      throw new IllegalArgumentException(
+          "%s: input %s is lent by device %d (expected: memory of a device of this communicator's ranks, which all of them reach); copy it to this rank's"
+              .formatted(what, input, owner));
+    }
+  }
+
+  private boolean isOfThisProcess(int member) {
+    return session.member(member).pid() == session.member(session.rank()).pid();
+  }
+
   /// What a device loads at once of an element.
   private static int alignment(DataType type) {
     int part = type.kind() == DataType.Kind.COMPLEX ? type.bytes() / 2 : type.bytes();

@@ -9,6 +9,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -102,6 +103,39 @@ class CudaSharedMemoryTest extends ModelGroups {
             }
             comm.barrier();
           }
+        });
+  }
+
+  /// Rank 1 has been lent memory of rank 0's device, which rank 2's does not reach.
+  @Test
+  void memoryOfOthers_notReachedByAll_isRefusedAndChangesNothing() {
+    model.reset(3, 8, 0, 12_000, true);
+    onRanks(
+        3,
+        CONFIG,
+        comm -> {
+          Optional<Communicator> lower = comm.split(comm.rank() < 2 ? 0 : Communicator.NO_COLOR, 0);
+          Optional<Communicator> upper = comm.split(comm.rank() > 0 ? 0 : Communicator.NO_COLOR, 0);
+          try (CommBuffer sum = comm.allocate(DataType.INT32, 30_000)) {
+            Optional<SharedRegion<DeviceData>> region =
+                lower.map(pair -> pair.sharedMemory().createDeviceRegion(DataType.INT32, 30_000));
+            region.ifPresent(SharedRegion::fence);
+            upper.ifPresent(pair -> {
+              Optional<DeviceData> lent = region.map(SharedRegion::data);
+              lent.ifPresent(data ->
+                  assertThatThrownBy(() -> pair.allReduce(data, sum.data(), ReduceOp.SUM))
+                      .isInstanceOf(IllegalArgumentException.class)
+                      .hasMessageContainingAll("allReduce: input", "lent by device 0", "copy it"));
+              CommData result = lent.map(CommData.class::cast).orElse(sum.data());
+              pair.reduce(sum.data(), result, ReduceOp.SUM, 0); // which rank 1 alone writes
+            });
+            region.ifPresent(each -> {
+              lower.orElseThrow().allReduce(each.data(), sum.data(), ReduceOp.SUM);
+              each.close();
+            });
+          }
+          lower.ifPresent(Communicator::close);
+          upper.ifPresent(Communicator::close);
         });
   }
 
