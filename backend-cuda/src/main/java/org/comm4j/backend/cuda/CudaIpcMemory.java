@@ -64,7 +64,7 @@ final class CudaIpcMemory implements AutoCloseable {
     Gpu gpu = null;
     CudaIpcBlocks.Block own;
     try {
-      gpu = Gpu.open(driver, ordinal, process);
+      gpu = Gpu.open(driver, ordinal, process, timeout);
       own = allocate(gpu, layout);
     } catch (BackendException e) {
       if (gpu != null) {

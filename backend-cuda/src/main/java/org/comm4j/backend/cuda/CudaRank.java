@@ -108,8 +108,7 @@ final class CudaRank {
     this.process = process;
     this.threads = threads;
     this.patience = patience;
-    this.gpu = Gpu.open(driver, ordinal, process);
-    gpu.addRank(this);
+    this.gpu = Gpu.open(driver, ordinal, process, config.joinTimeout(), this);
     try {
       this.reachable =
           session

@@ -64,7 +64,8 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
     communicator.checkUsable("createDeviceRegion");
     long bytes = type.bytes(count);
-    Gpu gpu = Gpu.open(rank.driver(), rank.device().ordinal(), rank.process());
+    Gpu gpu =
+        Gpu.open(rank.driver(), rank.device().ordinal(), rank.process(), rank.config().timeout());
     CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(gpu::close);
     try {
       BackendException noRoom = null;

@@ -16,6 +16,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import org.comm4j.api.BackendException;
+import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.api.InterruptedCallException;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
@@ -56,14 +58,17 @@ final class Gpu implements AutoCloseable {
   ///
   /// @param ordinal its number, as the driver counts
   /// @param process the same for all who may share it
+  /// @param patience how long to wait for what the driver frees of it
   /// @return each caller closes it once
-  static Gpu open(CudaDriver driver, int ordinal, UUID process) {
+  /// @throws BackendUnavailableException if that is not enough
+  static Gpu open(CudaDriver driver, int ordinal, UUID process, Duration patience) {
     var key = new Key(process, ordinal);
+    long endNs = System.nanoTime() + patience.toNanos();
     LOCK.lock();
     try {
       Gpu gpu = OPEN.get(key);
       while (gpu != null && gpu.isFreeing) {
-        FREED.awaitUninterruptibly();
+        gpu.awaitFreed(endNs, patience);
         gpu = OPEN.get(key);
       }
       if (gpu == null) {
@@ -74,6 +79,38 @@ final class Gpu implements AutoCloseable {
       return gpu;
     } finally {
       LOCK.unlock();
+    }
+  }
+
+  /// Opens a rank's device; its kernels may run until [#removeRank], which is before the close.
+  static Gpu open(CudaDriver driver, int ordinal, UUID process, Duration patience, CudaRank rank) {
+    LOCK.lock();
+    try {
+      Gpu gpu = open(driver, ordinal, process, patience);
+      gpu.ranks.add(rank);
+      return gpu;
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
+  /// Waits for what is freed to end. Under the lock, which others have meanwhile.
+  private void awaitFreed(long endNs, Duration patience) {
+    try {
+      while (isFreeing) {
+        long leftNs = endNs - System.nanoTime();
+        if (leftNs <= 0) {
+          throw new BackendUnavailableException(
+              CudaProvider.NAME,
+              "a kernel of the program's keeps device %s: for %.1f s the driver has not freed what closed communicators had there"
+                  .formatted(device, patience.toNanos() / 1e9),
+              "let that kernel end first, or raise COMM_JOIN_TIMEOUT if it may take longer");
+        }
+        var _ = FREED.awaitNanos(leftNs);
+      }
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedCallException("opening device %s was interrupted".formatted(device));
     }
   }
 
@@ -143,19 +180,6 @@ final class Gpu implements AutoCloseable {
     }
   }
 
-  /// One of its users is a rank, whose kernels may run.
-  void addRank(CudaRank rank) {
-    LOCK.lock();
-    try {
-      while (isFreeing) {
-        FREED.awaitUninterruptibly();
-      }
-      ranks.add(rank);
-    } finally {
-      LOCK.unlock();
-    }
-  }
-
   /// A rank is gone, but still a user. With the last one goes what nobody uses, though windows that
   /// others may still have open keep the device.
   void removeRank(CudaRank rank) {
@@ -220,7 +244,8 @@ final class Gpu implements AutoCloseable {
   }
 
   /// The last user's close gives everything back; also on a device that has failed, where the
-  /// driver refuses most of it. Whoever opens the device before that has ended waits.
+  /// driver refuses most of it. Whoever opens the device before that has ended waits for it, though
+  /// not for ever.
   @Override
   public void close() {
     LOCK.lock();

@@ -9,9 +9,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
@@ -57,10 +59,15 @@ class CudaOverlapTest {
     }
   }
 
-  /// The driver frees nothing while that runs.
+  private static Gpu open() {
+    return Gpu.open(CudaDriver.load(), 0, CudaRank.PROCESS, Duration.ofMinutes(1));
+  }
+
+  /// The driver frees nothing while that runs, and nobody opens the device before that is done.
   @Test
-  void close_besideAKernel_endsWhileThatRuns() throws Exception {
-    Gpu gpu = Gpu.open(CudaDriver.load(), 0, CudaRank.PROCESS);
+  void close_besideAKernel_endsWhileThatRuns_andOpeningAgainHasABound() throws Exception {
+    CommConfig hasty = ModelGroups.CONFIG.toBuilder().joinTimeout(Duration.ofMillis(100)).build();
+    Gpu gpu = open();
     try (var program =
         new KernelGroup(gpu.device(), gpu::kernel, 2, TimeUnit.SECONDS.toNanos(10))) {
       for (int each = 0; each < 2; each++) {
@@ -71,11 +78,18 @@ class CudaOverlapTest {
         buffer.close();
         program.start(0, KernelName.MEET, 1, 1);
       }
+      assertThatThrownBy(() -> CudaContract.open(root, true, 1, hasty).close())
+          .hasStackTraceContaining("BackendUnavailableException")
+          .hasStackTraceContaining("a kernel of the program's keeps device 0");
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(CudaOverlapTest::open).isInstanceOf(InterruptedCallException.class);
+      assertThat(Thread.interrupted()).isTrue();
       assertThat(gpu.device().isDone(program.stream(0)))
           .as("whether the program's kernel has ended")
           .isFalse();
       program.control(0).abort();
       gpu.device().await(program.stream(0));
+      CudaContract.open(root, true, 1, ModelGroups.CONFIG).close();
     } finally {
       gpu.close();
     }
@@ -84,7 +98,7 @@ class CudaOverlapTest {
   private static void besideAndBehindAKernel(
       Communicator comm, CommBuffer beside, CommBuffer behind) {
     StreamSync sync = comm.streamSync().orElseThrow();
-    Gpu gpu = Gpu.open(CudaDriver.load(), 0, CudaRank.PROCESS);
+    Gpu gpu = open();
     try (var program = new KernelGroup(gpu.device(), gpu::kernel, 2, TimeUnit.SECONDS.toNanos(20));
         StreamSync.Event computed = sync.createEvent()) {
       for (int each = 0; each < 2; each++) {

@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.time.Duration;
 import java.util.UUID;
 
 /// The device on which kernels are tested: one of the model's, or, where the system property
@@ -15,7 +16,7 @@ final class TestDevice {
 
   private static final class Holder {
     private static final TestDevice FOUND =
-        new TestDevice(Gpu.open(CudaDriver.load(), 0, UUID.randomUUID()));
+        new TestDevice(Gpu.open(CudaDriver.load(), 0, UUID.randomUUID(), Duration.ofMinutes(1)));
   }
 
   /// {@return whether tests run on a GPU, where no model may be loaded}
