@@ -23,12 +23,12 @@ public interface StreamSync {
 
   /// Puts the event behind what has been started on the communicator.
   ///
-  /// @param event made by [#createEvent()]
+  /// @param event made by [#createEvent()] of a rank that has this device
   void recordOnCommunicator(Event event);
 
   /// Puts the event behind what has been queued on a stream.
   ///
-  /// @param event made by [#createEvent()]
+  /// @param event made by [#createEvent()] of a rank that has this device
   /// @param stream the stream's raw handle
   void record(Event event, long stream);
 

@@ -34,6 +34,17 @@ final class CudaStreams implements StreamSync {
         "event: %s (expected: one that createEvent() has made)".formatted(event));
   }
 
+  /// One to record, which a device's stream can't do to another device's.
+  private CudaDevice.Event own(Event event) {
+    CudaDevice.Event known = of(event);
+    if (event instanceof DriverEvent(CudaRank by, _) && by.device() != device) {
+      throw new IllegalArgumentException(
+          "event: made for device %s (expected: one made for device %s, this rank's); other devices can wait for it"
+              .formatted(by.device(), device));
+    }
+    return known;
+  }
+
   @Override
   public Event createEvent() {
     return new DriverEvent(rank, rank.createEvent());
@@ -41,12 +52,12 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void recordOnCommunicator(Event event) {
-    communicator.record(of(event));
+    communicator.record(own(event));
   }
 
   @Override
   public void record(Event event, long stream) {
-    device.record(of(event), stream);
+    device.record(own(event), stream);
   }
 
   @Override

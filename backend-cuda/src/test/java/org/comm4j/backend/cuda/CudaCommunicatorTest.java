@@ -11,9 +11,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiFunction;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -530,6 +532,39 @@ class CudaCommunicatorTest extends ModelGroups {
             assertElements(to, i -> 2 * i + 1);
             sync.sync();
             device.destroy(stream);
+          }
+        });
+  }
+
+  @Test
+  void event_ofAnotherDevice_isWaitedForAndNotRecorded() {
+    var events = new LinkedBlockingQueue<StreamSync.Event>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          if (comm.rank() == 0) {
+            events.add(sync.createEvent());
+            comm.barrier();
+          } else {
+            try (StreamSync.Event other = events.take();
+                CudaDevice device = CudaDriver.load().open(1)) {
+              CudaDevice.Stream stream = device.createStream();
+              for (ThrowingCallable recording :
+                  List.<ThrowingCallable>of(
+                      () -> sync.recordOnCommunicator(other),
+                      () -> sync.record(other, stream.handle()))) {
+                assertThatThrownBy(recording)
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContainingAll(
+                        "made for device 0", "expected: one made for device 1");
+              }
+              sync.communicatorWait(other);
+              sync.streamWait(stream.handle(), other);
+              device.destroy(stream);
+            }
+            comm.barrier();
           }
         });
   }
