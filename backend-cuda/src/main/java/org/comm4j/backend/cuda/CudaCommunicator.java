@@ -605,11 +605,12 @@ final class CudaCommunicator implements BackendCommunicator {
     if (group == null || control == null) {
       return null;
     }
+    Control.Outcome outcome = control.outcome(); // first, as kernels write it last
     long number = control.number();
     if (number > call.number()) {
       return null;
     }
-    CommException reason = reason(control, number == 0 ? call : callOf(number, call));
+    CommException reason = reason(outcome, control, number == 0 ? call : callOf(number, call));
     return reason == null && group.hasLeft() ? givenUp(call) : reason;
   }
 
@@ -630,9 +631,10 @@ final class CudaCommunicator implements BackendCommunicator {
         .orElse(orThis);
   }
 
-  private @Nullable CommException reason(Control control, DeviceCall call) {
+  private @Nullable CommException reason(
+      Control.Outcome outcome, Control control, DeviceCall call) {
     List<Integer> concerned = control.concerns().stream().boxed().toList();
-    return switch (control.outcome()) {
+    return switch (outcome) {
       case DONE -> null;
       case ABORTED -> {
         tell(call);
