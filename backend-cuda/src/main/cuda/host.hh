@@ -1,6 +1,7 @@
 // The host's side of platform.cuh: blocks and their threads as threads of the host. For tests.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -80,7 +81,15 @@ DEVICE To bits_as(From from) {
 
 DEVICE u32 float_bits(float value) { return bits_as<u32>(value); }
 DEVICE float float_of(u32 bits) { return bits_as<float>(bits); }
-DEVICE u32 result_bits(float result) { return result == result ? float_bits(result) : 0x7fc00000; }
+// What operations of the host's give that is no number may have a sign, as on no GPU. Kernels that end
+// in an expression, which may give such a NaN on GPUs too, must not rely on it here either.
+DEVICE u32 result_bits(float result) {
+#ifdef NANS_HAVE_SIGNS
+  return (u32)std::min((i32)float_bits(result), 0x7fc00000);
+#else
+  return result == result ? float_bits(result) : 0x7fc00000;
+#endif
+}
 DEVICE u64 double_bits(double value) { return bits_as<u64>(value); }
 DEVICE double double_of(u64 bits) { return bits_as<double>(bits); }
 

@@ -165,7 +165,9 @@ class Finish {
       if (epilogue.residual != 0) add<To>(values, residuals);
       if constexpr (HAS_EXPRESSION<Operator>) {
 #pragma unroll
-        for (u32 i = 0; i < COUNT; i++) values[i] = Operator::Expression::of(values[i], (i64)(index + i));
+        for (u32 i = 0; i < COUNT; i++) { // of a NaN it may give any
+          values[i] = canonical(Operator::Expression::of(values[i], (i64)(index + i)));
+        }
         index += COUNT;
       }
 #pragma unroll

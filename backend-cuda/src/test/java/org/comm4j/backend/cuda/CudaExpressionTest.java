@@ -22,6 +22,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Epilogue;
+import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.UnsupportedException;
@@ -192,6 +193,24 @@ class CudaExpressionTest extends ModelGroups {
               : data.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, i);
     }
     return values;
+  }
+
+  /// Rounded as if it had none, a BFLOAT16 would be a NaN with a sign, or zero.
+  @Test
+  void result_expressionGivesANanWithASign_isCanonical() {
+    onRanks(
+        2,
+        declared("bfloat16: -x"),
+        comm -> {
+          try (CommBuffer data = comm.allocate(DataType.BFLOAT16, 2)) {
+            var values = new short[] {0x7fc0, 0x3f80}; // NaN and 1
+            HostData host = CommData.of(DataType.BFLOAT16, MemorySegment.ofArray(values));
+            data.write(0, host);
+            comm.allReduce(data.data(), data.data(), ReduceOp.SUM, Epilogue.cast().then("-x"));
+            data.read(0, host);
+            assertThat(values).containsExactly((short) 0x7fc0, (short) 0xc000); // and −2
+          }
+        });
   }
 
   // --- what is refused ---

@@ -68,7 +68,8 @@ final class ModelCompiler implements ExpressionCompiler {
   }
 
   private static String source(Expression expression) {
-    return expression
+    return "#define NANS_HAVE_SIGNS\n"
+        + expression
             .source()
             .replace("kernels.cuh", SOURCES.resolve("main/cuda/kernels.cuh").toString())
         + """
