@@ -25,9 +25,11 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
@@ -127,6 +129,53 @@ class EngineByMemoryTest extends CommunicatorContract {
               .hasMessageContaining("on purpose");
         }
       }
+    }
+  }
+
+  /// The same where the other rank dies: that is what the new one breaks of, in its own numbers.
+  @Test
+  @Timeout(60)
+  void split_rankDiesMeanwhile_breaksTheNewOneOfThat() throws Exception {
+    List<MemoryTransport> transports = MemoryTransport.group(3, 4096, WINDOW_BYTES);
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    try (InMemorySessions sessions = InMemorySessions.group(3);
+        var threads = Executors.newCachedThreadPool(Thread.ofPlatform().daemon().factory())) {
+      List<EngineCommunicator> worlds =
+          sessions.sessions().stream()
+              .map(session -> {
+                MemoryTransport transport = transports.get(session.rank());
+                Transport wire = session.rank() == 2 ? new Silent(transport) : transport;
+                return (EngineCommunicator)
+                    EngineCommunicator.open("memory", session, wire, transport, config);
+              })
+              .toList();
+      CompletableFuture<?> alone =
+          CompletableFuture.runAsync(
+              () -> worlds.getFirst().split(0, 0).orElseThrow().close(), threads);
+      CompletableFuture<BackendCommunicator> making =
+          CompletableFuture.supplyAsync(() -> worlds.get(1).split(1, 0).orElseThrow(), threads);
+      var _ = worlds.getLast().split(1, 0).orElseThrow(); // has it; its word on it is lost
+      sessions.fail(2, new IllegalStateException("on purpose"));
+      assertThat(making.get(30, TimeUnit.SECONDS).failure())
+          .isInstanceOfSatisfying(
+              PeerFailedException.class,
+              e -> {
+                assertThat(e.ranks()).containsExactly(1);
+                assertThat(e.worldRanks()).containsExactly(2);
+              });
+      alone.get(30, TimeUnit.SECONDS);
+    }
+  }
+
+  /// What it sends gets lost.
+  private static final class Silent extends BrokenWire {
+    Silent(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
+      return true;
     }
   }
 

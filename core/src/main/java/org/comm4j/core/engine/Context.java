@@ -730,6 +730,10 @@ final class Context {
 
   /// Tells its ranks: for those that have it already, it does not break with the other one.
   private void breakUnfinished(Context origin, CommException reason) {
+    take(engine.session().news()); // of a death it knows more than that
+    if (reason instanceof TransportFailedException) {
+      breakWith(reason, true);
+    }
     String message =
         "'%s' broke while '%s' was made of it: %s"
             .formatted(origin.name, name, reason.getMessage());
