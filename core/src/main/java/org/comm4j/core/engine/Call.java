@@ -19,9 +19,9 @@ abstract class Call implements Pending {
   private static final VarHandle DONE;
   private static final long LONGEST_GAP_NS = 1_000_000; // between two slices of a wait
 
-  /// How long a peer whose memory can't be copied may take to be found dead, or to say why: four
-  /// times as long as that takes.
-  private static final long UNREADABLE_NS = 2_000_000_000;
+  /// How long a peer whose memory can't be copied may take to be found dead, or to say why: ten
+  /// times as long as that takes where the machine is not busy.
+  private static final long UNREADABLE_NS = 5_000_000_000L;
 
   static {
     try {

@@ -153,7 +153,8 @@ final class ReceiveCall extends Call {
 
   @Override
   boolean mayHaveRevoked(int peer) {
-    return requireNonNull(engine.offers()).hasWithdrawn(context.worldRank(peer));
+    return requireNonNull(message).isConfirmed() // its owner says whether it was kept
+        || requireNonNull(engine.offers()).hasWithdrawn(context.worldRank(peer));
   }
 
   /// Takes a payload straight from the wire.
