@@ -3,9 +3,7 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -41,7 +39,7 @@ final class Engine {
   private static final long ALL_CREDIT_BYTES = 8 << 20;
 
   private static final int POLL_LIMIT = 64;
-  private static final int MOST_BROKEN = 64;
+  private static final int MOST_REMEMBERED = 64;
 
   private static final long LOOK_NS = 20_000_000;
 
@@ -64,12 +62,11 @@ final class Engine {
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
   private final Loans loans = new Loans();
-  private final ArrayDeque<Long> broken =
-      new ArrayDeque<>(); // the last communicators that ended so
+  private final ArrayDeque<Long> broken = new ArrayDeque<>(); // the last ones that ended so
+  private final ArrayDeque<Long> ended = new ArrayDeque<>(); // while a proposal is open
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
-  private final Set<Long> ended = new HashSet<>(); // communicators, while a proposal is open
   private long proposed;
   private volatile int epoch;
   private long lookNs;
@@ -371,15 +368,12 @@ final class Engine {
     try {
       context.close();
       if (context.failure() != null) {
-        broken.add(context.id());
-        if (broken.size() > MOST_BROKEN) {
-          broken.remove();
-        }
+        remember(context, broken);
       }
       if (contexts.remove(context)) {
         lanes.retire(context);
         if (!proposals.isEmpty()) {
-          ended.add(context.id());
+          remember(context, ended);
         }
       }
       buffers.removeIf(EngineBuffer::isClosed);
@@ -392,6 +386,13 @@ final class Engine {
     }
     if (last) {
       close();
+    }
+  }
+
+  private static void remember(Context context, ArrayDeque<Long> last) {
+    last.add(context.id());
+    if (last.size() > MOST_REMEMBERED) {
+      last.remove();
     }
   }
 

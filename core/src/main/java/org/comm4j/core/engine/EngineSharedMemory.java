@@ -188,13 +188,14 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     try {
       return windows.memory().view(home, told[2], bytes);
     } catch (CommException failure) { // the others have the region, and would wait in its fence
+      CommException reason = broken(failure);
       engine.lock();
       try {
         engine.giveBackLoan(home, told[3]);
       } finally {
         engine.unlock();
       }
-      throw broken(failure);
+      throw reason;
     }
   }
 

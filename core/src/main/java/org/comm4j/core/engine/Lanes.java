@@ -10,6 +10,9 @@ import org.jspecify.annotations.Nullable;
 /// Which lanes of this rank's window are free, and who gets them. Guarded by the engine's lock.
 final class Lanes {
   private static final System.Logger LOG = System.getLogger(Lanes.class.getName());
+
+  /// Before memory is asked for again: so that each of many communicators does not wait for all
+  /// ranks to find out that there is none.
   private static final long NO_SPACE_NS = 1_000_000_000;
 
   private final @Nullable Windows windows;

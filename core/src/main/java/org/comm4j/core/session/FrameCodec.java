@@ -42,7 +42,7 @@ final class FrameCodec {
   private static final int MAX_AUTHENTICATION_BYTES = 512;
   private static final int ID_BYTES = 16;
 
-  /// The largest frame before a join was accepted.
+  /// The largest frame that a host reads before it has accepted a join.
   static final int MAX_JOIN_BYTES = 4 * 1024;
 
   /// The largest frame.
