@@ -313,7 +313,19 @@ final class MpiGroup {
               "rank %d waited %.1f s in %s of '%s' for ranks that have not come; raise COMM_TIMEOUT if they may take longer"
                   .formatted(rank, waitedNs / 1e9, label, name)));
     }
+    if (leaving) {
+      checkUsableByAllNow(label);
+    }
     checkUsable(label);
+  }
+
+  private void checkUsableByAllNow(String label) {
+    lock.lock();
+    try {
+      checkUsableByAll(label);
+    } finally {
+      lock.unlock();
+    }
   }
 
   private void breakNow(CommException reason) {

@@ -23,7 +23,7 @@ final class Retired {
     free();
   }
 
-  /// Takes its communicators.
+  /// Takes the library's communicators of one that is closed.
   ///
   /// @param closing ends when all its ranks have closed it
   synchronized void add(long collectives, long messages, Requests closing) {
