@@ -304,7 +304,7 @@ final class Run implements Callable<Integer> {
           .map(file -> classes.relativize(file).toString())
           .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
           .filter(name -> name.indexOf('$') < 0)
-          .filter(name -> MainMethod.isIn(loader, name))
+          .filter(name -> hasMain(loader, name, stem))
           .min(
               Comparator.comparing((String name) -> !simpleName(name).equals(stem))
                   .thenComparing(Comparator.naturalOrder()))
@@ -312,6 +312,14 @@ final class Run implements Callable<Integer> {
               new IllegalArgumentException(
                   source
                       + ": no class with a main method in it (expected: static void main(String[] args))"));
+    }
+  }
+
+  private static boolean hasMain(ClassLoader loader, String name, String stem) {
+    try {
+      return MainMethod.isIn(loader, name);
+    } catch (LinkageError _) { // what its methods name is not there, which a program may not need
+      return simpleName(name).equals(stem);
     }
   }
 
