@@ -322,6 +322,7 @@ final class CheckedCommunicator implements Communicator {
           "color: %d (expected: 0 or more, or NO_COLOR)".formatted(color));
     }
     enter("split");
+    isUsed = true;
     try {
       return backend.split(color, key).map(this::child);
     } catch (RuntimeException | Error e) {
@@ -334,6 +335,7 @@ final class CheckedCommunicator implements Communicator {
   @Override
   public Communicator duplicate() {
     enter("duplicate");
+    isUsed = true;
     try {
       return child(backend.duplicate());
     } catch (RuntimeException | Error e) {
@@ -346,6 +348,7 @@ final class CheckedCommunicator implements Communicator {
   @Override
   public Communicator splitLocal() {
     enter("splitLocal");
+    isUsed = true;
     try {
       return child(backend.splitLocal());
     } catch (RuntimeException | Error e) {
@@ -359,6 +362,7 @@ final class CheckedCommunicator implements Communicator {
   @Override
   public Shrunk shrink() {
     gate.enter("shrink");
+    isUsed = true;
     try {
       BackendCommunicator.Shrink made = backend.shrink();
       return new Shrunk(child(made.communicator()), made.oldRanks(), made.epoch());
@@ -370,7 +374,6 @@ final class CheckedCommunicator implements Communicator {
   }
 
   private Communicator child(BackendCommunicator child) {
-    isUsed = true;
     return new CheckedCommunicator(child, scope, listeners);
   }
 
@@ -430,6 +433,28 @@ final class CheckedCommunicator implements Communicator {
   <T> T insideAlsoBroken(String call, Supplier<T> action) {
     gate.enter(call);
     return andLeave(call, action);
+  }
+
+  /// Makes a call that has no result.
+  void inside(String call, Runnable action) {
+    enter(call);
+    andLeave(call, action);
+  }
+
+  /// The same for what a broken communicator does not refuse.
+  void insideAlsoBroken(String call, Runnable action) {
+    gate.enter(call);
+    andLeave(call, action);
+  }
+
+  private void andLeave(String call, Runnable action) {
+    var _ =
+        andLeave(
+            call,
+            () -> {
+              action.run();
+              return call;
+            });
   }
 
   private <T> T andLeave(String call, Supplier<T> action) {
@@ -567,7 +592,7 @@ final class CheckedCommunicator implements Communicator {
   public void close() {
     try {
       if (gate.beginClose()) {
-        endUninterrupted();
+        Gate.uninterrupted(this::end);
       }
     } finally {
       Reference.reachabilityFence(this);
@@ -591,19 +616,6 @@ final class CheckedCommunicator implements Communicator {
       config = wanted;
     } else {
       asked.checkAgrees(launch);
-    }
-  }
-
-  /// Without the interrupt flag with which the thread has come: a backend's wait would see it and
-  /// break the communicator for all, for what concerns nobody or would have ended.
-  private void endUninterrupted() {
-    boolean interrupted = Thread.interrupted();
-    try {
-      end();
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 

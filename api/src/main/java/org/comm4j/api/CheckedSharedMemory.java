@@ -30,7 +30,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        run(communicator, "barrier of the node group", node::barrier);
+        communicator.inside("barrier of the node group", node::barrier);
       }
     };
   }
@@ -54,16 +54,6 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
   public RegisteredMemory register(DeviceData data) {
     Objects.requireNonNull(data, "data");
     return communicator.inside("register", () -> backend.register(data));
-  }
-
-  private static void run(CheckedCommunicator communicator, String call, Runnable action) {
-    var _ =
-        communicator.inside(
-            call,
-            () -> {
-              action.run();
-              return call;
-            });
   }
 
   /// The one [SharedRegion] that users see. Its fence is a call on the communicator; all else is
@@ -98,7 +88,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void fence() {
-      run(communicator, "fence", backend::fence);
+      communicator.inside("fence", backend::fence);
     }
 
     @Override

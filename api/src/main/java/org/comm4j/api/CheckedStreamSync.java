@@ -21,39 +21,30 @@ final class CheckedStreamSync implements StreamSync {
   @Override
   public void recordOnCommunicator(Event event) {
     Objects.requireNonNull(event, "event");
-    run("recordOnCommunicator", () -> backend.recordOnCommunicator(event));
+    communicator.insideAlsoBroken(
+        "recordOnCommunicator", () -> backend.recordOnCommunicator(event));
   }
 
   @Override
   public void record(Event event, long stream) {
     Objects.requireNonNull(event, "event");
-    run("record", () -> backend.record(event, stream));
+    communicator.insideAlsoBroken("record", () -> backend.record(event, stream));
   }
 
   @Override
   public void communicatorWait(Event event) {
     Objects.requireNonNull(event, "event");
-    run("communicatorWait", () -> backend.communicatorWait(event));
+    communicator.insideAlsoBroken("communicatorWait", () -> backend.communicatorWait(event));
   }
 
   @Override
   public void streamWait(long stream, Event event) {
     Objects.requireNonNull(event, "event");
-    run("streamWait", () -> backend.streamWait(stream, event));
+    communicator.insideAlsoBroken("streamWait", () -> backend.streamWait(stream, event));
   }
 
   @Override
   public void sync() {
     communicator.sync();
-  }
-
-  private void run(String label, Runnable action) {
-    var _ =
-        communicator.insideAlsoBroken(
-            label,
-            () -> {
-              action.run();
-              return label;
-            });
   }
 }

@@ -126,7 +126,8 @@ public sealed interface Collective extends Operation {
   ///
   /// @param input as many elements as the partition gives this rank
   /// @param output at least the partition's extent; in place: the input is this rank's part of it
-  /// @param parts where each rank's elements go; the same counts on all ranks
+  /// @param parts where each rank's elements go; the same counts on all ranks, at places of each
+  ///   rank's choice
   record AllGatherV(CommData input, CommData output, Partition parts) implements Collective {
     /// Checks what needs no group.
     public AllGatherV {
@@ -253,7 +254,8 @@ public sealed interface Collective extends Operation {
   /// As [ReduceScatter], with a part of its own size and place for every rank.
   ///
   /// @param input at least the partition's extent; elements outside every part are not read
-  /// @param parts which elements belong to which rank; the same counts on all ranks
+  /// @param parts which elements belong to which rank; the same counts on all ranks, at places of
+  ///   each rank's choice
   /// @param output as many elements as the partition gives this rank; in place: this rank's part of
   ///   the input. Of the input's type; with an epilogue it may be of another floating-point type
   /// @param op legal for the type; with an epilogue SUM or AVERAGE of a floating-point type

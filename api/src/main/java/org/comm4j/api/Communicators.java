@@ -42,10 +42,10 @@ public final class Communicators {
   /// Opens the communicator of the launch that a configuration describes. On a thread that is a
   /// rank the launch is open already, with settings of its own. Other ones are refused there for
   /// what a communicator goes by: `backend`, `timeout`, `reduction`, `check`, `synchronousSend`,
-  /// `tuning` and the options of backends; only an order of reductions may be asked for before the
-  /// rank's first operation, where the backend can. The rest is about how processes find each other
-  /// and notice that one is gone, as `rank`, `secret`, `pluginPath` and `liveness` are: threads of
-  /// a JVM need none of it, and it counts for nothing.
+  /// `tuning` and the options of backends; only an order of reductions may be asked for, where the
+  /// backend can, before the rank's first operation and before it makes another communicator. The
+  /// rest is about how processes find each other and notice that one is gone, as `rank`, `secret`,
+  /// `pluginPath` and `liveness` are: threads of a JVM need none of it, and it counts for nothing.
   ///
   /// @param config in place of the environment
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
@@ -54,6 +54,8 @@ public final class Communicators {
   ///   thread is a rank and a setting that counts is neither the default nor what its launch has
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
   ///   and the calling thread is none of them
+  /// @throws ConcurrentUseException if an order is asked for while another thread is in a call
+  /// @throws ClosedException if an order is asked for and the calling rank has closed it
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
   ///   used on this rank
   /// @throws JoinException if the ranks do not come together or have no backend in common; says who

@@ -224,11 +224,25 @@ final class Gate {
       return;
     }
     try {
-      backend.close();
+      uninterrupted(backend::close);
     } catch (RuntimeException | LinkageError e) {
       LOG.log(System.Logger.Level.WARNING, description + " was not closed well", e);
     } finally {
       scope.release();
+    }
+  }
+
+  /// Runs a part of a close without the interrupt flag with which the thread has come: a backend's
+  /// wait would see it and break the communicator for all, for what concerns nobody or would have
+  /// ended.
+  static void uninterrupted(Runnable part) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      part.run();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

@@ -55,6 +55,8 @@ public interface Request {
   ///
   /// @param requests at least one
   /// @return the index of an ended request; awaiting it tells how it ended
+  /// @throws ConcurrentUseException if the thread is interrupted, and another one awaits the first
+  ///   request: that one is to end of it
   static int waitAny(List<? extends Request> requests) {
     if (requests.isEmpty()) {
       throw new IllegalArgumentException("requests: none (expected: at least one)");

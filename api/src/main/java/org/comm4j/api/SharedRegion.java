@@ -47,7 +47,8 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// Ends the population; a collective of the node group, and so a call on the communicator, for
   /// one thread at a time. Afterwards every rank sees what the leader wrote.
   ///
-  /// @throws IllegalStateException if it was called before, or by the writer of [#populate]
+  /// @throws IllegalStateException if it was called before, by the writer of [#populate], or on a
+  ///   closed communicator ([ClosedException])
   void fence();
 
   /// {@return the region, read-only: on every rank of the host the same memory} Of a device's

@@ -588,16 +588,21 @@ class CheckedCommunicatorTest {
         _ -> {
           inside.countDown();
           awaitUninterruptibly(leave);
+          Thread.currentThread().interrupt();
           return null;
         };
-    var call = new FutureTask<>(() -> comm.broadcast(new float[1], 0), true);
+    var call =
+        new FutureTask<>(() -> {
+          comm.broadcast(new float[1], 0);
+          return Thread.currentThread().isInterrupted();
+        });
     Thread.ofPlatform().start(call);
     awaitUninterruptibly(inside);
 
     comm.close();
     assertThat(backend.calls).doesNotContain("close");
     leave.countDown();
-    call.get();
+    assertThat(call.get()).isTrue();
 
     assertThat(backend.calls).endsWith("close");
     assertThat(ended).hasValue(1);

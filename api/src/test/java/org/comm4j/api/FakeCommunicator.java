@@ -168,7 +168,7 @@ class FakeCommunicator implements BackendCommunicator {
 
   @Override
   public void close() {
-    calls.add("close");
+    calls.add(Thread.currentThread().isInterrupted() ? "close, interrupted" : "close");
   }
 
   /// The only one that was submitted.

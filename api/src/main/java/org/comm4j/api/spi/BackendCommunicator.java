@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// group, and not after [#close()]. Only [#failure()], [#abort], [#leaveCall] and [#abortProcess]
 /// may come from any thread while another one is in a call; an abort makes that call end. What it
 /// has made is used beside its calls too: any number of [Pending]s at once, each by one thread at a
-/// time and none after [#close()]; buffers and regions by any thread, also after it, but for a
-/// region's fence, which comes as calls here do.
+/// time and none after [#close()]; buffers, regions and registered memory by any thread, also after
+/// it, but for a region's fence, which comes as calls here do.
 ///
 /// Exceptions are those of the public methods of the same names in [org.comm4j.api.Communicator].
 /// After a failure the backend breaks the communicator on every rank and keeps its reason

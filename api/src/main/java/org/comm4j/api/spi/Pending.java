@@ -5,8 +5,8 @@ import org.jspecify.annotations.Nullable;
 
 /// An operation that was submitted to a backend. Used by one thread at a time, not always the one
 /// that submitted it, while others are in a call on the communicator or use other operations of it.
-/// Who waits does so in slices ([#await]), between which another thread may ask, take the operation
-/// back or wait in its place. Nobody comes after the communicator's close.
+/// Who waits does so in slices ([#await]), between which another thread may take the operation
+/// back. Nobody comes after the communicator's close.
 public interface Pending {
   /// What has ended well before it was submitted to the end, and has no result: for example a small
   /// message that was sent at once. Nobody needs to keep anything for it.
