@@ -30,6 +30,9 @@ import org.comm4j.api.Shrunk;
 
 /// What happens when something goes wrong.
 final class FailureChecks {
+  /// How long before a deadline a rank comes that is late, and still in time on a busy machine.
+  private static final long LATE_NS = 1_000_000_000;
+
   private FailureChecks() {}
 
   /// Calls until the communicator is broken, and says by what.
@@ -198,8 +201,8 @@ final class FailureChecks {
     long deadline = r.config().timeout().toNanos();
     long start = System.nanoTime(); // before anybody's next call, however slow this rank is
     LiveRank.works("F4", comm);
-    if (r.rank() >= late) { // others than that one come in time, though not by much
-      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline * 4 / 5;
+    if (r.rank() >= late) { // others than that one come in time, though late
+      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline - LATE_NS;
       while (comm.failure().isEmpty() && System.nanoTime() - start < until) {
         Thread.onSpinWait();
         Thread.yield();

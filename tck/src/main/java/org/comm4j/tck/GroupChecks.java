@@ -182,7 +182,7 @@ final class GroupChecks {
     Communicator comm = r.comm();
     Set<Capability> supported = comm.capabilities().supported();
     if (!supported.contains(Capability.DEVICE_MEMORY)) {
-      CommData device = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 64, 4, 0);
+      DeviceData device = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 64, 4, 0);
       var refused =
           Expect.thrown(
               "G8",
@@ -190,6 +190,16 @@ final class GroupChecks {
               "a call on a device's memory",
               () -> comm.allReduce(device, ReduceOp.SUM));
       Expect.says("G8", refused, comm.backend());
+      Expect.thrown(
+          "G8",
+          UnsupportedException.class,
+          "createDeviceRegion()",
+          () -> comm.sharedMemory().createDeviceRegion(DataType.INT8, 1));
+      Expect.thrown(
+          "G8",
+          UnsupportedException.class,
+          "register()",
+          () -> comm.sharedMemory().register(device));
     }
     Expect.equal(
         "G8",
@@ -214,19 +224,6 @@ final class GroupChecks {
           UnsupportedException.class,
           "createRegion()",
           () -> comm.sharedMemory().createRegion(DataType.INT8, 1));
-    }
-    if (!supported.contains(Capability.DEVICE_MEMORY)) {
-      DeviceData device = CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 64, 4, 0);
-      Expect.thrown(
-          "G8",
-          UnsupportedException.class,
-          "createDeviceRegion()",
-          () -> comm.sharedMemory().createDeviceRegion(DataType.INT8, 1));
-      Expect.thrown(
-          "G8",
-          UnsupportedException.class,
-          "register()",
-          () -> comm.sharedMemory().register(device));
     }
     Expect.that("G8", comm.failure().isEmpty(), "a refusal broke the communicator");
     LiveRank.works("G8", comm);

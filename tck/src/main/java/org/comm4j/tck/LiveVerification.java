@@ -9,6 +9,7 @@ import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import org.comm4j.api.Capability;
@@ -82,8 +83,7 @@ public final class LiveVerification {
   private Outcome run(LiveCheck check) {
     var reason = check.notRun(world.capabilities(), world.size(), hosts, config, false);
     if (reason.isEmpty() && !world.capabilities().supports(Capability.SPLIT)) {
-      reason =
-          java.util.Optional.of("the backend has no SPLIT, and checks need groups of their own");
+      reason = Optional.of("the backend has no SPLIT, and checks need groups of their own");
     }
     if (reason.isPresent()) {
       boolean declared = check.isDeclared(world.capabilities());

@@ -45,7 +45,7 @@ class LiveCheckTest {
     CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(2)).build();
     List<LiveCheck> checks =
         LiveCheck.all().stream().filter(check -> check.needs().oneHost()).toList();
-    assertThat(checks).hasSize(4);
+    assertThat(checks).isNotEmpty();
     for (LiveCheck check : checks) {
       assertThat(check.notRun(ALL, 16, 2, config, true)).hasValue("it needs all ranks on one host");
       assertThat(check.notRun(ALL, 16, 1, config, true)).isEmpty();
