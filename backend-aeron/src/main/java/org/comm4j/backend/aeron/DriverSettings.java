@@ -114,6 +114,9 @@ final class DriverSettings {
     } catch (IOException e) {
       CloseHelper.close(driver);
       throw new UncheckedIOException(e);
+    } catch (Throwable e) {
+      CloseHelper.close(driver);
+      throw e;
     }
   }
 

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.UnaryOperator;
+import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
@@ -17,7 +18,7 @@ import org.comm4j.core.session.Endings;
 ///
 /// Once that rank has left ([#leave]) it goes on until the last one has, and the process with it,
 /// unless that exits by itself; then the others are told by Aeron that there is no driver. Who was
-/// killed has left too: that the session knows long before the driver would.
+/// killed before has left too: that its session knows long before the driver would.
 final class HostDriver {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
@@ -79,13 +80,17 @@ final class HostDriver {
       BooleanSupplier othersAreGone,
       UnaryOperator<MediaDriver.Context> changes) {
     DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    HostDriver made = null;
     try {
-      var driver =
+      made =
           new HostDriver(
               rank, dimensions, pairs, peersNs, clientsNs, ofRank, othersAreGone, changes, folder);
-      driver.thread.start();
-      return driver;
+      made.thread.start();
+      return made;
     } catch (Throwable e) { // Agrona throws checked ones too
+      if (made != null) {
+        CloseHelper.quietClose(made.driver);
+      }
       folder.close();
       throw Faults.failed("the media driver does not start", e, DriverFolder.root());
     }
@@ -106,8 +111,10 @@ final class HostDriver {
     IdleStrategy idle = new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS);
     try (folder;
         driver) {
-      while (faults.fatal() == null && !isOver()) {
-        idle.idle(faults.work(agent));
+      int done = 1;
+      while (faults.fatal() == null && (done > 0 || !isOver())) { // what was taken is sent first
+        done = faults.work(agent);
+        idle.idle(done);
       }
       Throwable fatal = faults.fatal();
       if (fatal != null) {
