@@ -34,9 +34,11 @@ class LocalTransportTest {
   @Test
   void files_onAnInterruptedThread_areMapped() {
     Thread.currentThread().interrupt();
-    try (var first = files(2).getFirst()) {
+    try {
+      List<SharedMemoryTransport> made = files(2);
       assertThat(Thread.interrupted()).as("left as it was").isTrue();
-      first.window(1).set(JAVA_BYTE, 0, (byte) 1);
+      made.getFirst().window(1).set(JAVA_BYTE, 0, (byte) 1);
+      made.forEach(SharedMemoryTransport::close);
     } finally {
       var _ = Thread.interrupted();
     }
@@ -45,8 +47,8 @@ class LocalTransportTest {
   @Test
   void files_leftByAKilledProcess_areRemoved() throws IOException {
     Path folder = Files.createTempDirectory(Path.of("/dev/shm"), "comm4j-local-");
-    Files.createFile(folder.resolve("lock")); // which nobody has
     Files.createFile(folder.resolve("rank-0"));
+    Files.createFile(folder.resolve("lock")); // which nobody has
     files(1).forEach(SharedMemoryTransport::close);
     assertThat(folder).doesNotExist();
   }

@@ -195,7 +195,7 @@ abstract class Call implements Pending {
     return unreadable;
   }
 
-  /// Whether a peer may have taken back what it has lent, for a reason that it tells.
+  /// Whether a peer may have taken back what it has lent, and tells so when it looks again.
   boolean mayHaveRevoked(int peer) {
     return false;
   }

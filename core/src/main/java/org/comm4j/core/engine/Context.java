@@ -648,7 +648,6 @@ final class Context {
 
   /// Breaks the communicator because a call failed on this rank.
   private void breakBy(@Nullable Call call, Throwable thrown) {
-    String label = call == null ? name : call.describe();
     int closer = closer(call, thrown);
     CommException reason =
         switch (thrown) {
@@ -658,7 +657,7 @@ final class Context {
               new AbortedException(
                   closer,
                   "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
-                      .formatted(closer, label),
+                      .formatted(closer, call == null ? name : call.describe()),
                   closed);
           default -> threw(call, thrown);
         };

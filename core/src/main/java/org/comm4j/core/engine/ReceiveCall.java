@@ -153,8 +153,7 @@ final class ReceiveCall extends Call {
 
   @Override
   boolean mayHaveRevoked(int peer) {
-    return requireNonNull(message).isConfirmed() // its owner says whether it was kept
-        || requireNonNull(engine.offers()).hasWithdrawn(context.worldRank(peer));
+    return requireNonNull(message).isConfirmed(); // its owner says whether it was kept
   }
 
   /// Takes a payload straight from the wire.
