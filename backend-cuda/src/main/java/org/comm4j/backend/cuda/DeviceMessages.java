@@ -3,6 +3,7 @@ package org.comm4j.backend.cuda;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.CancellationException;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
@@ -54,7 +55,15 @@ final class DeviceMessages {
     synchronized (this) {
       started = pending.stream().filter(each -> each.got != null).toList();
     }
-    started.stream().filter(each -> !each.isDone()).forEach(each -> each.await(Long.MAX_VALUE));
+    started.stream().filter(each -> !each.isDone()).forEach(DeviceMessages::awaitEnd);
+  }
+
+  private static void awaitEnd(Staged receive) {
+    try {
+      receive.await(Long.MAX_VALUE);
+    } catch (CancellationException _) {
+      // another thread has taken it back: that is an end too
+    }
   }
 
   /// Gives the memory of all back; the host's messages have ended.

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -675,6 +676,35 @@ class CudaCommunicatorTest extends ModelGroups {
             }
           });
     }
+  }
+
+  @Test
+  void recordOnCommunicator_receiveTakenBackMeanwhile_isBehindTheRest() {
+    onRanks(
+        1,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CommBuffer data = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event event = sync.createEvent()) {
+            Request receive = comm.start(new PointToPoint.Receive(data.data(), 0, 3));
+            var recording =
+                new FutureTask<>(() -> {
+                  Throwable thrown;
+                  do { // the other thread looks into the communicator now and then
+                    thrown = catchThrowable(() -> sync.recordOnCommunicator(event));
+                  } while (thrown instanceof ConcurrentUseException);
+                  return thrown;
+                });
+            Thread.ofPlatform().start(recording);
+            while (!recording.isDone()
+                && !(catchThrowable(comm::streamSync) instanceof ConcurrentUseException)) {
+              Thread.onSpinWait(); // until that thread is inside
+            }
+            assertThat(receive.cancel()).isTrue();
+            assertThat(recording.get(30, TimeUnit.SECONDS)).isNull();
+          }
+        });
   }
 
   @Test
