@@ -17,17 +17,15 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommData;
-import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
-import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.UnsupportedException;
-import org.comm4j.core.engine.AbortNotice;
 import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.engine.HostCalls;
 import org.comm4j.core.engine.HostRegion;
 import org.comm4j.core.engine.Region;
 import org.jspecify.annotations.Nullable;
@@ -47,11 +45,13 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   private final MpiCommunicator parent;
   private final List<Integer> ranksHere;
+  private final HostCalls<MpiCommunicator> calls;
   private @Nullable MpiCommunicator node;
 
   MpiSharedMemory(MpiCommunicator parent) {
     this.parent = parent;
     this.ranksHere = parent.group().ranksHere();
+    this.calls = new HostCalls<>(parent, parent.group().members(), this::node, ranksHere::get);
   }
 
   @Override
@@ -160,31 +160,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   /// call of it does.
   private <T> T inNode(String label, Function<MpiCommunicator, T> call) {
     parent.group().checkUsable(label);
-    MpiCommunicator group;
-    try {
-      group = node();
-    } catch (CommException failure) {
-      throw broken(failure);
-    }
-    try {
-      return call.apply(group);
-    } catch (CommException failure) {
-      CommException known = parent.failure(); // what broke it, broke the group with it
-      if (known != null) {
-        throw known;
-      }
-      throw broken(
-          AbortNotice.inWhole(failure, ranksHere::get, parent.rank(), parent.group().members()));
-    }
-  }
-
-  /// Breaks the communicator.
-  ///
-  /// @return what has broken it; another rank may have been first
-  private CommException broken(CommException failure) {
-    parent.abort(failure);
-    CommException first = parent.failure();
-    return first == null ? failure : first; // it was closed meanwhile
+    return calls.run(call);
   }
 
   @Override
@@ -202,7 +178,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     long[][] all;
     try (ClosedWindows.Chosen closed = Library.closedWindows().choose(membersHere())) {
       all = gather(CallSignature.Purpose.REGION, type.id(), count, nextNumber(), closed.count());
-      check(all, type, count);
+      calls.checkSame(all, ranksHere.indexOf(parent.rank()), type, count);
       free(closed, all);
     }
     checkRoom(type.bytes(count));
@@ -256,28 +232,11 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     try {
       return new Window(node().group(), isLeader(), type, count, number);
     } catch (BackendException e) {
-      throw broken(
+      throw calls.broken(
           new TransportFailedException(
               "createRegion: %d bytes could not be shared by the ranks of this host: %s"
                   .formatted(type.bytes(count), e.getMessage()),
               e));
-    }
-  }
-
-  private void check(long[][] all, DataType type, long count) {
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != type.id() || all[rank][1] != count) {
-        throw broken(
-            new MismatchedCallException(
-                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
-                    .formatted(
-                        rank,
-                        DataType.ofId((int) all[rank][0]),
-                        all[rank][1],
-                        ranksHere.indexOf(parent.rank()),
-                        type,
-                        count)));
-      }
     }
   }
 

@@ -11,7 +11,6 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
-import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
@@ -27,12 +26,16 @@ import org.jspecify.annotations.Nullable;
 final class EngineSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator parent;
   private final Engine engine;
+  private final HostCalls<EngineCommunicator> calls;
   private @Nullable EngineCommunicator node; // guarded by the engine's lock, as isClosed
   private boolean isClosed;
 
   EngineSharedMemory(EngineCommunicator parent, Engine engine) {
     this.parent = parent;
     this.engine = engine;
+    this.calls =
+        new HostCalls<>(
+            parent, parent.members(), this::node, rank -> parent.rankOf(node().worldRank(rank)));
   }
 
   /// The ranks of the host as a communicator, which breaks with this one; a collective of them the
@@ -64,35 +67,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   /// call of it does.
   <T> T inNode(String label, Function<EngineCommunicator, T> call) {
     parent.checkNow(label);
-    EngineCommunicator group;
-    try {
-      group = node();
-    } catch (CommException failure) {
-      throw broken(failure);
-    }
-    try {
-      return call.apply(group);
-    } catch (CommException failure) {
-      CommException known = parent.failure(); // what broke it, broke the group with it
-      if (known != null) {
-        throw known;
-      }
-      throw broken(
-          AbortNotice.inWhole(
-              failure,
-              rank -> parent.rankOf(group.worldRank(rank)),
-              parent.rank(),
-              parent.members()));
-    }
-  }
-
-  /// Breaks the communicator.
-  ///
-  /// @return what has broken it; another rank may have been first
-  private CommException broken(CommException failure) {
-    parent.abort(failure);
-    CommException first = parent.failure();
-    return first == null ? failure : first; // it was closed meanwhile
+    return calls.run(call);
   }
 
   private void barrier(String label) {
@@ -161,7 +136,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       long[][] all =
           inNode(
               "createRegion", node -> node.gatherInternal(REGION, type.id(), count, start, number));
-      check(group, all, type, count);
+      calls.checkSame(all, group.rank(), type, count);
       if (all[0][2] < 0) {
         throw noRoom != null
             ? noRoom
@@ -188,7 +163,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     try {
       return windows.memory().view(home, told[2], bytes);
     } catch (CommException failure) { // the others have the region, and would wait in its fence
-      CommException reason = broken(failure);
+      CommException reason = calls.broken(failure);
       engine.lock();
       try {
         engine.giveBackLoan(home, told[3]);
@@ -196,23 +171,6 @@ final class EngineSharedMemory implements SharedMemoryProvider {
         engine.unlock();
       }
       throw reason;
-    }
-  }
-
-  private void check(EngineCommunicator group, long[][] all, DataType type, long count) {
-    for (int rank = 0; rank < all.length; rank++) {
-      if (all[rank][0] != type.id() || all[rank][1] != count) {
-        throw broken(
-            new MismatchedCallException(
-                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
-                    .formatted(
-                        rank,
-                        DataType.ofId((int) all[rank][0]),
-                        all[rank][1],
-                        group.rank(),
-                        type,
-                        count)));
-      }
     }
   }
 

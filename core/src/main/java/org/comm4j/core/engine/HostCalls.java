@@ -1,0 +1,75 @@
+package org.comm4j.core.engine;
+
+import java.util.function.Function;
+import java.util.function.IntUnaryOperator;
+import java.util.function.Supplier;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.MismatchedCallException;
+import org.comm4j.api.spi.BackendCommunicator;
+
+/// Calls among the ranks of a host that belong to a communicator of more: what fails there breaks
+/// it, as every call of it does, and is told in its ranks' numbers.
+///
+/// @param <G> what the host's ranks call
+public final class HostCalls<G extends BackendCommunicator> {
+  private final BackendCommunicator parent;
+  private final int[] members;
+  private final Supplier<G> group;
+  private final IntUnaryOperator rankOf;
+
+  /// @param members the parent's, as world ranks
+  /// @param group the host's ranks; a collective of them the first time
+  /// @param rankOf of a rank of the host its number in the parent
+  public HostCalls(
+      BackendCommunicator parent, int[] members, Supplier<G> group, IntUnaryOperator rankOf) {
+    this.parent = parent;
+    this.members = members;
+    this.group = group;
+    this.rankOf = rankOf;
+  }
+
+  /// Makes a call; that the parent can be used is for the caller to see.
+  public <T> T run(Function<G, T> call) {
+    G here;
+    try {
+      here = group.get();
+    } catch (CommException failure) {
+      throw broken(failure);
+    }
+    try {
+      return call.apply(here);
+    } catch (CommException failure) {
+      CommException known = parent.failure(); // what broke it, broke the group with it
+      if (known != null) {
+        throw known;
+      }
+      throw broken(AbortNotice.inWhole(failure, rankOf, parent.rank(), members));
+    }
+  }
+
+  /// Breaks the communicator.
+  ///
+  /// @return what has broken it; another rank may have been first
+  public CommException broken(CommException failure) {
+    parent.abort(failure);
+    CommException first = parent.failure();
+    return first == null ? failure : first; // it was closed meanwhile
+  }
+
+  /// Sees that all ranks of the host create the same region.
+  ///
+  /// @param all each one's type and count, and more
+  /// @param rank this one, of the host's
+  public void checkSame(long[][] all, int rank, DataType type, long count) {
+    for (int each = 0; each < all.length; each++) {
+      if (all[each][0] != type.id() || all[each][1] != count) {
+        throw broken(
+            new MismatchedCallException(
+                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
+                    .formatted(
+                        each, DataType.ofId((int) all[each][0]), all[each][1], rank, type, count)));
+      }
+    }
+  }
+}
