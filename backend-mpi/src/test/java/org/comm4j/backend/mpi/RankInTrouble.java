@@ -46,8 +46,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
-/// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends the JVM
-/// with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
+/// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
+/// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
@@ -106,7 +106,13 @@ final class RankInTrouble {
   private static void exit(CommConfig config) {
     var communicator = Communicators.open(config);
     communicator.barrier();
-    System.exit(7);
+    try {
+      if (communicator.rank() != 0) { // else the launcher may tell of the one that it has ended
+        communicator.barrier();
+      }
+    } finally {
+      System.exit(7);
+    }
   }
 
   /// By a hook of the program's own, after that which finalises the library has begun.
