@@ -18,7 +18,7 @@ import org.comm4j.core.session.Endings;
 ///
 /// Once that rank has left ([#leave]) it goes on until the last one has, and the process with it,
 /// unless that exits by itself; then the others are told by Aeron that there is no driver. Who was
-/// killed before has left too: that its session knows long before the driver would.
+/// killed while it had its session has left too: that the session knows long before the driver.
 final class HostDriver {
   private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
@@ -111,11 +111,13 @@ final class HostDriver {
     IdleStrategy idle = new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS);
     try (folder;
         driver) {
-      int done = 1;
-      while (faults.fatal() == null && (done > 0 || !isOver())) { // what was taken is sent first
+      boolean isOver = false;
+      int done;
+      do { // what was taken before is sent
+        isOver |= isOver();
         done = faults.work(agent);
         idle.idle(done);
-      }
+      } while (faults.fatal() == null && !(isOver && done == 0));
       Throwable fatal = faults.fatal();
       if (fatal != null) {
         ofRank.fail(fatal);
