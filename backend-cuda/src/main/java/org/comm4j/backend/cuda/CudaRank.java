@@ -272,6 +272,9 @@ final class CudaRank {
   /// @param members ranks of the session
   /// @throws IllegalArgumentException if they don't
   void checkReached(String what, DeviceData input, List<Integer> members) {
+    if (!isOpened(input)) {
+      return; // it is this device's
+    }
     int owner =
         Optional.of(input)
             .filter(data -> data.bytes() > 0)
