@@ -295,6 +295,7 @@ final class Run implements Callable<Integer> {
   /// name.
   private String mainClass(Path source, Path classes) throws IOException {
     String stem = source.getFileName().toString().replaceFirst("\\.java$", "");
+    List<LinkageError> notLooked = new ArrayList<>();
     List<Path> path = new ArrayList<>(List.of(classes));
     path.addAll(extraClassPath());
     try (Stream<Path> files = Files.walk(classes);
@@ -304,21 +305,24 @@ final class Run implements Callable<Integer> {
           .map(file -> classes.relativize(file).toString())
           .map(name -> name.substring(0, name.length() - ".class".length()).replace('/', '.'))
           .filter(name -> name.indexOf('$') < 0)
-          .filter(name -> hasMain(loader, name, stem))
+          .filter(name -> hasMain(loader, name, stem, notLooked))
           .min(
               Comparator.comparing((String name) -> !simpleName(name).equals(stem))
                   .thenComparing(Comparator.naturalOrder()))
           .orElseThrow(() ->
               new IllegalArgumentException(
                   source
-                      + ": no class with a main method in it (expected: static void main(String[] args))"));
+                      + ": no class with a main method in it (expected: static void main(String[] args))",
+                  notLooked.isEmpty() ? null : notLooked.getFirst()));
     }
   }
 
-  private static boolean hasMain(ClassLoader loader, String name, String stem) {
+  private static boolean hasMain(
+      ClassLoader loader, String name, String stem, List<LinkageError> notLooked) {
     try {
       return MainMethod.isIn(loader, name);
-    } catch (LinkageError _) { // what its methods name is not there, which a program may not need
+    } catch (LinkageError e) { // what its methods name is not there, which a program may not need
+      notLooked.add(e);
       return simpleName(name).equals(stem);
     }
   }

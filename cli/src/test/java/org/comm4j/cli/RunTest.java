@@ -19,6 +19,7 @@ import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
+import javax.tools.ToolProvider;
 import org.assertj.core.api.Condition;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
@@ -233,6 +234,33 @@ class RunTest {
         "class %s {} class %s { static void main() { IO.println(\"run\"); } }"
             .formatted(aid, main));
     var done = Launches.run("run", "-n", "1", "--backend", "shm", source.toString());
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    assertThat(done.out()).contains("run");
+  }
+
+  /// As of a library whose optional dependency is not there.
+  @Test
+  void run_javaFileWithAClassThatLacksAnother_runsAllTheSame(@TempDir Path folder)
+      throws Exception {
+    Path lib = Files.createDirectory(folder.resolve("lib"));
+    Path helper =
+        Files.writeString(
+            lib.resolve("Helper.java"), "public class Helper { void a(Lost lost) {} }");
+    Path lost = Files.writeString(lib.resolve("Lost.java"), "public class Lost {}");
+    int compiled =
+        ToolProvider.getSystemJavaCompiler()
+            .run(null, null, null, "-d", lib.toString(), helper.toString(), lost.toString());
+    assertThat(compiled).isZero();
+    Files.delete(lib.resolve("Lost.class"));
+    Files.delete(lost);
+    Files.delete(helper);
+    Path source =
+        Files.writeString(
+            folder.resolve("Program.java"),
+            "class Aid extends Helper {} class Main { static void main() { IO.println(\"run\"); } }");
+    var done =
+        Launches.run(
+            "run", "-n", "1", "-cp", lib.toString(), "--backend", "shm", source.toString());
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
     assertThat(done.out()).contains("run");
   }
