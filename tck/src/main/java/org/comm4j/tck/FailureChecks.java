@@ -202,7 +202,8 @@ final class FailureChecks {
     long start = System.nanoTime(); // before anybody's next call, however slow this rank is
     LiveRank.works("F4", comm);
     if (r.rank() >= late) { // others than that one come in time, though late
-      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline - LATE_NS;
+      long inTime = Math.max(deadline / 2, deadline - LATE_NS);
+      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : inTime;
       while (comm.failure().isEmpty() && System.nanoTime() - start < until) {
         Thread.onSpinWait();
         Thread.yield();

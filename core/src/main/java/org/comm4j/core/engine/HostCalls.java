@@ -12,7 +12,7 @@ import org.comm4j.api.spi.BackendCommunicator;
 /// it, as every call of it does, and is told in its ranks' numbers.
 ///
 /// @param <G> what the host's ranks call
-public final class HostCalls<G extends BackendCommunicator> {
+public final class HostCalls<G> {
   private final BackendCommunicator parent;
   private final int[] members;
   private final Supplier<G> group;
