@@ -51,7 +51,7 @@ class MpiContractTest {
           // the only ones that wait for deadlines: long enough for ranks that share processors
           Variant.polling(
               3,
-              Map.of("COMM_REDUCTION", "ordered", "COMM_TIMEOUT", "6s"),
+              Map.of("COMM_REDUCTION", "ordered", "COMM_TIMEOUT", "5s"),
               ".*(B\\d|T\\d|O1\\b|M\\d|F4).*",
               20),
           // each call in many pieces; epilogues are no calls of the library's
