@@ -531,9 +531,7 @@ final class CudaRank {
 
   private static void goOn(CudaCommunicator communicator) {
     try {
-      communicator.look();
-      communicator.lookAtKernels();
-      communicator.leaveIfEnded();
+      communicator.goOn();
     } catch (RuntimeException | Error e) { // the others' calls must still end
       communicator.failWith(e);
     }

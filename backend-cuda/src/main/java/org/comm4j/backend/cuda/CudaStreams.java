@@ -62,7 +62,7 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void communicatorWait(Event event) {
-    communicator.await(of(event));
+    communicator.calls().await(of(event));
   }
 
   @Override

@@ -23,6 +23,7 @@ final class DeviceCall implements InFlight, Pending {
   static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
+  private final DeviceCalls calls;
   private final CudaCommunicator communicator;
   private final String label;
   private final String text;
@@ -39,8 +40,9 @@ final class DeviceCall implements InFlight, Pending {
 
   /// @param text what this rank calls, for messages
   /// @param data what it reads and writes
-  DeviceCall(CudaCommunicator communicator, String label, String text, List<DeviceData> data) {
-    this.communicator = communicator;
+  DeviceCall(DeviceCalls calls, String label, String text, List<DeviceData> data) {
+    this.calls = calls;
+    this.communicator = calls.communicator();
     this.label = label;
     this.text = text;
     this.data = data;
@@ -133,13 +135,13 @@ final class DeviceCall implements InFlight, Pending {
   @Override
   public boolean isDone() {
     if (!hasEnded()) {
-      communicator.look();
+      calls.look();
       if (event != null && turnNs() > communicator.timeoutNs()) {
-        communicator.lookBefore(this); // nobody may have asked for those
+        calls.lookBefore(this); // nobody may have asked for those
       }
       look();
       if (!done) {
-        communicator.lookAtStall(this);
+        calls.lookAtStall(this);
       }
     }
     return done;
@@ -148,7 +150,7 @@ final class DeviceCall implements InFlight, Pending {
   /// {@return for how long, at most, its kernels may have been those that run}
   private long turnNs() {
     long now = System.nanoTime();
-    return Math.min(now - startNs, now - communicator.reachedNs());
+    return Math.min(now - startNs, now - calls.reachedNs());
   }
 
   /// Sees whether its kernels have ended, or should have long ago.
@@ -161,15 +163,15 @@ final class DeviceCall implements InFlight, Pending {
         return;
       }
       try {
-        boolean isReached = communicator.isReached(behind);
+        boolean isReached = calls.isReached(behind);
         if (isReached) {
-          communicator.forget(behind);
+          calls.forget(behind);
           event = null;
         }
         if (done) {
           return;
         }
-        reason = isReached ? communicator.reasonAfter(this) : stuck();
+        reason = isReached ? calls.reasonAfter(this) : stuck();
         if (reason == null && !isReached) {
           return;
         }
@@ -186,7 +188,7 @@ final class DeviceCall implements InFlight, Pending {
       }
     }
     if (isGivenUp) {
-      communicator.leave();
+      calls.leave();
     }
     end(reason);
   }
@@ -267,7 +269,7 @@ final class DeviceCall implements InFlight, Pending {
     if (isLate) {
       action.run();
     } else {
-      communicator.watch();
+      calls.watch();
     }
   }
 }

@@ -14,7 +14,7 @@ import org.comm4j.core.schedule.CollectiveKind;
 import org.jspecify.annotations.Nullable;
 
 /// Collectives as kernels: which ones, on what data, in how many pieces. All ranks of the group
-/// take the same decisions, from what they know alike. Used under the communicator's lock.
+/// take the same decisions, from what they know alike. Used under the lock of [DeviceCalls].
 ///
 /// Where all ranks are of one process peers read the data where it is. Else a rank copies it, piece
 /// by piece, into its window, which peers have open.

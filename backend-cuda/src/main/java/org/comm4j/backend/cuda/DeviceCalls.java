@@ -1,0 +1,523 @@
+package org.comm4j.backend.cuda;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import jcuda.driver.CUevent;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
+import org.comm4j.api.ClosedException;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
+import org.comm4j.api.CommException;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.session.MembersSession;
+import org.jspecify.annotations.Nullable;
+
+/// A communicator's collectives of data in devices' memory, from their start to their end, in the
+/// order in which they were started: kernels in one stream, and what goes through the host, with
+/// what is started behind it, on one thread. Thread-safe.
+///
+/// Calls are started, and their kernels launched, under this one's lock, which takes long where the
+/// driver holds a launch back. Whoever breaks the communicator or closes it, and the rank's
+/// watcher, can't wait for that: the list of calls has a lock of its own, which is never held while
+/// the driver is asked, and what else they need is volatile. Locks are taken in this order: this
+/// one's, a call's, the list's.
+final class DeviceCalls {
+  private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(300);
+  private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
+
+  private final CudaCommunicator communicator;
+  private final CudaRank rank;
+  private final MembersSession members;
+  private final String key;
+  private final CudaDevice.Stream stream;
+  private final HostPath hostPath;
+  private final CallThread thread;
+  private final Reasons reasons;
+  private final Stalls stalls;
+  private final List<DeviceCall> inFlight = new ArrayList<>(); // in order; its own lock
+  private volatile @Nullable DeviceGroup devices; // from the first call on; set by the thread
+  private volatile @Nullable KernelCollectives kernels; // set before the devices
+  private long number; // of collectives; guarded by this
+  private CudaDevice.@Nullable Stream behindEvents; // only those of the program; guarded by this
+  private volatile long reachedNs = System.nanoTime();
+  private volatile boolean closed; // set under the list's lock
+  private volatile boolean closing; // soon: no more calls begin; set under the list's lock
+
+  /// @param members the session as the communicator's ranks see it
+  /// @param path of the host, with the same ranks; nobody else uses it
+  /// @param key the communicator's alone in the session
+  DeviceCalls(
+      CudaCommunicator communicator,
+      CudaRank rank,
+      MembersSession members,
+      BackendCommunicator path,
+      String key) {
+    this.communicator = communicator;
+    this.rank = rank;
+    this.members = members;
+    this.key = key;
+    this.stream = rank.device().createStream();
+    this.hostPath = new HostPath(rank, path, stream);
+    this.thread = new CallThread("comm4j-cuda " + communicator.name());
+    this.reasons = new Reasons(this, rank.session(), key);
+    this.stalls = new Stalls(communicator, rank.patience().stallEvery());
+  }
+
+  CudaCommunicator communicator() {
+    return communicator;
+  }
+
+  /// Starts one.
+  ///
+  /// @param data what of the device's memory it uses here
+  synchronized DeviceCall start(Collective collective, List<DeviceData> data) {
+    communicator.checkUsable(collective.label());
+    CallSignature signature =
+        CallSignature.of(
+            collective, communicator.rank(), communicator.size(), CallSignature.Purpose.USER);
+    String text = "collective #%d, %s".formatted(++number, signature);
+    var call = new DeviceCall(this, collective.label(), text, data);
+    begin(call);
+    if (thread.isIdle() && isByKernels(collective)) {
+      launch(call, signature, (to, digest) -> to.launch(collective, digest));
+    } else { // as the first one, for which the devices must meet
+      thread.give(() -> runQueued(call, collective, signature));
+    }
+    return call;
+  }
+
+  /// A call is in flight from now on, before its first kernel is: who has called [#letNoneBegin]
+  /// sees it, or it does not begin.
+  private void begin(DeviceCall call) {
+    synchronized (inFlight) {
+      if (!mayBegin()) {
+        throw communicator.closed(call.label());
+      }
+      inFlight.removeIf(DeviceCall::hasEnded);
+      inFlight.add(call);
+    }
+    rank.started(call);
+  }
+
+  private List<DeviceCall> inFlight() {
+    synchronized (inFlight) {
+      return List.copyOf(inFlight);
+    }
+  }
+
+  private boolean isByKernels(Collective collective) {
+    DeviceGroup group = devices;
+    return group != null && group.hasKernels() && KernelCollectives.has(collective);
+  }
+
+  /// Brings the ranks' devices together; a collective. Only the thread does.
+  private void openDevices() {
+    if (devices == null && communicator.size() > 1) {
+      DeviceGroup group = DeviceGroup.open(rank, members, key, stream);
+      kernels = group.hasKernels() ? new KernelCollectives(rank, group) : null;
+      devices = group;
+      rank.startWatcher();
+    }
+  }
+
+  @FunctionalInterface
+  private interface Launch {
+    /// @param digest of what the ranks must agree on
+    void to(KernelCollectives kernels, long digest);
+  }
+
+  /// Puts a call's kernels into the stream, and an event behind them. What fails here, fails on all
+  /// ranks; the call's memory is in use until the kernels have left that the stream has.
+  private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
+    KernelCollectives to = Objects.requireNonNull(kernels);
+    CUevent behind = null;
+    try {
+      behind = rank.device().createEvent(); // first: without one, nothing is launched
+      launch.to(to, signature.digest());
+      rank.device().record(behind, stream);
+      call.launched(behind, to.number());
+    } catch (RuntimeException | Error e) {
+      CUevent behindSome = behind == null ? null : againBehind(behind);
+      CommException reason =
+          communicator.breakWith(
+              e instanceof CommException known
+                  ? known
+                  : new AbortedException(communicator.rank(), call.label() + " failed: " + e, e));
+      call.launchedInPart(behindSome, to.number(), reason);
+      awaitKernels(call);
+      throw reason;
+    }
+  }
+
+  private @Nullable CUevent againBehind(CUevent event) {
+    try {
+      rank.device().record(event, stream);
+      return event;
+    } catch (BackendException _) { // the device has failed: nothing runs on it
+      discard(event);
+      return null;
+    }
+  }
+
+  /// Gives those of a call that has failed a moment to leave.
+  private void awaitKernels(DeviceCall call) {
+    long endNs = System.nanoTime() + LEAVE_NS;
+    while (!(call.isDone() && call.hasEnded()) && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+    }
+  }
+
+  private void discard(CUevent event) {
+    CudaIpcBlocks.tried("destroying an event", () -> forget(event));
+  }
+
+  // --- the thread ---
+
+  private void runQueued(DeviceCall call, Collective collective, CallSignature signature) {
+    try {
+      communicator.checkUsable(collective.label());
+      openDevices();
+      if (isByKernels(collective)) {
+        launch(call, signature, (to, digest) -> to.launch(collective, digest));
+      } else {
+        awaitRanks(call, signature);
+        hostPath.run(collective, agree(call, collective, signature));
+        call.end(null);
+      }
+    } catch (CommException e) {
+      call.end(closed ? e : communicator.breakWith(e));
+    } catch (RuntimeException | Error e) {
+      call.end(
+          communicator.breakWith(
+              new AbortedException(communicator.rank(), collective.label() + " failed: " + e, e)));
+    }
+  }
+
+  /// Returns when all has ended that is in the stream, and, where ranks meet in kernels, all have
+  /// come with the same call: who goes through the host is not missed in a kernel, nor the reverse.
+  private void awaitRanks(DeviceCall call, CallSignature signature) {
+    if (kernels == null) {
+      awaitStream(stream, "what was put into the stream before");
+      return;
+    }
+    var meeting = new DeviceCall(this, call.label(), call.text(), List.of());
+    launch(meeting, signature, KernelCollectives::meet);
+    meeting.await(Long.MAX_VALUE);
+  }
+
+  /// Returns when all ranks have come with the same call, in words of this one.
+  ///
+  /// @return what they have agreed on
+  private HostPath.Agreement agree(
+      DeviceCall call, Collective collective, CallSignature signature) {
+    HostPath.Agreement agreed;
+    try {
+      agreed = hostPath.agree(collective, signature.digest());
+    } catch (CollectiveTimeoutException e) {
+      throw reasons.late(call, e.missing());
+    }
+    if (agreed.other().isPresent()) {
+      throw reasons.mismatch(call, agreed.other().getAsInt());
+    }
+    return agreed;
+  }
+
+  // --- what waits for calls ---
+
+  /// Returns when all has ended that is in a stream.
+  ///
+  /// @param text what that is, for messages
+  private void awaitStream(CudaDevice.Stream which, String text) {
+    var all = new DeviceCall(this, "stream", text, List.of());
+    synchronized (this) {
+      all.launched(mark(which), kernels == null ? 0 : kernels.number());
+    }
+    all.await(Long.MAX_VALUE);
+  }
+
+  /// Returns when calls have ended that use this memory, and the program's events have been reached
+  /// that this waits for: but not when other calls have, which may wait for what this rank does
+  /// next.
+  void awaitUsers(DeviceData data) {
+    CudaDevice.Stream waiting;
+    synchronized (this) {
+      waiting = behindEvents;
+    }
+    for (DeviceCall call : inFlight()) {
+      if (call.uses(data.address(), data.bytes())) {
+        call.await(Long.MAX_VALUE);
+      }
+    }
+    if (waiting != null && !rank.device().isDone(waiting)) {
+      awaitStream(waiting, "what the program's events are behind");
+    }
+  }
+
+  /// Lets what is started from now on wait for an event.
+  void await(CudaDevice.Event event) {
+    CudaDevice.Stream waiting = stream();
+    synchronized (this) {
+      if (behindEvents == null) {
+        behindEvents = rank.device().createStream();
+      }
+      rank.device().awaitIn(behindEvents, event);
+      rank.device().awaitIn(waiting, event);
+    }
+  }
+
+  /// Puts an event behind what was started.
+  void record(CudaDevice.Event event) {
+    rank.device().record(event, stream());
+  }
+
+  /// {@return an event behind all that is in a stream}
+  private CUevent mark(CudaDevice.Stream which) {
+    CUevent event = rank.device().createEvent();
+    try {
+      rank.device().record(event, which);
+      return event;
+    } catch (RuntimeException e) {
+      discard(event);
+      throw e;
+    }
+  }
+
+  /// {@return the stream, when everything that was started is in it or has ended}
+  private CudaDevice.Stream stream() {
+    List<DeviceCall> started;
+    synchronized (this) {
+      started = thread.isIdle() ? List.of() : inFlight();
+    }
+    for (DeviceCall call : started) {
+      call.await(Long.MAX_VALUE);
+    }
+    return stream;
+  }
+
+  /// Returns when all have ended that were started.
+  void awaitAll() {
+    for (DeviceCall call : inFlight()) {
+      call.await(Long.MAX_VALUE);
+    }
+  }
+
+  // --- what calls ask ---
+
+  /// Takes in news; kernels leave where the communicator is broken, and what the thread has not
+  /// begun fails. Not under a call's lock: that calls back whoever waits.
+  void look() {
+    takeInNews();
+    thread.doDropped();
+  }
+
+  /// The part of [#look] that may be done under a call's lock.
+  void takeInNews() {
+    boolean isBroken = communicator.failure() != null;
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.abort(isBroken);
+    }
+    if (isBroken) {
+      thread.drop();
+    }
+  }
+
+  /// Looks at calls that nobody may be awaiting when a kernel has left early: the others should
+  /// hear why. Only the watcher does.
+  void lookAtKernels() {
+    DeviceGroup group = devices;
+    if (group != null && communicator.failure() == null && group.isLeftEarly()) {
+      inFlight().forEach(DeviceCall::isDone);
+    }
+  }
+
+  /// Sees whether a call that has not ended takes so long that the user should know.
+  void lookAtStall(DeviceCall call) {
+    DeviceGroup group = devices;
+    stalls.look(call, group == null || call.number() == 0 ? null : group.arrivals());
+  }
+
+  /// Gives up calls whose kernels have not ended.
+  void leave() {
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.leave();
+    }
+  }
+
+  boolean isReached(CUevent event) {
+    boolean isReached = rank.device().isReached(event);
+    if (isReached) {
+      reachedNs = System.nanoTime();
+    }
+    return isReached;
+  }
+
+  /// {@return when an event was last seen to be reached: only then the kernels behind it began}
+  long reachedNs() {
+    return reachedNs;
+  }
+
+  /// Looks at the calls that are in the stream before one.
+  void lookBefore(DeviceCall call) {
+    inFlight().stream()
+        .filter(each -> each != call && each.number() <= call.number())
+        .forEach(DeviceCall::look);
+  }
+
+  void forget(CUevent event) {
+    rank.device().destroy(event);
+  }
+
+  /// Somebody wants to be called back at a call's end.
+  void watch() {
+    rank.startWatcher();
+  }
+
+  /// {@return why a call failed whose kernels have ended; null if it did not}
+  @Nullable CommException reasonAfter(DeviceCall call) {
+    DeviceGroup group = devices;
+    return group == null ? null : reasons.after(call, group);
+  }
+
+  /// {@return the call that a kernel's number belongs to}
+  DeviceCall callOf(long number, DeviceCall orThis) {
+    return inFlight().stream()
+        .filter(each -> each.number() >= number && each.number() <= orThis.number())
+        .findFirst()
+        .orElse(orThis);
+  }
+
+  // --- the end ---
+
+  /// {@return whether calls may begin: nobody has closed the communicator, or is about to}
+  boolean mayBegin() {
+    return !closed && !closing;
+  }
+
+  /// Lets no more calls begin: from then on those in flight stay the same. Takes the list's lock
+  /// alone, as the driver may hold a launch back, which holds others up.
+  void letNoneBegin() {
+    synchronized (inFlight) {
+      closing = true;
+    }
+  }
+
+  /// Does so too, as the communicator is closed.
+  ///
+  /// @return false if it was already
+  boolean close() {
+    synchronized (inFlight) {
+      if (closed) {
+        return false;
+      }
+      closed = true;
+      return true;
+    }
+  }
+
+  /// {@return whether all have ended, also their kernels} Asks them, outside of the list's lock, as
+  /// they take theirs: the device may be done with some that nobody has awaited.
+  boolean areOver() {
+    return inFlight().stream().allMatch(call -> call.isDone() && call.hasEnded());
+  }
+
+  /// Ends those in flight, behind [#close]: they have a moment to end well, and another one when
+  /// the communicator is broken; then they are given up.
+  ///
+  /// @return whether what kernels use was given back; false if they still run
+  boolean end() {
+    List<DeviceCall> pending = inFlight();
+    if (!haveEnded(pending, CLOSE_NS)) {
+      DeviceCall first =
+          pending.stream().filter(call -> !call.isDone()).findFirst().orElse(pending.getFirst());
+      communicator.breakWith(
+          new AbortedException(
+              communicator.rank(),
+              "rank %d closed '%s' during %s"
+                  .formatted(communicator.rank(), communicator.name(), first.text()),
+              null));
+      haveEnded(pending, LEAVE_NS);
+    }
+    if (!pending.stream().allMatch(DeviceCall::hasEnded)) {
+      leave();
+    }
+    var over = new ClosedException("communicator '" + communicator.name() + "' was closed");
+    pending.forEach(call -> call.end(over));
+    thread.end();
+    boolean hasLeft = hasLeft(LEAVE_NS);
+    if (hasLeft) {
+      closeDevices();
+    }
+    return hasLeft;
+  }
+
+  private static boolean haveEnded(List<DeviceCall> pending, long nanos) {
+    long endNs = System.nanoTime() + nanos;
+    for (DeviceCall call : pending) {
+      try {
+        if (!call.await(Math.max(0, endNs - System.nanoTime()))) {
+          return false;
+        }
+      } catch (RuntimeException _) {
+        // why it failed was, or will be, thrown to whoever awaits it
+      }
+    }
+    return true;
+  }
+
+  /// {@return whether nothing uses the devices' memory any more; then nothing does later}
+  ///
+  /// @param nanos how long to wait for what has nothing to do any more
+  boolean hasLeft(long nanos) {
+    if (!isIdle(nanos)) {
+      return false;
+    }
+    DeviceGroup group = devices;
+    return group == null || group.endLeaving();
+  }
+
+  /// {@return whether neither the thread nor kernels run any more, also those of no call}
+  private boolean isIdle(long nanos) {
+    long endNs = System.nanoTime() + nanos;
+    boolean isOver = thread.awaitEnd(nanos);
+    try {
+      if (!isOver || !areOver()) {
+        return false;
+      }
+      while (!streams().stream().allMatch(rank.device()::isDone)) {
+        if (System.nanoTime() - endNs >= 0) {
+          return false;
+        }
+        LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+      }
+      return true;
+    } catch (BackendException _) {
+      return isOver; // the device has failed: nothing runs on it
+    }
+  }
+
+  private synchronized List<CudaDevice.Stream> streams() {
+    return behindEvents == null ? List.of(stream) : List.of(stream, behindEvents);
+  }
+
+  /// Gives back what kernels use; before the host's communicators are closed, if possible, so that
+  /// others hear of it.
+  void closeDevices() {
+    try {
+      streams().forEach(rank.device()::destroy);
+    } catch (BackendException _) {
+      // the device has failed, which calls have said
+    }
+    DeviceGroup group = devices;
+    if (group != null) {
+      group.close();
+    }
+  }
+}
