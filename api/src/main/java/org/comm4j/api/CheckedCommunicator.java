@@ -321,56 +321,39 @@ final class CheckedCommunicator implements Communicator {
       throw new IllegalArgumentException(
           "color: %d (expected: 0 or more, or NO_COLOR)".formatted(color));
     }
-    enter("split");
-    isUsed = true;
-    try {
-      return backend.split(color, key).map(this::child);
-    } catch (RuntimeException | Error e) {
-      throw failed("split", e);
-    } finally {
-      leave();
-    }
+    return making("split", () -> backend.split(color, key).map(this::child));
   }
 
   @Override
   public Communicator duplicate() {
-    enter("duplicate");
-    isUsed = true;
-    try {
-      return child(backend.duplicate());
-    } catch (RuntimeException | Error e) {
-      throw failed("duplicate", e);
-    } finally {
-      leave();
-    }
+    return making("duplicate", () -> child(backend.duplicate()));
   }
 
   @Override
   public Communicator splitLocal() {
-    enter("splitLocal");
-    isUsed = true;
-    try {
-      return child(backend.splitLocal());
-    } catch (RuntimeException | Error e) {
-      throw failed("splitLocal", e);
-    } finally {
-      leave();
-    }
+    return making("splitLocal", () -> child(backend.splitLocal()));
   }
 
   /// Works on a broken communicator too.
   @Override
   public Shrunk shrink() {
-    gate.enter("shrink");
-    isUsed = true;
-    try {
-      BackendCommunicator.Shrink made = backend.shrink();
-      return new Shrunk(child(made.communicator()), made.oldRanks(), made.epoch());
-    } catch (RuntimeException | Error e) {
-      throw failed("shrink", e);
-    } finally {
-      leave();
-    }
+    return insideAlsoBroken(
+        "shrink",
+        () -> {
+          isUsed = true;
+          BackendCommunicator.Shrink made = backend.shrink();
+          return new Shrunk(child(made.communicator()), made.oldRanks(), made.epoch());
+        });
+  }
+
+  /// Makes another communicator, or takes part where others do.
+  private <T> T making(String call, Supplier<T> action) {
+    return inside(
+        call,
+        () -> {
+          isUsed = true;
+          return action.get();
+        });
   }
 
   private Communicator child(BackendCommunicator child) {
