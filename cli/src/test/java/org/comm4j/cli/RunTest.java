@@ -434,10 +434,14 @@ class RunTest {
             "local",
             2,
             """
-            if (comm.rank() == 1) throw new IllegalStateException("disk full");
-            for (Thread each : Thread.getAllStackTraces().keySet()) {
-              if (each.getName().equals("end of rank 1")) each.join();
+            Thread end = null;
+            while (end == null) {
+              end = Thread.getAllStackTraces().keySet().stream()
+                  .filter(each -> each.getName().equals("end of rank 1")).findFirst().orElse(null);
             }
+            comm.barrier(); // rank 1 is there: it fails before the other exits
+            if (comm.rank() == 1) throw new IllegalStateException("disk full");
+            end.join();
             System.exit(0);
             """,
             "--on-failure",
