@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
@@ -31,7 +32,8 @@ import org.comm4j.api.spi.SessionFactory;
 /// the option [#HOSTED]`=launcher`: then all ranks connect. Without it rank 0 listens; if it finds
 /// the port taken it joins what listens there, if that is a session (a launcher that has not said
 /// so), fails at once if it is not, and tries again while nobody listens there. The others may
-/// start before the host does.
+/// start before the host does. Any rank may come before the name of the place is known: as long as
+/// it waits for others it asks again.
 ///
 /// A process may join, close and join again; it counts how often it has met others at a host, and
 /// only ranks with the same count form a group.
@@ -52,8 +54,24 @@ public final class DefaultSessionFactory implements SessionFactory {
   /// Between two tries to listen where the port is taken but nobody listens.
   private static final long LISTEN_AGAIN_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
+  /// What no host is called: nobody will know it later.
+  private static final Pattern NUMERIC = Pattern.compile("[0-9.]+|.*:.*");
+
+  private final Names names;
+
+  /// Knows the addresses of hosts.
+  interface Names {
+    InetAddress address(String host) throws UnknownHostException;
+  }
+
   /// For [java.util.ServiceLoader].
-  public DefaultSessionFactory() {}
+  public DefaultSessionFactory() {
+    this(InetAddress::getByName);
+  }
+
+  DefaultSessionFactory(Names names) {
+    this.names = names;
+  }
 
   @Override
   public Session join(CommConfig config, List<String> usableBackends) {
@@ -80,15 +98,60 @@ public final class DefaultSessionFactory implements SessionFactory {
             + " on one host, COMM_SESSION");
   }
 
-  private static Session joinOverTcp(
-      CommConfig config, String address, List<String> usableBackends) {
+  private Session joinOverTcp(CommConfig config, String address, List<String> usableBackends) {
     Authenticator authenticator = Authenticator.of(config);
-    InetSocketAddress place = place(config, address);
+    int port = port(config, address);
+    JoinRequest request = request(config, usableBackends);
+    long start = System.nanoTime();
+    var place = new InetSocketAddress(lookUp(address, request.patienceMillis()), port);
+    long tookMillis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+    long leftNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis() - tookMillis);
     return joinOverTcp(
-        request(config, usableBackends),
+        request.forHost(request.generation(), leftNs),
         place,
         authenticator,
         "launcher".equals(config.options().get(HOSTED)));
+  }
+
+  /// Asks until the name is known: in Kubernetes a pod's is some time after the pod has started,
+  /// and rank 0 too asks for its own.
+  private InetAddress lookUp(String address, long patienceMillis) {
+    long start = System.nanoTime();
+    long deadline = start + TimeUnit.MILLISECONDS.toNanos(patienceMillis);
+    long backOffNs = TcpSession.FIRST_BACK_OFF_NS;
+    while (true) {
+      UnknownHostException unknown;
+      try {
+        return names.address(address);
+      } catch (UnknownHostException e) {
+        unknown = e;
+      }
+      if (NUMERIC.matcher(address).matches()) {
+        throw new JoinException(
+            Reason.ADDRESS,
+            "COMM_MASTER_ADDR is %s, which is no address here (%s); correct it"
+                .formatted(address, unknown.getMessage()),
+            unknown);
+      }
+      long now = System.nanoTime();
+      if (now - deadline >= 0) {
+        throw new JoinException(
+            Reason.ADDRESS,
+            "COMM_MASTER_ADDR is %s, an unknown host, also after %s; correct it, or see why this host does not know the name"
+                .formatted(address, ReplicatedSession.seconds(now - start)),
+            unknown);
+      }
+      pause(Math.min(backOffNs, deadline - now));
+      backOffNs = Math.min(TcpSession.MAX_BACK_OFF_NS, 2 * backOffNs);
+    }
+  }
+
+  private static void pause(long pauseNs) {
+    try {
+      TimeUnit.NANOSECONDS.sleep(pauseNs);
+    } catch (InterruptedException e) {
+      throw interrupted();
+    }
   }
 
   static Session joinOverTcp(
@@ -191,7 +254,7 @@ public final class DefaultSessionFactory implements SessionFactory {
     return directory == null ? FileSession.defaultDirectory() : Path.of(directory);
   }
 
-  private static InetSocketAddress place(CommConfig config, String address) {
+  private static int port(CommConfig config, String address) {
     int port =
         config
             .masterPort()
@@ -203,12 +266,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       throw new JoinException(
           Reason.ADDRESS, "COMM_MASTER_PORT is 0, which no other rank could find; choose one");
     }
-    try {
-      return new InetSocketAddress(InetAddress.getByName(address), port);
-    } catch (UnknownHostException e) {
-      throw new JoinException(
-          Reason.ADDRESS, "COMM_MASTER_ADDR is %s, an unknown host".formatted(address), e);
-    }
+    return port;
   }
 
   private static JoinRequest request(CommConfig config, List<String> usableBackends) {
@@ -254,8 +312,12 @@ public final class DefaultSessionFactory implements SessionFactory {
       throw new IllegalStateException(e.getCause());
     } catch (InterruptedException e) {
       close.run();
-      Thread.currentThread().interrupt();
-      throw new InterruptedCallException("joining the session was interrupted");
+      throw interrupted();
     }
+  }
+
+  private static InterruptedCallException interrupted() {
+    Thread.currentThread().interrupt();
+    return new InterruptedCallException("joining the session was interrupted");
   }
 }

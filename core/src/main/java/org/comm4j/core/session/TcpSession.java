@@ -30,8 +30,9 @@ import org.jspecify.annotations.Nullable;
 /// there. Its one daemon thread does all of it, since a thread of the user's that is interrupted
 /// would close the channel.
 final class TcpSession implements ReplicatedSession.History {
-  private static final long FIRST_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(5);
-  private static final long MAX_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(200);
+  static final long FIRST_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(5);
+  static final long MAX_BACK_OFF_NS = TimeUnit.MILLISECONDS.toNanos(200);
+
   private static final long GOODBYE_NS = TimeUnit.MILLISECONDS.toNanos(400);
   private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);

@@ -1,0 +1,100 @@
+package org.comm4j.core.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// A place whose name is not known yet.
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class DefaultSessionFactoryTest {
+  private final AtomicInteger asked = new AtomicInteger();
+
+  private static CommConfig.Builder config(String address) {
+    return CommConfig.builder()
+        .rank(0)
+        .worldSize(1)
+        .masterAddress(address)
+        .masterPort(1)
+        .session("job")
+        .option(DefaultSessionFactory.HOSTED, "launcher");
+  }
+
+  private UnknownHostException unknown(String host) {
+    asked.incrementAndGet();
+    return new UnknownHostException(host);
+  }
+
+  @Test
+  void join_nameIsKnownLater_works() {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    try (var host =
+        SessionServer.start(
+            loopback, 0, "job", 1, Authenticator.NONE, new SessionServer.Listener() {})) {
+      var factory =
+          new DefaultSessionFactory(name -> {
+            if (asked.get() < 2) {
+              throw unknown(name);
+            }
+            return loopback;
+          });
+      var config = config("rank-0.train").masterPort(host.port()).build();
+      factory.join(config, List.of()).close();
+      assertThat(asked).hasValue(2);
+    }
+  }
+
+  @Test
+  void join_nameIsNeverKnown_isAddressAfterTheTimeout() {
+    var factory =
+        new DefaultSessionFactory(name -> {
+          throw unknown(name);
+        });
+    var config = config("rank-0.train").joinTimeout(Duration.ofMillis(100)).build();
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory.join(config, List.of()))
+        .withMessageMatching(
+            "COMM_MASTER_ADDR is rank-0.train, an unknown host, also after .* s; .*")
+        .withCauseInstanceOf(UnknownHostException.class)
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.ADDRESS));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"10.0.0.300", "fe80::1%no-such-interface"})
+  void join_addressIsWrong_isNotAskedForAgain(String address) {
+    var factory =
+        new DefaultSessionFactory(name -> {
+          throw unknown(name);
+        });
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory.join(config(address).build(), List.of()))
+        .withMessageContainingAll(address, "correct it")
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.ADDRESS));
+    assertThat(asked).hasValue(1);
+  }
+
+  @Test
+  void join_interruptedBeforeTheNameIsKnown_endsAtOnce() {
+    var factory =
+        new DefaultSessionFactory(name -> {
+          Thread.currentThread().interrupt();
+          throw unknown(name);
+        });
+    assertThatExceptionOfType(InterruptedCallException.class)
+        .isThrownBy(() -> factory.join(config("rank-0.train").build(), List.of()));
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(asked).hasValue(1);
+  }
+}
