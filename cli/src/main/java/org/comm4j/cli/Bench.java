@@ -35,7 +35,10 @@ import picocli.CommandLine.Spec;
       "",
       "time is the median of the repetitions, algbw is bytes over time, and busbw is what a link"
           + " must carry for it, as in nccl-tests. xcore_ns is the time of a cache line between"
-          + " ranks 0 and 1: compare only rows where it is about the same."
+          + " ranks 0 and 1: compare only rows where it is about the same.",
+      "",
+      "The memory is the host's, on backend cuda too, which moves that as shm does; its kernels are"
+          + " measured by backend-cuda/gpu-check."
     })
 final class Bench implements Callable<Integer> {
   @Spec @Nullable CommandSpec spec;
@@ -84,8 +87,8 @@ final class Bench implements Callable<Integer> {
       names = "--memory",
       defaultValue = "native",
       description =
-          "native, heap (Java arrays) or allocated (the communicator's own); ${DEFAULT-VALUE} unless"
-              + " given.")
+          "native, heap (Java arrays) or allocated (the communicator's own, not where that is a"
+              + " device's); ${DEFAULT-VALUE} unless given.")
   BenchMemory memory = BenchMemory.NATIVE;
 
   @Option(

@@ -31,7 +31,13 @@ enum BenchMemory {
       case HEAP -> new Buffer(CommData.of(type, array(type, count)), () -> {});
       case ALLOCATED -> {
         CommBuffer buffer = communicator.allocate(type, count);
-        yield new Buffer(buffer.hostData(), buffer::close);
+        if (buffer.data() instanceof HostData data) {
+          yield new Buffer(data, buffer::close);
+        }
+        buffer.close();
+        throw new IllegalArgumentException(
+            "--memory: allocated, which is a device's on backend %s (expected: native or heap, as bench measures the host's memory); the GPU's kernels are measured by backend-cuda/gpu-check"
+                .formatted(communicator.backend()));
       }
     };
   }

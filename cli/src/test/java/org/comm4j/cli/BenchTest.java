@@ -10,6 +10,7 @@ import java.io.StringWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,10 +18,14 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 import java.util.stream.Stream;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
@@ -97,6 +102,39 @@ class BenchTest {
       BenchData.clear(buffer);
       assertThat(data.wrong(buffer, data.contribution(1), 0)).isEqualTo(5000);
     }
+  }
+
+  @Test
+  void memory_allocatedOnADevice_isRefusedAndGivenBack() {
+    var isOpen = new AtomicBoolean();
+    var buffer =
+        new CommBuffer() {
+          @Override
+          public CommData data() {
+            return CommData.ofUnsafeDeviceAddress(DataType.FLOAT32, 4096, 1, 0);
+          }
+
+          @Override
+          public void close() {
+            isOpen.set(false);
+          }
+        };
+    var communicator =
+        (Communicator)
+            Proxy.newProxyInstance(
+                Communicator.class.getClassLoader(),
+                new Class<?>[] {Communicator.class},
+                (_, method, _) -> {
+                  if (method.getName().equals("allocate")) {
+                    isOpen.set(true);
+                    return buffer;
+                  }
+                  return "cuda"; // the backend's name
+                });
+    assertThatThrownBy(() -> BenchMemory.ALLOCATED.make(communicator, DataType.FLOAT32, 1))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContainingAll("--memory: allocated", "cuda", "native or heap", "gpu-check");
+    assertThat(isOpen).isFalse();
   }
 
   @Test
