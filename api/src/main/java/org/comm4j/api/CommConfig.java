@@ -404,7 +404,7 @@ public record CommConfig(
 
     /// Which backend to use.
     ///
-    /// @param value a name, or [#AUTO]
+    /// @param value a name, or [#AUTO], the same on every rank
     /// @return this
     public Builder backend(String value) {
       backend = value;
@@ -512,7 +512,7 @@ public record CommConfig(
 
     /// How long a peer may be silent.
     ///
-    /// @param value more than zero
+    /// @param value 100 ms or more, the same on every rank
     /// @return this
     public Builder liveness(Duration value) {
       liveness = value;
@@ -557,7 +557,7 @@ public record CommConfig(
 
     /// Where choices of algorithms are.
     ///
-    /// @param value a file
+    /// @param value a file, which says the same on every rank
     /// @return this
     public Builder tuning(Path value) {
       tuning = Optional.of(value);
@@ -576,7 +576,8 @@ public record CommConfig(
     /// Sets an option of a single backend.
     ///
     /// @param variable its environment variable, for example `COMM_SHM_WINDOW`
-    /// @param value as the variable would give it
+    /// @param value as the variable would give it; the same on every rank, to the letter, unless it
+    ///   names something of one host, as the variable's end says (`ADDRESS`, `DEVICE`, `PORTS`, …)
     /// @return this
     public Builder option(String variable, String value) {
       options.put(variable, value);

@@ -16,7 +16,8 @@ import org.comm4j.api.CommConfig;
 /// that differs can be told in what. Values of backend options are hashed. Options that name
 /// something of one host (by the end of their name: a device, a path, an address) may differ.
 final class Settings {
-  private static final Set<String> OF_ONE_HOST =
+  /// How the names of options end that may differ.
+  static final Set<String> OF_ONE_HOST =
       Set.of(
           "ADDRESS",
           "DEVICE",
@@ -29,6 +30,7 @@ final class Settings {
           "PATH",
           "PORT",
           "PORTS");
+
   private static final int MAX_LINES_BYTES = 1024;
 
   private Settings() {}
