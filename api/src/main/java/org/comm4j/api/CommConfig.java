@@ -465,7 +465,7 @@ public record CommConfig(
       return this;
     }
 
-    /// The port where the ranks meet.
+    /// The port where the ranks meet; 29500 unless given, where there is an address.
     ///
     /// @param value in `1..65535`
     /// @return this
@@ -622,7 +622,9 @@ public record CommConfig(
           localWorldSize,
           nodeRank,
           masterAddress,
-          masterPort,
+          masterAddress.isPresent() && masterPort.isEmpty()
+              ? OptionalInt.of(Settings.MASTER_PORT)
+              : masterPort,
           session,
           secretFile,
           secret,

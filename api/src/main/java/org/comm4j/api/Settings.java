@@ -300,10 +300,7 @@ final class Settings {
           "COMM_SECRET_FILE: '%s' beside COMM_SECRET (expected: one of them); unset COMM_SECRET"
               .formatted(environment.get("COMM_SECRET_FILE")));
     }
-    CommConfig config = builder.build();
-    return config.masterAddress().isPresent() && config.masterPort().isEmpty()
-        ? builder.masterPort(MASTER_PORT).build()
-        : config;
+    return builder.build();
   }
 
   /// Refuses what can't be an option of any backend.

@@ -277,6 +277,14 @@ class CommConfigTest {
   }
 
   @Test
+  void masterPort_notGiven_isTheUsualOneWhereThereIsAnAddress() {
+    CommConfig.Builder builder = CommConfig.builder();
+    assertThat(builder.build().masterPort()).isEmpty();
+    assertThat(builder.masterAddress("host").build().masterPort()).hasValue(29500);
+    assertThat(builder.masterPort(1234).build().masterPort()).hasValue(1234);
+  }
+
+  @Test
   void masterAddress_ipv6_isAHost() {
     assertThat(CommConfig.builder().masterAddress("fe80::1%eth0").build().masterAddress())
         .contains("fe80::1%eth0");
