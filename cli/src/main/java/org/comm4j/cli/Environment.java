@@ -57,7 +57,12 @@ final class Environment {
 
   /// The same with settings of the command line, by their variables.
   static CommConfig config(Map<String, String> given) {
-    Map<String, String> variables = withoutLaunch();
+    return config(all(), given);
+  }
+
+  /// The same of another environment.
+  static CommConfig config(Map<String, String> environment, Map<String, String> given) {
+    Map<String, String> variables = withoutLaunch(environment);
     variables.putAll(given);
     return CommConfig.fromEnvironment(variables);
   }

@@ -19,6 +19,7 @@ import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.Backends;
+import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
 import org.comm4j.api.Partition;
@@ -75,6 +76,9 @@ final class Explain implements Callable<Integer> {
   private static final int MOST_PICTURED_RANKS = 8;
 
   private static final int MOST_PICTURED_ROUNDS = 16;
+
+  private final Map<String, String> environment;
+  private boolean sharesMemory; // where all ranks are on one host
 
   @Spec @Nullable CommandSpec spec;
 
@@ -133,7 +137,8 @@ final class Explain implements Callable<Integer> {
 
   @Option(
       names = "--ordered",
-      description = "Reduce as the left fold over ranks (COMM_REDUCTION=ordered).")
+      description =
+          "Reduce as the left fold over ranks, as COMM_REDUCTION=ordered does, which counts too.")
   boolean ordered;
 
   @Option(
@@ -143,7 +148,8 @@ final class Explain implements Callable<Integer> {
       converter = Sizes.One.class,
       description =
           "How much a rank can publish at once for its peers to read; 0 where they can't, as on a"
-              + " network. ${DEFAULT-VALUE} unless given, as on shm and local.")
+              + " network. ${DEFAULT-VALUE} unless given, as on shm and local; for ranks of one host 0"
+              + " where --backend names one of messages alone.")
   long windowBytes;
 
   @Option(
@@ -163,7 +169,9 @@ final class Explain implements Callable<Integer> {
   @Option(
       names = "--backend",
       paramLabel = "NAME",
-      description = "For a backend that chooses for itself: which way the call goes on it.")
+      description =
+          "Which backend: aeron has messages alone where all ranks are on one host, and one that chooses"
+              + " for itself says which way the call goes on it.")
   @Nullable String backend;
 
   @Option(
@@ -185,21 +193,29 @@ final class Explain implements Callable<Integer> {
       description = "table, json or csv (the steps only); ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
-  Explain() {}
+  Explain() {
+    this(Environment.all());
+  }
+
+  Explain(Map<String, String> environment) {
+    this.environment = Map.copyOf(environment);
+  }
 
   @Override
   public Integer call() {
     CommandSpec own = Objects.requireNonNull(spec);
     check(own);
     long count = count(own);
-    Optional<String> way = way(count);
+    CommConfig config = config(own);
+    ordered = isReduction() && config.reduction() == Reduction.ORDERED;
+    Optional<String> way = way(count, config);
     if (way.isPresent()) {
-      own.commandLine().getOut().println(way.get());
-      own.commandLine().getOut().flush();
+      printWay(own.commandLine().getOut(), way.get());
       return ExitCode.FINE;
     }
+    sharesMemory = sharesMemory(own, config);
     Shape shape = shape(root, count);
-    Choice choice = choice(own, shape);
+    Choice choice = choice(own, config, shape);
     List<PlannedRound> rounds = new ArrayList<>();
     long leftOut = collect(choice.algorithm(), count, rounds);
     PrintWriter out = own.commandLine().getOut();
@@ -215,18 +231,37 @@ final class Explain implements Callable<Integer> {
     return ExitCode.FINE;
   }
 
+  /// The user's settings, as a communicator would have them, with what is asked.
+  private CommConfig config(CommandSpec own) {
+    CommConfig.Builder config =
+        Environment.config(environment, RankOptions.given(own)).toBuilder()
+            .backend(backend == null ? CommConfig.AUTO : backend);
+    return (ordered ? config.reduction(Reduction.ORDERED) : config).build();
+  }
+
   /// What a backend says that runs no plans of ours.
-  private Optional<String> way(long count) {
-    if (backend == null) {
-      return Optional.empty();
-    }
-    CommConfig config =
-        Environment.config(RankOptions.given(Objects.requireNonNull(spec))).toBuilder()
-            .backend(backend)
-            .reduction(ordered ? Reduction.ORDERED : Reduction.FAST)
-            .build();
+  private Optional<String> way(long count, CommConfig config) {
     return Backends.explain(
         kind.label(), type, isReduction() ? op : null, type.bytes(count), ranks, config);
+  }
+
+  private void printWay(PrintWriter out, String way) {
+    switch (format) {
+      case TABLE -> out.println(way);
+      case JSON -> out.println(JSON.toJson(Map.of("way", way)));
+      case CSV -> new Listing("way").row(way).print(format, out);
+    }
+    out.flush();
+  }
+
+  /// Whether the ranks of a launch on one host read each other's windows: not on a backend of
+  /// messages alone, unless the command line says how large they are.
+  private boolean sharesMemory(CommandSpec own, CommConfig config) {
+    return backend == null
+        || own.commandLine().getParseResult().hasMatchedOption("--windows")
+        || Backends.availableBackends(config).stream()
+            .filter(each -> each.name().equals(backend))
+            .allMatch(each -> each.capabilities().contains(Capability.SHARED_MEMORY));
   }
 
   // --- what is asked ---
@@ -362,7 +397,7 @@ final class Explain implements Callable<Integer> {
         kind == CollectiveKind.BARRIER ? 1 : accumulator.bytes(),
         accumulator != type,
         isReduction() && ordered,
-        areOnOneHost() ? windowBytes : 0,
+        areOnOneHost() && sharesMemory ? windowBytes : 0,
         hosts());
   }
 
@@ -389,8 +424,8 @@ final class Explain implements Callable<Integer> {
     };
   }
 
-  private Choice choice(CommandSpec own, Shape shape) {
-    Choice usual = selector().choose(shape);
+  private Choice choice(CommandSpec own, CommConfig config, Shape shape) {
+    Choice usual = selector(config).choose(shape);
     String name = algorithm;
     if (name == null) {
       return usual;
@@ -413,8 +448,8 @@ final class Explain implements Callable<Integer> {
   }
 
   /// With the user's choices, as a communicator would have them.
-  private static Selector selector() {
-    return new Selector(Environment.config().tuning().map(Tuning::read).orElseGet(Tuning::none));
+  private static Selector selector(CommConfig config) {
+    return new Selector(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
   }
 
   private static List<String> names(List<Algorithm> algorithms) {

@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.google.gson.JsonParser;
+import java.util.Map;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,6 +38,44 @@ class ExplainTest {
     var done = Commands.run(new Explain(), "allReduce", "-n", "4", "--backend", "cuda");
     assertThat(done.err()).isEmpty();
     assertThat(done.out()).contains("two-stage on at most 108 blocks", "from sm_100 on one-stage");
+  }
+
+  @Test
+  void explain_backendWithItsOwnAlgorithms_isReadByProgramsToo() {
+    String[] line = {"allReduce", "-n", "4", "--backend", "cuda", "--format", "json"};
+    assertThat(
+            JsonParser.parseString(Commands.run(new Explain(), line).out())
+                .getAsJsonObject()
+                .get("way")
+                .getAsString())
+        .contains("two-stage on at most 108 blocks");
+    line[line.length - 1] = "csv";
+    assertThat(Commands.run(new Explain(), line).out().lines()).hasSize(2).first().isEqualTo("way");
+  }
+
+  /// Within hosts it shares memory only where there are several.
+  @Test
+  void explain_backendOfMessages_hasWindowsWhereItUsesThem() {
+    String line = "allReduce -n 4 --backend aeron --limit 0";
+    assertThat(Commands.run(new Explain(), line.split(" ", -1)).out())
+        .contains("on 4 ranks, messages only");
+    assertThat(Commands.run(new Explain(), (line + " --windows 64KiB").split(" ", -1)).out())
+        .contains("windows of 64 KiB");
+    assertThat(Commands.run(new Explain(), (line + " --ranks-per-host 2").split(" ", -1)).out())
+        .contains("hosts of 2 ranks", "hierarchical");
+    assertThat(Commands.run(new Explain(), line.replace("aeron", "shm").split(" ", -1)).out())
+        .contains("windows of 1 MiB");
+  }
+
+  @Test
+  void explain_orderedByTheEnvironment_isTheLeftFold() {
+    Map<String, String> ordered = Map.of("COMM_REDUCTION", "ordered");
+    var done = Commands.run(new Explain(ordered), "allReduce", "-n", "4");
+    assertThat(done.out()).contains("with sum, ordered, on 4 ranks", "the left fold over ranks");
+    assertThat(Commands.run(new Explain(ordered), "broadcast", "-n", "4").code())
+        .isEqualTo(ExitCode.FINE);
+    assertThat(Commands.run(new Explain(Map.of()), "allReduce", "-n", "4").out())
+        .contains("with sum on 4 ranks");
   }
 
   @Test
