@@ -172,6 +172,13 @@ final class Doctor implements Callable<Integer> {
   private static Finding tuning(Path file, CommConfig config) {
     try {
       Set<String> nobody = Tuning.read(file).backends();
+      if (config.backend().equals("mpi")) {
+        return Finding.note(
+            SETTING,
+            "COMM_TUNING",
+            file.toString(),
+            "Backend mpi does not read it: the library chooses.");
+      }
       List<String> names =
           Backends.availableBackends(config).stream().map(BackendInfo::name).toList();
       names.forEach(nobody::remove);

@@ -55,6 +55,15 @@ class DoctorTest {
   }
 
   @Test
+  void doctor_tuningAskedForWithMpi_saysThatItDoesNothing(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("tuning"), "allReduce ring\n");
+    Map<String, String> tuned = Map.of("COMM_TUNING", file.toString(), "COMM_BACKEND", "mpi");
+    assertThat(Commands.run(doctor(tuned)).out()).contains("Backend mpi does not read it");
+    Files.writeString(file, "allReduce rings\n");
+    assertThat(problems(tuned)).anySatisfy(note -> assertThat(note).contains("'rings'"));
+  }
+
+  @Test
   void availableBackends_capabilities_areShownWhenAskedAndToPrograms() {
     assertThat(Commands.run(new AvailableBackends()).out())
         .contains("shm", "local")
