@@ -367,7 +367,7 @@ final class Settings {
 
   private static Stream<String> candidates(Map<String, Set<String>> backends) {
     return Stream.concat(
-        ALL.stream().map(Setting::variable),
+        Stream.concat(ALL.stream().map(Setting::variable), OF_THE_SESSION.stream()),
         backends.entrySet().stream().flatMap(Settings::variables));
   }
 

@@ -363,7 +363,9 @@ class CommConfigTest {
     "COMM_RANKS, COMM_RANK",
     "COMM_SHM_WINDOWS, COMM_SHM_WINDOW",
     "COMM_SHN_WINDOW, COMM_SHM_WINDOW",
-    "COMM_MY_NET_PORTS, COMM_MY_NET_PORT"
+    "COMM_MY_NET_PORTS, COMM_MY_NET_PORT",
+    "COMM_SESSION_PORT, COMM_SESSION_PORTS",
+    "COMM_SESSION_INSECUR, COMM_SESSION_INSECURE"
   })
   void checkOptions_misspelt_suggestsTheNearest(String variable, String meant) {
     CommConfig config = CommConfig.fromEnvironment(Map.of(variable, "7"));

@@ -26,6 +26,8 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.core.select.Tuning;
+import org.comm4j.core.session.Authenticator;
+import org.comm4j.core.session.DefaultSessionFactory;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -47,6 +49,17 @@ final class Doctor implements Callable<Integer> {
   private static final String LAUNCH = "launch";
   private static final String SETTING = "setting";
   private static final String BACKEND = "backend";
+
+  private static final Map<String, String> OF_THE_SESSION =
+      Map.of(
+          DefaultSessionFactory.DIRECTORY,
+          "Where ranks of one host meet that have a COMM_SESSION and no address.",
+          DefaultSessionFactory.HOSTED,
+          "Set by comm-cli run: its launcher hosts the session.",
+          Authenticator.INSECURE,
+          "Whether ranks need no secret where other hosts reach the address.",
+          HostedSession.PORTS,
+          "From which TCP ports comm-cli run takes the one where ranks meet.");
 
   private final Map<String, String> environment;
   private final HostFindings host;
@@ -154,9 +167,7 @@ final class Doctor implements Callable<Integer> {
               "%s Expected: %s.".formatted(setting.doc(), setting.range())));
     }
     new TreeMap<>(config.options())
-        .forEach((variable, value) ->
-            findings.add(
-                Finding.ok(SETTING, variable, shown(variable, value), "Of a single backend.")));
+        .forEach((variable, value) -> findings.add(option(variable, shown(variable, value))));
     config.secretFile().ifPresent(file -> findings.add(secretFile(file)));
     if (config.secret().isPresent()) {
       findings.add(
@@ -167,6 +178,18 @@ final class Doctor implements Callable<Integer> {
               "Other processes can see it; put it into a file and set COMM_SECRET_FILE."));
     }
     config.tuning().ifPresent(file -> findings.add(tuning(file, config)));
+  }
+
+  private static Finding option(String variable, String value) {
+    if (variable.equals(Authenticator.INSECURE) && value.equals("true")) {
+      return Finding.note(
+          SETTING,
+          variable,
+          value,
+          "Whoever reaches the address where ranks meet may join; unset it and give all ranks a COMM_SECRET_FILE.");
+    }
+    return Finding.ok(
+        SETTING, variable, value, OF_THE_SESSION.getOrDefault(variable, "Of a single backend."));
   }
 
   private static Finding tuning(Path file, CommConfig config) {

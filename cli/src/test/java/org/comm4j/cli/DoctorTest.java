@@ -118,6 +118,22 @@ class DoctorTest {
         .contains("did you mean COMM_SHM_WINDOW?");
   }
 
+  @Test
+  void doctor_optionsOfTheSession_areNoBackends() {
+    Map<String, String> options =
+        Map.of("COMM_SESSION_INSECURE", "true", "COMM_SESSION_PORTS", "40000-40009");
+    assertThat(doctor(options).findings())
+        .filteredOn(each -> options.containsKey(each.item()))
+        .extracting(Finding::status, Finding::note)
+        .satisfiesExactly(
+            insecure ->
+                assertThat(insecure.toString())
+                    .contains(Finding.Status.NOTE.toString(), "may join", "COMM_SECRET_FILE"),
+            ports ->
+                assertThat(ports.toString())
+                    .contains(Finding.Status.OK.toString(), "From which TCP ports"));
+  }
+
   /// No host has space for so many ranks of `aeron`.
   @Test
   void doctor_backendWantsMoreThanThereIs_isANoteWithARemedy() {
