@@ -18,6 +18,7 @@ import java.util.stream.LongStream;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
+import org.jspecify.annotations.Nullable;
 
 /// A user's own choices, which come before the built-in table. The first line that fits a call counts:
 ///
@@ -27,7 +28,7 @@ import org.comm4j.core.schedule.CollectiveKind;
 ///     broadcast binomial
 ///
 /// Conditions are on `size`, the ranks of the group, and `bytes`, what one rank's buffer or part has;
-/// with `<=`, `>=`, `=`, and KiB or MiB behind a number. For gatherV, scatterV and allToAllV there is no
+/// with `<=`, `>=`, `=`, and KiB, MiB or GiB behind a number. For gatherV, scatterV and allToAllV there is no
 /// `bytes`: ranks know it differently and would choose differently. For the same reason all ranks must
 /// have the same lines.
 ///
@@ -40,7 +41,10 @@ import org.comm4j.core.schedule.CollectiveKind;
 /// is nothing here: the backend reads it ([#linesOf]).
 public final class Tuning {
   private static final Pattern CONDITION =
-      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,12})(KiB|MiB)?");
+      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,12})(KiB|MiB|GiB)?");
+
+  /// What stands for all larger numbers: no memory has so many bytes.
+  private static final long LARGEST = 1L << 60;
 
   private static final Pattern OF_BACKEND = Pattern.compile("([a-z][a-z0-9-]*):\\s*(.*)");
 
@@ -286,7 +290,7 @@ public final class Tuning {
             .findFirst()
             .orElseThrow(() ->
                 new IllegalArgumentException(
-                    "%s: '%s' is no condition (expected: %s, then <=, >= or =, then a number, for example bytes<=64KiB)"
+                    "%s: '%s' is no condition (expected: %s, then <=, >= or =, then a number, perhaps with KiB, MiB or GiB, for example bytes<=64KiB)"
                         .formatted(
                             place,
                             word,
@@ -305,9 +309,18 @@ public final class Tuning {
           case ">=" -> Comparison.AT_LEAST;
           default -> Comparison.EQUAL;
         };
-    String unit = matcher.group(4);
-    long factor = unit == null ? 1 : unit.equals("KiB") ? 1 << 10 : 1 << 20;
-    return new Condition(fact, comparison, Long.parseLong(matcher.group(3)) * factor);
+    long factor = factor(matcher.group(4));
+    long number = Math.min(Long.parseLong(matcher.group(3)), LARGEST / factor);
+    return new Condition(fact, comparison, number * factor);
+  }
+
+  private static long factor(@Nullable String unit) {
+    return switch (unit) {
+      case null -> 1;
+      case "KiB" -> 1 << 10;
+      case "MiB" -> 1 << 20;
+      default -> 1 << 30;
+    };
   }
 
   private static Algorithm algorithm(String place, CollectiveKind kind, String name) {

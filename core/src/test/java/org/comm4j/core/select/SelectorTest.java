@@ -131,7 +131,9 @@ class SelectorTest {
                 "",
                 "allReduce size<=8 bytes<=64KiB ring # why not",
                 "allReduce size=8 rabenseifner",
-                "broadcast bytes>=1MiB binomial"));
+                "broadcast bytes>=1MiB binomial",
+                "allGather bytes<=1GiB ring",
+                "allGather bytes<=999999999999GiB bruck"));
     assertThat(selector.choose(shape(CollectiveKind.ALL_REDUCE, 4, 16 << 10, false, 0)))
         .extracting(choice -> choice.algorithm().name(), Choice::reason)
         .containsExactly("ring", "tuning, line 3: allReduce size<=8 bytes<=64KiB ring");
@@ -141,6 +143,10 @@ class SelectorTest {
         .isEqualTo("pairwise");
     assertThat(name(selector, shape(CollectiveKind.BROADCAST, 9, 1 << 18, false, 0)))
         .isEqualTo("binomial");
+    assertThat(name(selector, shape(CollectiveKind.ALL_GATHER, 4, 1 << 28, false, 0)))
+        .isEqualTo("ring");
+    assertThat(name(selector, shape(CollectiveKind.ALL_GATHER, 4, (1 << 28) + 1, false, 0)))
+        .isEqualTo("bruck");
   }
 
   @Test
