@@ -133,7 +133,8 @@ public sealed interface ReduceOp {
     }
   }
 
-  /// An operator of the user's own, for data in host memory on backends that run in the host.
+  /// An operator of the user's own, for data in host memory, on backends that have
+  /// [Capability#USER_DEFINED_OPERATORS].
   ///
   /// It is applied in rank order, so it need not be commutative, and to elements of the type
   /// itself.

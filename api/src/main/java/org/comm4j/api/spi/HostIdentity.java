@@ -3,6 +3,6 @@ package org.comm4j.api.spi;
 /// Tells whether two ranks share memory: what the kernel says, never what a launcher says.
 ///
 /// @param name the host's name, for people
-/// @param id equal exactly where processes can share files in `/dev/shm`: boot id, the namespaces
-///   for mounts and processes, and the user
+/// @param id equal exactly where processes share files in `/dev/shm`, memory and the loopback
+///   interface: boot id, the namespaces for mounts, processes, IPC and networks, and the user
 public record HostIdentity(String name, String id) {}
