@@ -144,7 +144,7 @@ final class BenchReport {
     }
     return before
         .ratio(point.operation(), point.bytes(), point.time())
-        .map(ratio -> "%9.2f".formatted(ratio))
+        .map(ratio -> String.format(Locale.ROOT, "%9.2f", ratio))
         .orElse("        -"); // the machine has changed in between
   }
 

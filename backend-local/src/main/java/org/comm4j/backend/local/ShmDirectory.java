@@ -80,7 +80,7 @@ final class ShmDirectory implements AutoCloseable {
       reap(base, REAP_NANOS);
     }
     Path directory = base.resolve(session);
-    String name = "rank-%d-%s".formatted(rank, thisProcess());
+    String name = "rank-" + rank + "-" + thisProcess();
     Path lockFile = directory.resolve(name + LOCK);
     NoSuchFileException last = null;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -265,6 +265,6 @@ final class ShmDirectory implements AutoCloseable {
   private static String thisProcess() {
     ProcessHandle self = ProcessHandle.current();
     long start = self.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
-    return "%d-%d".formatted(self.pid(), start);
+    return self.pid() + "-" + start;
   }
 }

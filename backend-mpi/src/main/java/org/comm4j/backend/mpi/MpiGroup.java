@@ -587,7 +587,7 @@ final class MpiGroup {
 
   /// Under which the first one says that somebody waits.
   private String callKey(MpiCall call) {
-    return "mpi/%x/%d".formatted(scope, call.number());
+    return "mpi/" + Long.toHexString(scope) + "/" + call.number(); // in no locale's digits
   }
 
   private String waitingKey(int who, MpiCall call) {

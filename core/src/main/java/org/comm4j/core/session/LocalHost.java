@@ -27,19 +27,19 @@ public final class LocalHost {
     try {
       String boot = Files.readString(PROC.resolve("sys/kernel/random/boot_id")).strip();
       String id =
-          "%s/%s/%s/%s/%s/%d"
-              .formatted(
-                  boot,
-                  namespace("mnt"),
-                  namespace("pid"),
-                  namespace("ipc"),
-                  namespace("net"),
-                  uid());
+          String.join(
+              "/",
+              boot,
+              namespace("mnt"),
+              namespace("pid"),
+              namespace("ipc"),
+              namespace("net"),
+              Integer.toString(uid()));
       return new HostIdentity(name, id);
     } catch (IOException | UnsupportedOperationException e) {
       ProcessHandle self = ProcessHandle.current();
       return new HostIdentity(
-          name, "process/%d/%s".formatted(self.pid(), self.info().startInstant().orElse(null)));
+          name, "process/" + self.pid() + "/" + self.info().startInstant().orElse(null));
     }
   }
 

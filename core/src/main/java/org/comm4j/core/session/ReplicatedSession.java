@@ -7,6 +7,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -543,7 +544,7 @@ final class ReplicatedSession implements Session {
   }
 
   static String seconds(long nanos) {
-    return "%.1f s".formatted(nanos / 1e9);
+    return String.format(Locale.ROOT, "%.1f s", nanos / 1e9);
   }
 
   /// How a rank went.

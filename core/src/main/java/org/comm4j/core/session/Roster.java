@@ -3,6 +3,7 @@ package org.comm4j.core.session;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -210,13 +211,14 @@ final class Roster {
     List<Integer> missing =
         IntStream.range(0, size).filter(rank -> !joined.containsKey(rank)).boxed().toList();
     String text =
-        "%s %s of %d did not join within %s (joined: %s); see what became of them, or give them longer with COMM_JOIN_TIMEOUT"
-            .formatted(
-                missing.size() == 1 ? "rank" : "ranks",
-                numbers(missing),
-                size,
-                ReplicatedSession.seconds(waitedNs),
-                joined.isEmpty() ? "none" : joinedByHost());
+        String.format(
+            Locale.ROOT, // launchers read it
+            "%s %s of %d did not join within %s (joined: %s); see what became of them, or give them longer with COMM_JOIN_TIMEOUT",
+            missing.size() == 1 ? "rank" : "ranks",
+            numbers(missing),
+            size,
+            ReplicatedSession.seconds(waitedNs),
+            joined.isEmpty() ? "none" : joinedByHost());
     return refused.isEmpty()
         ? text
         : refused.stream()

@@ -15,6 +15,7 @@ import org.comm4j.api.CommConfig;
 /// What of the configuration must be equal on all ranks, as a few lines of `name=value`: so a rank
 /// that differs can be told in what. Values of backend options are hashed. Options that name
 /// something of one host (by the end of their name: a device, a path, an address) may differ.
+/// Nothing of it is in the words or digits of a host's locale, which may differ too.
 final class Settings {
   /// How the names of options end that may differ.
   static final Set<String> OF_ONE_HOST =
@@ -41,7 +42,7 @@ final class Settings {
     lines.add("reduction=" + config.reduction());
     lines.add("check=" + config.check());
     lines.add("synchronousSend=" + config.synchronousSend());
-    lines.add("liveness=" + ReplicatedSession.seconds(config.liveness()));
+    lines.add("liveness=" + config.liveness().toMillis() + " ms");
     List<String> options =
         new TreeMap<>(config.options())
             .entrySet().stream()
