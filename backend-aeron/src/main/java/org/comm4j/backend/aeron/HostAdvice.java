@@ -86,7 +86,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
             new Advice(
                 "socket buffers",
                 "at most %d bytes".formatted(bytes),
-                "%d ranks use up to %d bytes for a socket; large messages, and many senders to one rank, are faster then; as root: sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d."
+                "%d ranks use up to %d bytes for a socket; large messages, and many senders to one rank, are faster then; as root: sysctl -w net.core.rmem_max=%s net.core.wmem_max=%s."
                     .formatted(ranks, wantedBytes, wantedBytes, wantedBytes)));
   }
 

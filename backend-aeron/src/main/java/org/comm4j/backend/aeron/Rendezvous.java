@@ -200,6 +200,7 @@ final class Rendezvous {
       int count,
       Dimensions dimensions) {
     Exception last = null;
+    int lastPort = 0;
     for (int candidate : candidates(ports, index, count)) {
       int port = candidate == 0 ? freePort(host) : candidate;
       String endpoint = Address.textOf(host) + ":" + port;
@@ -215,7 +216,15 @@ final class Rendezvous {
       } catch (SocketException | RegistrationException taken) {
         checkMayOpenFiles(host, taken);
         last = taken;
+        lastPort = port;
       }
+    }
+    if (last instanceof RegistrationException
+        && isFree(host, lastPort)) { // the driver's own reason
+      throw new TransportFailedException(
+          "the media driver can't receive on %s: %s"
+              .formatted(host.getHostAddress(), last.getMessage()),
+          last);
     }
     throw new TransportFailedException(
         "no UDP port of %s is free%s; set COMM_AERON_PORTS to another range"
@@ -246,6 +255,15 @@ final class Rendezvous {
 
   private static void checkIsFree(InetAddress host, int port) throws SocketException {
     new DatagramSocket(new InetSocketAddress(host, port)).close();
+  }
+
+  private static boolean isFree(InetAddress host, int port) {
+    try {
+      checkIsFree(host, port);
+      return true;
+    } catch (SocketException e) {
+      return false;
+    }
   }
 
   private static int freePort(InetAddress host) {

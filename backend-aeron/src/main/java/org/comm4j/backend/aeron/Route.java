@@ -1,12 +1,13 @@
 package org.comm4j.backend.aeron;
 
+import java.util.Locale;
 import org.comm4j.core.transport.Transport;
 
 /// How a rank sends to another one and receives from it, in Aeron's words: through memory where
 /// both have one media driver and want that, else over UDP.
 ///
 /// What concerns memory and sockets is said for each channel, since the driver may be one that we
-/// have not set.
+/// have not set; always in Aeron's digits, which a user's locale may not have.
 ///
 /// @param out the channel on which to send, with this stream
 /// @param in the channel on which to receive, with this stream
@@ -40,10 +41,14 @@ record Route(
       int terms = Math.min(own.termBytes(), other.termBytes());
       int mtu = Math.min(LARGEST_MTU, terms / MESSAGES_PER_TERM);
       return new Route(
-          "aeron:ipc?session-id=%d|mtu=%d|term-length=%d|sparse=false"
-              .formatted(to.session(), mtu, own.termBytes()),
+          String.format(
+              Locale.ROOT,
+              "aeron:ipc?session-id=%d|mtu=%d|term-length=%d|sparse=false",
+              to.session(),
+              mtu,
+              own.termBytes()),
           to.stream(),
-          "aeron:ipc?session-id=%d".formatted(from.session()),
+          String.format(Locale.ROOT, "aeron:ipc?session-id=%d", from.session()),
           from.stream(),
           mtu,
           true,
@@ -52,8 +57,14 @@ record Route(
     }
     int mtu = Math.min(own.mtu(), other.mtu());
     return new Route(
-        "aeron:udp?endpoint=%s|session-id=%d|mtu=%d|term-length=%d|so-sndbuf=%d|sparse=false"
-            .formatted(other, to.session(), mtu, own.termBytes(), dimensions.sendBufferBytes()),
+        String.format(
+            Locale.ROOT,
+            "aeron:udp?endpoint=%s|session-id=%d|mtu=%d|term-length=%d|so-sndbuf=%d|sparse=false",
+            other,
+            to.session(),
+            mtu,
+            own.termBytes(),
+            dimensions.sendBufferBytes()),
         to.stream(),
         receiving(own.toString(), from.session(), dimensions),
         from.stream(),
@@ -67,8 +78,13 @@ record Route(
   ///
   /// @param endpoint address and port
   static String receiving(String endpoint, int session, Dimensions dimensions) {
-    return "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false"
-        .formatted(endpoint, session, dimensions.receiveBufferBytes(), dimensions.windowBytes());
+    return String.format(
+        Locale.ROOT,
+        "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false",
+        endpoint,
+        session,
+        dimensions.receiveBufferBytes(),
+        dimensions.windowBytes());
   }
 
   int maxPayloadBytes() {

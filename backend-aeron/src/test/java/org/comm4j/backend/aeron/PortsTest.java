@@ -7,9 +7,12 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.Locale;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.PortRange;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Which UDP ports ranks take: each one of its own, also where they have one media driver, which
 /// would let them share one.
@@ -36,6 +39,33 @@ class PortsTest {
           .isInstanceOf(TransportFailedException.class)
           .hasMessageContainingAll("no UDP port of 127.0.0.1 is free", range.toString())
           .hasMessageContaining("COMM_AERON_PORTS");
+    }
+  }
+
+  /// Aeron reads no others.
+  @ParameterizedTest
+  @ValueSource(strings = {"fa", "ar-EG", "bn", "mr"})
+  void reserve_localeHasDigitsOfItsOwn_takesAPort(String locale) throws Exception {
+    Locale before = Locale.getDefault();
+    Locale.setDefault(Locale.forLanguageTag(locale));
+    try (ExternalDriver external = ExternalDriver.start();
+        Driver driver = Driver.external(external.directory(), LIVENESS)) {
+      assertThat(Rendezvous.reserve(driver, HERE, PortRange.ANY, 0, 1, DIMENSIONS)).isPositive();
+    } finally {
+      Locale.setDefault(before);
+    }
+  }
+
+  @Test
+  void reserve_driverCantDoIt_doesNotBlamePorts() throws Exception {
+    var windowAboveTheBuffer = new Dimensions(1408, 1 << 16, 1 << 30, 1 << 16);
+    try (ExternalDriver external = ExternalDriver.start();
+        Driver driver = Driver.external(external.directory(), LIVENESS)) {
+      assertThatThrownBy(
+              () -> Rendezvous.reserve(driver, HERE, PortRange.ANY, 0, 1, windowAboveTheBuffer))
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContaining("the media driver can't receive on 127.0.0.1: ")
+          .hasMessageNotContaining("COMM_AERON_PORTS");
     }
   }
 
