@@ -90,7 +90,7 @@ final class LauncherLaunch {
   private int run(HostedSession session) throws InterruptedException {
     Thread onSignal = new Thread(() -> end(session), "end ranks");
     Runtime.getRuntime().addShutdownHook(onSignal);
-    try (RankPipes pipes = RankPipes.make(launch.ranks())) {
+    try (RankPipes pipes = RankPipes.make(launch.ranks(), err)) {
       return await(start(session, pipes), session);
     } finally {
       terminate(session);
@@ -112,7 +112,7 @@ final class LauncherLaunch {
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectInput(ProcessBuilder.Redirect.INHERIT);
     ProcessLaunch.replace(builder.environment(), environment);
-    pipes.copy(out, err, launch.labels());
+    pipes.copy(out, launch.labels());
     synchronized (starting) {
       if (isEnding) {
         throw new InterruptedException("comm-cli is being ended");
@@ -148,7 +148,7 @@ final class LauncherLaunch {
     }
     int code = started.waitFor();
     terminate(session); // whom it has left behind: they hold our pipes
-    RankOutput.await(List.of(said, warned));
+    RankOutput.await(List.of(said, warned), err);
     return code;
   }
 

@@ -201,7 +201,7 @@ final class ProcessLaunch {
         failed = true;
       }
     }
-    RankOutput.await(outputs);
+    RankOutput.await(outputs, err);
     if (failed) {
       nodes
           .loss()

@@ -16,9 +16,17 @@ final class RankOutput {
   private static final long SILENT_NS = TimeUnit.SECONDS.toNanos(1);
   private static final long NOT_READING = Long.MAX_VALUE;
 
+  /// What ranks that have ended wrote is in their pipes, which hold less.
+  private static final long MOST_LATE_BYTES = 1 << 20;
+
+  /// How long it may wait in all for more of ranks that have ended.
+  private static final long MOST_LATE_NS = TimeUnit.SECONDS.toNanos(5);
+
   private final RankLine line;
   private final Thread thread;
   private volatile long readingSinceNs = NOT_READING; // for how long it waits for more
+  private volatile boolean haveEnded; // the ranks
+  private volatile boolean isCut; // though somebody still writes
 
   private RankOutput(Source from, SharedStream to, String label) {
     this.line = new RankLine(to, label);
@@ -47,11 +55,19 @@ final class RankOutput {
   }
 
   /// Waits until everything is copied that was written by ranks that have ended. Grandchildren may
-  /// keep their pipes open: then until nothing has come for a second.
-  static void await(Collection<RankOutput> outputs) throws InterruptedException {
+  /// keep their pipes open: then until nothing has come for a second; or, if they go on writing,
+  /// until what comes is theirs alone, or they had five.
+  ///
+  /// @param err where it says that some was left out
+  static void await(Collection<RankOutput> outputs, SharedStream err) throws InterruptedException {
     long sinceNs = System.nanoTime(); // of all, or each would have its second
+    outputs.forEach(each -> each.haveEnded = true);
     for (RankOutput each : outputs) {
       each.await(sinceNs);
+    }
+    if (outputs.stream().anyMatch(each -> each.isCut)) {
+      err.println(
+          "comm-cli: processes that ranks have started go on writing after these have ended; the rest is left out");
     }
   }
 
@@ -65,20 +81,36 @@ final class RankOutput {
     }
   }
 
-  /// Notes when it waits for more, and not for whoever reads what it has copied.
+  /// Notes when it waits for more, and not for whoever reads what it has copied; and what comes
+  /// when the ranks have ended.
   private final class Noted extends FilterInputStream {
+    private long lateBytes;
+    private long lateNs;
+
     Noted(InputStream in) {
       super(in);
     }
 
     @Override
     public int read(byte[] bytes, int from, int length) throws IOException {
-      readingSinceNs = System.nanoTime();
+      if (isCut) {
+        return -1;
+      }
+      boolean isLate = haveEnded;
+      long startNs = System.nanoTime();
+      readingSinceNs = startNs;
+      int count;
       try {
-        return super.read(bytes, from, length);
+        count = super.read(bytes, from, length);
       } finally {
         readingSinceNs = NOT_READING;
       }
+      if (isLate) {
+        lateBytes += count;
+        lateNs += System.nanoTime() - startNs;
+        isCut = count >= 0 && (lateBytes > MOST_LATE_BYTES || lateNs > MOST_LATE_NS);
+      }
+      return count;
     }
   }
 

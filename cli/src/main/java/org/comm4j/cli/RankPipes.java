@@ -19,16 +19,19 @@ final class RankPipes implements AutoCloseable {
 
   private final OwnFolder folder;
   private final int ranks;
+  private final SharedStream err;
   private final List<RankOutput> readers = new ArrayList<>();
 
-  private RankPipes(OwnFolder folder, int ranks) {
+  private RankPipes(OwnFolder folder, int ranks, SharedStream err) {
     this.folder = folder;
     this.ranks = ranks;
+    this.err = err;
   }
 
-  static RankPipes make(int ranks) throws InterruptedException {
+  /// @param err where the ranks' standard error goes
+  static RankPipes make(int ranks, SharedStream err) throws InterruptedException {
     try {
-      var pipes = new RankPipes(LaunchFolder.create(), ranks);
+      var pipes = new RankPipes(LaunchFolder.create(), ranks, err);
       var command = new ArrayList<>(List.of("mkfifo", "-m", "600"));
       pipes.files().stream().map(File::toString).forEach(command::add);
       var make = new ProcessBuilder(command).redirectErrorStream(true).start();
@@ -80,7 +83,7 @@ final class RankPipes implements AutoCloseable {
   /// Starts copying.
   ///
   /// @param labels whether each line says which rank wrote it
-  void copy(SharedStream out, SharedStream err, boolean labels) {
+  void copy(SharedStream out, boolean labels) {
     for (int rank = 0; rank < ranks; rank++) {
       String label = labels ? "[" + rank + "] " : "";
       readers.add(RankOutput.copy(file(rank, "out"), out, label));
@@ -98,7 +101,7 @@ final class RankPipes implements AutoCloseable {
           new RandomAccessFile(file, "rw").close(); // wakes whoever waits for a writer
         }
       }
-      RankOutput.await(readers);
+      RankOutput.await(readers, err);
     } catch (IOException _) {
       // its reader is a daemon
     } catch (InterruptedException _) {

@@ -112,6 +112,21 @@ class LauncherTest {
   }
 
   @Test
+  void run_rankLeavesAWriterBehind_endsAllTheSame() throws Exception {
+    Path file = folder.resolve("pid");
+    String body = "yes %s & echo $! > %s".formatted("x".repeat(1000), file);
+    try {
+      var done = run("run", "-n", "1", "--backend", "launched", "--", "sh", "-c", body);
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out()).contains("[0] xxx");
+      assertThat(done.err()).contains("the rest is left out");
+    } finally {
+      long pid = Long.parseLong(Files.readString(file).strip());
+      ProcessHandle.of(pid).ifPresent(ProcessHandle::destroy);
+    }
+  }
+
+  @Test
   void run_bindToCore_eachRankHasOneOfItsOwn() throws Exception {
     BoundRanks.assumeTwoCores();
     BoundRanks.assertHaveTheirCores(run(BoundRanks.run("launched")));

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PipedInputStream;
 import java.io.PipedOutputStream;
@@ -62,7 +63,7 @@ class RankLineTest {
 
     void end() throws Exception {
       to.close();
-      RankOutput.await(List.of(output));
+      RankOutput.await(List.of(output), all);
     }
   }
 
@@ -155,8 +156,30 @@ class RankLineTest {
       outputs.add(RankOutput.copy(new PipedInputStream(new PipedOutputStream()), all, ""));
     }
     long startNs = System.nanoTime();
-    RankOutput.await(outputs);
+    RankOutput.await(outputs, all);
     assertThat(Duration.ofNanos(System.nanoTime() - startNs)).isLessThan(Duration.ofSeconds(10));
+  }
+
+  /// The same, and they go on writing: more than a pipe has room for is theirs, not the ranks'.
+  @Test
+  void await_outputIsWrittenForEver_endsAndSaysSo() throws Exception {
+    var to = new PipedOutputStream();
+    var output = RankOutput.copy(new PipedInputStream(to, 1 << 16), all, "");
+    byte[] lines = ("x".repeat(1023) + "\n").repeat(64).getBytes(UTF_8);
+    var writer =
+        Thread.ofPlatform()
+            .start(() -> {
+              try {
+                while (true) {
+                  to.write(lines);
+                }
+              } catch (IOException _) {
+                // nobody reads it any more
+              }
+            });
+    RankOutput.await(List.of(output), all);
+    writer.join();
+    assertThat(shown.text()).startsWith("xxx").contains("the rest is left out");
   }
 
   @Test
