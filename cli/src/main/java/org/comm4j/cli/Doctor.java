@@ -1,12 +1,8 @@
 package org.comm4j.cli;
 
-import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -25,6 +21,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
+import org.comm4j.api.JoinException;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
@@ -218,26 +215,19 @@ final class Doctor implements Callable<Integer> {
     }
   }
 
+  /// What a join says of it.
   private static Finding secretFile(Path file) {
     String item = "COMM_SECRET_FILE";
-    if (!Files.isReadable(file)) {
-      return Finding.problem(
-          SETTING, item, file.toString(), "can't be read; correct the path or its permissions");
-    }
+    String value = file.toString();
     try {
-      var others = EnumSet.copyOf(Files.getPosixFilePermissions(file));
-      others.removeAll(
-          EnumSet.of(
-              PosixFilePermission.OWNER_READ,
-              PosixFilePermission.OWNER_WRITE,
-              PosixFilePermission.OWNER_EXECUTE));
-      return others.isEmpty()
-          ? Finding.ok(SETTING, item, file.toString(), "Only its owner may read it.")
-          : Finding.problem(
-              SETTING, item, file.toString(), "others may use it too; chmod 600 " + file);
-    } catch (IOException | UnsupportedOperationException | IllegalArgumentException e) {
-      return Finding.note(
-          SETTING, item, file.toString(), "Its permissions can't be read: " + e.getMessage());
+      var authenticator = Authenticator.of(CommConfig.builder().secretFile(file).build());
+      return authenticator.isLong()
+          ? Finding.ok(SETTING, item, value, "Only its owner may read it.")
+          : Finding.note(SETTING, item, value, "Too short for ranks on several hosts.");
+    } catch (JoinException e) {
+      return Finding.problem(SETTING, item, value, Sentences.of(e));
+    } catch (UnsupportedOperationException e) {
+      return Finding.note(SETTING, item, value, "Its owner can't be read: " + e.getMessage());
     }
   }
 

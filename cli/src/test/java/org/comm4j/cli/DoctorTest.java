@@ -16,12 +16,15 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.session.OwnFolder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class DoctorTest {
   @Test
@@ -159,7 +162,8 @@ class DoctorTest {
     Path file = Files.writeString(folder.resolve("secret"), "swordfish");
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
     assertThat(problems(Map.of("COMM_SECRET_FILE", file.toString())))
-        .containsExactly("others may use it too; chmod 600 " + file);
+        .singleElement(InstanceOfAssertFactories.STRING)
+        .contains("has mode rw-r--r--", "chmod 600 " + file);
     assertThat(
             new Doctor(Map.of("COMM_SECRET_FILE", file.toString()), new HostFindings()).findings())
         .filteredOn(each -> each.item().equals("COMM_SECRET_FILE"))
@@ -167,6 +171,27 @@ class DoctorTest {
         .containsOnly(file.toString());
     var done = Commands.run(doctor(Map.of("COMM_SECRET", "swordfish", "COMM_MPI_TOKEN", "tuna")));
     assertThat(done.out()).contains("(not shown)").doesNotContain("swordfish", "tuna");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'', PROBLEM, is empty",
+    "swordfish, NOTE, Too short",
+    "0123456789abcdef, OK, Only its owner",
+  })
+  void doctor_secretFile_isJudgedAsAJoinDoes(
+      String text, Finding.Status status, String expected, @TempDir Path folder)
+      throws IOException {
+    Path file = Files.writeString(folder.resolve("secret"), text + "\n");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+    Finding last =
+        new Doctor(Map.of("COMM_SECRET_FILE", file.toString()), new HostFindings())
+            .findings().stream()
+                .filter(each -> each.item().equals("COMM_SECRET_FILE"))
+                .reduce((_, second) -> second)
+                .orElseThrow();
+    assertThat(last.status()).isEqualTo(status);
+    assertThat(last.note()).contains(expected);
   }
 
   @Test

@@ -126,12 +126,18 @@ public final class Authenticator {
     try {
       int owner = (Integer) Files.getAttribute(file, "unix:uid");
       Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(file);
-      boolean isOwn = owner == LocalHost.uid() || owner == 0;
-      if (!isOwn || permissions.stream().anyMatch(OF_OTHERS::contains)) {
+      int self = LocalHost.uid();
+      if (owner != self && owner != 0) {
         throw new JoinException(
             Reason.CONFIGURATION,
-            "COMM_SECRET_FILE: %s belongs to user %d and has mode %s (expected: only this user may read it); chmod 600 it"
-                .formatted(file, owner, PosixFilePermissions.toString(permissions)));
+            "COMM_SECRET_FILE: %s belongs to user %d, who could change it (expected: to user %d, who runs this, or to root); give this user a copy, or as root: chown %3$s %1$s"
+                .formatted(file, owner, self));
+      }
+      if (permissions.stream().anyMatch(OF_OTHERS::contains)) {
+        throw new JoinException(
+            Reason.CONFIGURATION,
+            "COMM_SECRET_FILE: %s has mode %s (expected: only its owner may read it); chmod 600 %1$s"
+                .formatted(file, PosixFilePermissions.toString(permissions)));
       }
       byte[] bytes = Files.readAllBytes(file);
       int length = bytes.length;
@@ -173,6 +179,11 @@ public final class Authenticator {
     }
   }
 
+  /// {@return whether its secret is long enough where other hosts reach the session}
+  public boolean isLong() {
+    return secretBytes >= FEWEST_BYTES;
+  }
+
   /// Whether the ends of a connection prove themselves.
   boolean isOn() {
     return key != null;
@@ -192,7 +203,7 @@ public final class Authenticator {
           "address %s means every interface (expected: the one that the other hosts reach)"
               .formatted(text));
     }
-    if (key != null && secretBytes < FEWEST_BYTES) {
+    if (key != null && !isLong()) {
       throw new JoinException(
           Reason.ADDRESS,
           "the secret has %d bytes, too few for address %s, which other hosts reach (expected: at least %d, random ones); %s"

@@ -2,13 +2,18 @@ package org.comm4j.core.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class AuthenticatorTest {
   private static byte[] keyFor(String secret, String purpose) {
@@ -39,5 +44,19 @@ class AuthenticatorTest {
     assertThatExceptionOfType(JoinException.class)
         .isThrownBy(() -> Authenticator.of(config))
         .withMessageContainingAll("COMM_SECRET_FILE: /nowhere", "expected: a secret", "umask 77");
+  }
+
+  @Test
+  void of_fileOfAnotherUser_saysWhoseItIsAndNothingOfItsMode(@TempDir Path folder)
+      throws IOException {
+    assumeThat(LocalHost.uid()).as("only root can give a file away").isZero();
+    Path file = Files.writeString(folder.resolve("secret"), "0123456789abcdef");
+    Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+    Files.setAttribute(file, "unix:uid", 65_534);
+    CommConfig config = CommConfig.builder().secretFile(file).build();
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> Authenticator.of(config))
+        .withMessageContainingAll("belongs to user 65534", "chown 0 " + file)
+        .withMessageNotContaining("chmod");
   }
 }
