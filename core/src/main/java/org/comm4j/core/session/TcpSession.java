@@ -48,6 +48,10 @@ final class TcpSession implements ReplicatedSession.History {
           Reason.PROTOCOL,
           Reason.VERSION);
 
+  /// Whoever listens answers sooner: later nothing comes but what the system sends again, ever more
+  /// rarely, and who was not there may be there now.
+  private static final long ATTEMPT_NS = TimeUnit.SECONDS.toNanos(3);
+
   /// How long the server may take beyond this rank's own patience before it counts as mute.
   private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(400);
 
@@ -195,7 +199,14 @@ final class TcpSession implements ReplicatedSession.History {
       Connection connection = null;
       boolean keep = false;
       try {
-        connection = connect(deadline);
+        long limitNs = awaitsHost ? ATTEMPT_NS : helloNs;
+        connection = connect(Math.min(deadline, nanoTime.getAsLong() + limitNs));
+        if (connection == null && !closing) {
+          if (!awaitsHost) {
+            throw stranger("it does not answer");
+          }
+          trouble = "it does not answer; let TCP through to that port";
+        }
         if (connection != null) {
           String retry = shakeHands(connection, deadline);
           if (retry == null) {

@@ -11,6 +11,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -173,6 +174,38 @@ final class SessionServerTest {
             .isInstanceOfSatisfying(
                 Frame.Refused.class,
                 refused -> assertThat(refused.reason()).isEqualTo(Reason.AUTHENTICATION));
+      }
+    }
+  }
+
+  /// As behind a firewall that drops what comes.
+  @Test
+  void join_noAnswer_isNotTakenForNobody() throws IOException {
+    List<SocketChannel> waiting = new ArrayList<>();
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      var place = new InetSocketAddress(address.getAddress(), listener.getLocalPort());
+      for (int i = 0; i < 4; i++) { // as many as it takes, and more
+        var channel = SocketChannel.open();
+        waiting.add(channel);
+        channel.configureBlocking(false);
+        channel.connect(place);
+      }
+      var member =
+          new Member(1, LocalHost.identity(), ProcessHandle.current().pid(), Set.of(), List.of());
+      var request = new JoinRequest("1", "job", 0, member, 2, 500, 10_000, "");
+      assertThatThrownBy(() -> joined(start(place, request, Authenticator.NONE)))
+          .cause()
+          .isInstanceOfSatisfying(
+              JoinException.class,
+              e -> {
+                assertThat(e.reason()).isEqualTo(Reason.ADDRESS);
+                assertThat(e)
+                    .hasMessageContaining("let TCP through to that port")
+                    .hasMessageNotContaining("nobody listens");
+              });
+    } finally {
+      for (SocketChannel each : waiting) {
+        each.close();
       }
     }
   }
