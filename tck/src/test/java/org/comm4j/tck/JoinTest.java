@@ -364,6 +364,29 @@ final class JoinTest {
     }
   }
 
+  /// As a server does with whom it does not know.
+  @Test
+  void join_portIsTakenByAStrangerThatCloses_isAddress() throws Exception {
+    try (var stranger = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
+      Thread.ofPlatform()
+          .daemon()
+          .start(() -> {
+            try {
+              while (true) {
+                stranger.accept().close();
+              }
+            } catch (IOException e) {
+              // The test is over.
+            }
+          });
+      JoinException failure = refusedSoon(join(Configs.tcp(2, stranger.getLocalPort()), 0));
+      assertThat(failure.reason()).isEqualTo(Reason.ADDRESS);
+      assertThat(failure)
+          .hasMessageContaining("closes the connection")
+          .hasMessageContaining("COMM_MASTER_PORT");
+    }
+  }
+
   @Test
   void join_whoHadThePortOfRank0IsGone_rank0Listens() throws Exception {
     CompletableFuture<Outcome> join0;

@@ -223,6 +223,10 @@ final class TcpSession implements ReplicatedSession.History {
           throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
         }
         checkMayOpenFiles(e);
+        boolean isEarly = nanoTime.getAsLong() - start < helloNs; // it may be just going
+        if (!awaitsHost && connection != null && hostId.isEmpty() && !isEarly) {
+          throw stranger("it closes the connection");
+        }
         trouble = String.valueOf(e.getMessage());
       } finally {
         if (connection != null && !keep) {
