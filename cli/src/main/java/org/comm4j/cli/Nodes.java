@@ -1,8 +1,6 @@
 package org.comm4j.cli;
 
 import java.net.InetAddress;
-import java.net.NetworkInterface;
-import java.net.SocketException;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -23,6 +21,7 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.core.session.LocalHost;
 import org.jspecify.annotations.Nullable;
 
 /// The hosts of a launch, each with a launcher that starts the ranks there.
@@ -145,7 +144,7 @@ final class Nodes implements AutoCloseable {
       return joinAs(cluster.node().getAsInt(), cluster, place);
     }
     JoinException taken = null;
-    for (int node = isHere(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
+    for (int node = LocalHost.has(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
       try {
         return join(cluster, place, node);
       } catch (JoinException e) {
@@ -164,7 +163,7 @@ final class Nodes implements AutoCloseable {
 
   /// Joins with a number that the user has given this host, who may have given it another one too.
   private static Session joinAs(int node, Cluster cluster, CommConfig.Builder place) {
-    if (node == 0 && !isHere(address(cluster.host()))) {
+    if (node == 0 && !LocalHost.has(address(cluster.host()))) {
       throw new IllegalArgumentException(
           "--node-rank: 0, but --master %s is no address of this host (expected: 0 on the host that has it, another of 0..%d here)"
               .formatted(cluster.host(), cluster.nodes() - 1));
@@ -257,14 +256,6 @@ final class Nodes implements AutoCloseable {
     return found.find() ? Optional.of(found.group(1)) : Optional.empty();
   }
 
-  private static boolean isHere(InetAddress address) {
-    try {
-      return address.isLoopbackAddress() || NetworkInterface.getByInetAddress(address) != null;
-    } catch (SocketException e) {
-      return false;
-    }
-  }
-
   /// A name may have several addresses, and on the host that has the name often means its loopback
   /// interface: of those that others reach, one of this host, else the first.
   private static InetAddress address(String host) {
@@ -274,7 +265,7 @@ final class Nodes implements AutoCloseable {
       List<InetAddress> reached =
           all.stream().filter(each -> !isName || !each.isLoopbackAddress()).toList();
       return reached.stream()
-          .filter(Nodes::isHere)
+          .filter(LocalHost::has)
           .findFirst()
           .or(() -> reached.stream().findFirst())
           .orElseThrow(() ->

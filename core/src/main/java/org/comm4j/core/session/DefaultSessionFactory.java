@@ -46,6 +46,9 @@ public final class DefaultSessionFactory implements SessionFactory {
   /// The option that names the directory for sessions over files.
   public static final String DIRECTORY = "COMM_SESSION_DIR";
 
+  /// Below it a port that is not taken may be forbidden.
+  private static final int FIRST_PORT_OF_ALL = 1024;
+
   private static final long HELLO_NS = TimeUnit.SECONDS.toNanos(5);
 
   /// How long a stranger on our port may keep silent before it is one.
@@ -167,8 +170,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       try {
         return host(inTime, place, authenticator);
       } catch (JoinException e) {
-        if (!(e.getCause() instanceof BindException)
-            || !String.valueOf(e.getCause().getMessage()).contains("in use")) {
+        if (!isTaken(e, place)) {
           throw e;
         }
         taken = e;
@@ -176,7 +178,8 @@ public final class DefaultSessionFactory implements SessionFactory {
       try {
         return connect(inTime, place, authenticator, STRANGER_NS, false);
       } catch (JoinException e) {
-        if (e.reason() == Reason.PROTOCOL || (isNobody(e) && leftNs <= LISTEN_AGAIN_NS)) {
+        boolean isLast = leftNs <= LISTEN_AGAIN_NS || place.getPort() < FIRST_PORT_OF_ALL;
+        if (e.reason() == Reason.PROTOCOL || (isNobody(e) && isLast)) {
           throw new JoinException(
               Reason.ADDRESS,
               "%s (%s)".formatted(taken.getMessage(), e.getMessage()),
@@ -203,6 +206,11 @@ public final class DefaultSessionFactory implements SessionFactory {
             System::nanoTime,
             ReplicatedSession::haltProcess);
     return await(server.localJoin(), server::close);
+  }
+
+  /// Whether a port may be another's. In which language the system says so is the user's matter.
+  static boolean isTaken(JoinException failure, InetSocketAddress place) {
+    return failure.getCause() instanceof BindException && LocalHost.has(place.getAddress());
   }
 
   /// Whether a join failed because nobody listens.

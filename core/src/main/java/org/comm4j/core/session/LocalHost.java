@@ -1,6 +1,10 @@
 package org.comm4j.core.session;
 
 import java.io.IOException;
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.comm4j.api.spi.HostIdentity;
@@ -46,6 +50,18 @@ public final class LocalHost {
   /// The user id of this process.
   static int uid() throws IOException {
     return (Integer) Files.getAttribute(PROC.resolve("self"), "unix:uid");
+  }
+
+  /// {@return whether an address is one of this host's}
+  ///
+  /// @param address any
+  public static boolean has(InetAddress address) {
+    boolean isOwn = address instanceof Inet4Address && address.isLoopbackAddress();
+    try {
+      return isOwn || NetworkInterface.getByInetAddress(address) != null;
+    } catch (SocketException e) {
+      return false;
+    }
   }
 
   /// The number in `mnt:[4026531841]`.

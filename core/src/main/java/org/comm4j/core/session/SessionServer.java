@@ -267,18 +267,23 @@ public final class SessionServer implements AutoCloseable {
           Reason.ADDRESS,
           "can't listen on %s port %d: %s%s%s"
               .formatted(
-                  address.getHostAddress(), port, e.getMessage(), hint(e), OpenFiles.remedy(e)),
+                  address.getHostAddress(),
+                  port,
+                  e.getMessage(),
+                  hint(e, address),
+                  OpenFiles.remedy(e)),
           e);
     }
   }
 
-  private static String hint(IOException failure) {
+  /// @param failure in the language of the user's system
+  static String hint(IOException failure, InetAddress address) {
     if (!(failure instanceof BindException)) {
       return "";
     }
-    return String.valueOf(failure.getMessage()).contains("assign")
-        ? "; it is no address of this host: rank 0, or node 0, must run where COMM_MASTER_ADDR is"
-        : "; choose another COMM_MASTER_PORT";
+    return LocalHost.has(address)
+        ? "; choose another COMM_MASTER_PORT"
+        : "; it is no address of this host: rank 0, or node 0, must run where COMM_MASTER_ADDR is";
   }
 
   /// The port that it listens on.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -235,6 +236,20 @@ final class SessionServerTest {
                 });
       }
     }
+  }
+
+  /// The system's words are those of the user's language.
+  @Test
+  void listen_portOrAddressIsOfNoUse_isToldInAnyLanguage() throws IOException {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    InetAddress nobodys = InetAddress.ofLiteral("192.0.2.1");
+    var failure = new BindException("Die Adresse wird bereits verwendet");
+    assertThat(SessionServer.hint(failure, loopback)).contains("choose another");
+    assertThat(SessionServer.hint(failure, nobodys)).contains("no address of this host");
+    var join = new JoinException(Reason.ADDRESS, "can't listen", failure);
+    var here = new InetSocketAddress(loopback, 5000);
+    assertThat(DefaultSessionFactory.isTaken(join, here)).isTrue();
+    assertThat(DefaultSessionFactory.isTaken(join, new InetSocketAddress(nobodys, 5000))).isFalse();
   }
 
   /// As a host does that is out of descriptors for a while.
