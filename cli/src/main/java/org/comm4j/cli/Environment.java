@@ -30,6 +30,19 @@ final class Environment {
   private static final Set<String> FOREIGN_PREFIXES =
       Set.of("OMPI_", "PMIX_", "PMI_", "HYDI_", "MPI_LOCAL", "SLURM_", "TORCHELASTIC_");
 
+  /// What a batch system says of a job as a whole: of its processors, its memory, its folders.
+  private static final Set<String> BATCH_JOB_PREFIXES =
+      Set.of(
+          "SLURM_ARRAY_",
+          "SLURM_CLUSTER_",
+          "SLURM_CPUS_",
+          "SLURM_GPUS",
+          "SLURM_JOB",
+          "SLURM_MEM_",
+          "SLURM_RESTART_",
+          "SLURM_SUBMIT_",
+          "SLURM_TMPDIR");
+
   /// What our own launch says of a rank.
   private static final Set<String> OF_A_RANK =
       Set.of(
@@ -98,6 +111,14 @@ final class Environment {
     Map<String, String> own = new HashMap<>(environment);
     boolean launched = environment.containsKey("OMPI_COMM_WORLD_RANK");
     own.keySet().removeIf(name -> isOfLaunch(name) && (launched || !isSetting(name)));
+    return own;
+  }
+
+  /// What ranks may know of the batch job that their launch runs in. Not for MPI's launchers: they
+  /// would start ranks by the batch system, on hosts that it names.
+  static Map<String, String> ofBatchJob() {
+    Map<String, String> own = new HashMap<>(System.getenv());
+    own.keySet().removeIf(name -> BATCH_JOB_PREFIXES.stream().noneMatch(name::startsWith));
     return own;
   }
 

@@ -100,6 +100,7 @@ final class ProcessLaunch {
 
   private void start(Nodes nodes) {
     Map<String, String> environment = launch.environment();
+    environment.putAll(Environment.ofBatchJob());
     environment.put("COMM_LOCAL_WORLD_SIZE", Integer.toString(launch.ranks()));
     nodes.addTo(environment);
     List<String> command = RankCommand.of(launch.program(), environment);

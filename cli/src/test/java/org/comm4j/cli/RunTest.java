@@ -339,6 +339,25 @@ class RunTest {
     }
   }
 
+  /// Which of its ranks this one is, the launch says.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_inABatchJob_ranksKnowTheJob() throws Exception {
+    Map<String, String> batch =
+        Map.of(
+            "SLURM_JOB_ID", "17",
+            "SLURM_CPUS_PER_TASK", "2",
+            "SLURM_NTASKS", "8",
+            "SLURM_PROCID", "0",
+            "SLURM_LOCALID", "0");
+    String command =
+        "echo $SLURM_JOB_ID,$SLURM_CPUS_PER_TASK,$SLURM_NTASKS$SLURM_PROCID$SLURM_LOCALID";
+    try (var launch =
+        Launches.start(batch, "run", "-n", "1", "--backend", "shm", "--", "sh", "-c", command)) {
+      assertThat(launch.await().out().strip()).isEqualTo("[0] 17,2,");
+    }
+  }
+
   /// A pager, or a disk that is busy: the rank has ended, and what it wrote is not yet read.
   @Test
   void run_readerIsSlow_getsEverything() throws Exception {
