@@ -21,6 +21,7 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.core.session.HostAddresses;
 import org.comm4j.core.session.LocalHost;
 import org.jspecify.annotations.Nullable;
 
@@ -94,7 +95,8 @@ final class Nodes implements AutoCloseable {
   }
 
   private static Nodes meet(Cluster cluster, int ranks, CommConfig config) {
-    Session launchers = join(cluster, config);
+    InetAddress address = address(cluster.host()); // once: later the name may mean another
+    Session launchers = join(cluster, address, config);
     HostedSession hosted = null;
     try {
       int firstRank = 0;
@@ -108,7 +110,7 @@ final class Nodes implements AutoCloseable {
       }
       Map<String, String> place;
       if (launchers.rank() == 0) {
-        hosted = HostedSession.start(address(cluster.host()), worldSize, config);
+        hosted = HostedSession.start(address, worldSize, config);
         place = hosted.place();
         launchers.put(RANKS, encode(place));
       } else {
@@ -133,18 +135,19 @@ final class Nodes implements AutoCloseable {
     return name.substring(0, Math.min(name.length(), MOST_NAME));
   }
 
-  private static Session join(Cluster cluster, CommConfig config) {
+  private static Session join(Cluster cluster, InetAddress address, CommConfig config) {
     CommConfig.Builder place =
         config.toBuilder()
             .worldSize(cluster.nodes())
-            .masterAddress(address(cluster.host()).getHostAddress())
+            .localWorldSize(1) // the others are elsewhere
+            .masterAddress(LocalHost.has(address) ? address.getHostAddress() : cluster.host())
             .masterPort(cluster.port())
             .session(meeting(cluster));
     if (cluster.node().isPresent()) {
-      return joinAs(cluster.node().getAsInt(), cluster, place);
+      return joinAs(cluster.node().getAsInt(), cluster, address, place);
     }
     JoinException taken = null;
-    for (int node = LocalHost.has(address(cluster.host())) ? 0 : 1; node < cluster.nodes(); node++) {
+    for (int node = LocalHost.has(address) ? 0 : 1; node < cluster.nodes(); node++) {
       try {
         return join(cluster, place, node);
       } catch (JoinException e) {
@@ -162,8 +165,9 @@ final class Nodes implements AutoCloseable {
   }
 
   /// Joins with a number that the user has given this host, who may have given it another one too.
-  private static Session joinAs(int node, Cluster cluster, CommConfig.Builder place) {
-    if (node == 0 && !LocalHost.has(address(cluster.host()))) {
+  private static Session joinAs(
+      int node, Cluster cluster, InetAddress address, CommConfig.Builder place) {
+    if (node == 0 && !LocalHost.has(address)) {
       throw new IllegalArgumentException(
           "--node-rank: 0, but --master %s is no address of this host (expected: 0 on the host that has it, another of 0..%d here)"
               .formatted(cluster.host(), cluster.nodes() - 1));
@@ -256,18 +260,12 @@ final class Nodes implements AutoCloseable {
     return found.find() ? Optional.of(found.group(1)) : Optional.empty();
   }
 
-  /// A name may have several addresses, and on the host that has the name often means its loopback
-  /// interface: of those that others reach, one of this host, else the first.
+  /// The one at which this host would have the others meet, else the first that it would try.
   private static InetAddress address(String host) {
     try {
       List<InetAddress> all = List.of(InetAddress.getAllByName(host));
-      boolean isName = !host.equals("localhost") && !isLiteral(host);
-      List<InetAddress> reached =
-          all.stream().filter(each -> !isName || !each.isLoopbackAddress()).toList();
-      return reached.stream()
-          .filter(LocalHost::has)
+      return HostAddresses.reached(host, all).stream()
           .findFirst()
-          .or(() -> reached.stream().findFirst())
           .orElseThrow(() ->
               new IllegalArgumentException(
                   "--master: '%s' (expected: an address that the other hosts reach; here that name is %s alone, see /etc/hosts)"
@@ -275,15 +273,6 @@ final class Nodes implements AutoCloseable {
     } catch (UnknownHostException e) {
       throw new IllegalArgumentException(
           "--master: '%s' (expected: a host that is known here)".formatted(host), e);
-    }
-  }
-
-  private static boolean isLiteral(String host) {
-    try {
-      var _ = InetAddress.ofLiteral(host);
-      return true;
-    } catch (IllegalArgumentException e) {
-      return false;
     }
   }
 

@@ -189,6 +189,12 @@ public final class Authenticator {
     return key != null;
   }
 
+  /// Whether [#check] would let a session be at an address.
+  boolean permits(InetAddress address) {
+    return address.isLoopbackAddress()
+        || (!address.isAnyLocalAddress() && (key == null ? insecure : isLong()));
+  }
+
   /// Checks that a session may be at an address.
   ///
   /// @throws JoinException if hosts that know no secret could take part there (`ADDRESS`)

@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.InterruptedCallException;
@@ -33,7 +34,8 @@ import org.comm4j.api.spi.SessionFactory;
 /// the port taken it joins what listens there, if that is a session (a launcher that has not said
 /// so), fails at once if it is not, and tries again while nobody listens there. The others may
 /// start before the host does. Any rank may come before the name of the place is known: as long as
-/// it waits for others it asks again.
+/// it waits for others it asks again. Of a name's addresses rank 0 listens at one that it has and
+/// that others reach ([HostAddresses]); the others try all.
 ///
 /// A process may join, close and join again; it counts how often it has met others at a host, and
 /// only ranks with the same count form a group.
@@ -64,12 +66,12 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   /// Knows the addresses of hosts.
   interface Names {
-    InetAddress address(String host) throws UnknownHostException;
+    List<InetAddress> addresses(String host) throws UnknownHostException;
   }
 
   /// For [java.util.ServiceLoader].
   public DefaultSessionFactory() {
-    this(InetAddress::getByName);
+    this(host -> List.of(InetAddress.getAllByName(host)));
   }
 
   DefaultSessionFactory(Names names) {
@@ -106,26 +108,34 @@ public final class DefaultSessionFactory implements SessionFactory {
     int port = port(config, address);
     JoinRequest request = request(config, usableBackends);
     long start = System.nanoTime();
-    var place = new InetSocketAddress(lookUp(address, request.patienceMillis()), port);
+    UnaryOperator<List<InetAddress>> choice =
+        all -> HostAddresses.toMeet(address, all, config, authenticator);
+    List<InetAddress> places = choice.apply(lookUp(address, request.patienceMillis()));
     long tookMillis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
     long leftNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis() - tookMillis);
-    return joinOverTcp(
-        request.forHost(request.generation(), leftNs),
-        place,
+    JoinRequest inTime = request.forHost(request.generation(), leftNs);
+    if (request.rank() == 0 && !"launcher".equals(config.options().get(HOSTED))) {
+      return joinAsHost(
+          inTime, address, new InetSocketAddress(places.getFirst(), port), authenticator);
+    }
+    return connect(
+        inTime,
+        new Places(port, places, () -> choice.apply(names.addresses(address))),
         authenticator,
-        "launcher".equals(config.options().get(HOSTED)));
+        HELLO_NS,
+        true);
   }
 
   /// Asks until the name is known: in Kubernetes a pod's is some time after the pod has started,
   /// and rank 0 too asks for its own.
-  private InetAddress lookUp(String address, long patienceMillis) {
+  private List<InetAddress> lookUp(String address, long patienceMillis) {
     long start = System.nanoTime();
     long deadline = start + TimeUnit.MILLISECONDS.toNanos(patienceMillis);
     long backOffNs = TcpSession.FIRST_BACK_OFF_NS;
     while (true) {
       UnknownHostException unknown;
       try {
-        return names.address(address);
+        return names.addresses(address);
       } catch (UnknownHostException e) {
         unknown = e;
       }
@@ -157,11 +167,8 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
   }
 
-  static Session joinOverTcp(
-      JoinRequest request, InetSocketAddress place, Authenticator authenticator, boolean hosted) {
-    if (hosted || request.rank() != 0) {
-      return connect(request, place, authenticator, HELLO_NS, true);
-    }
+  private static Session joinAsHost(
+      JoinRequest request, String address, InetSocketAddress place, Authenticator authenticator) {
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     while (true) {
       JoinException taken;
@@ -170,13 +177,20 @@ public final class DefaultSessionFactory implements SessionFactory {
       try {
         return host(inTime, place, authenticator);
       } catch (JoinException e) {
+        if (e.reason() == Reason.MISSING_RANKS
+            && HostAddresses.isOfThisHostAlone(address, place.getAddress())) {
+          throw new JoinException(
+              e.reason(),
+              "%s; COMM_MASTER_ADDR is %s, which means %s here: no other host reaches that"
+                  .formatted(e.getMessage(), address, place.getAddress().getHostAddress()));
+        }
         if (!isTaken(e, place)) {
           throw e;
         }
         taken = e;
       }
       try {
-        return connect(inTime, place, authenticator, STRANGER_NS, false);
+        return connect(inTime, Places.of(place), authenticator, STRANGER_NS, false);
       } catch (JoinException e) {
         boolean isLast = leftNs <= LISTEN_AGAIN_NS || place.getPort() < FIRST_PORT_OF_ALL;
         if (e.reason() == Reason.PROTOCOL || (isNobody(e) && isLast)) {
@@ -220,13 +234,13 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   private static Session connect(
       JoinRequest request,
-      InetSocketAddress place,
+      Places places,
       Authenticator authenticator,
       long helloNs,
       boolean awaitsHost) {
     TcpSession session =
         TcpSession.start(
-            place,
+            places,
             request,
             authenticator,
             helloNs,

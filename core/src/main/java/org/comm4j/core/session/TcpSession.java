@@ -55,7 +55,7 @@ final class TcpSession implements ReplicatedSession.History {
   /// How long the server may take beyond this rank's own patience before it counts as mute.
   private static final long GRACE_NS = TimeUnit.MILLISECONDS.toNanos(400);
 
-  private final InetSocketAddress address;
+  private final Places places;
   private final JoinRequest request;
   private final Authenticator authenticator;
   private final long helloNs;
@@ -80,7 +80,7 @@ final class TcpSession implements ReplicatedSession.History {
   private long sleptNs;
 
   private TcpSession(
-      InetSocketAddress address,
+      Places places,
       JoinRequest request,
       Authenticator authenticator,
       long helloNs,
@@ -89,7 +89,7 @@ final class TcpSession implements ReplicatedSession.History {
       IntConsumer halt)
       throws IOException {
     this.authenticator = authenticator;
-    this.address = address;
+    this.places = places;
     this.request = request;
     this.helloNs = helloNs;
     this.awaitsHost = awaitsHost;
@@ -111,17 +111,17 @@ final class TcpSession implements ReplicatedSession.History {
   /// @param awaitsHost whether to try until somebody listens; if not, and nobody does, the
   ///   failure's cause is a [ConnectException]
   static TcpSession start(
-      InetSocketAddress address,
+      Places places,
       JoinRequest request,
       Authenticator authenticator,
       long helloNs,
       boolean awaitsHost,
       LongSupplier nanoTime,
       IntConsumer halt) {
-    authenticator.check(address.getAddress());
+    authenticator.check(places.current().getAddress());
     try {
       var session =
-          new TcpSession(address, request, authenticator, helloNs, awaitsHost, nanoTime, halt);
+          new TcpSession(places, request, authenticator, helloNs, awaitsHost, nanoTime, halt);
       session.thread.start();
       return session;
     } catch (IOException e) {
@@ -183,7 +183,7 @@ final class TcpSession implements ReplicatedSession.History {
     long start = nanoTime.getAsLong();
     long deadline = start + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     long backOffNs = FIRST_BACK_OFF_NS;
-    String trouble = "nobody listens";
+    String trouble = "";
     while (!closing) {
       if (nanoTime.getAsLong() - deadline >= 0) {
         throw new JoinException(
@@ -193,8 +193,11 @@ final class TcpSession implements ReplicatedSession.History {
                         request.rank(),
                         place(),
                         ReplicatedSession.seconds(deadline - start),
-                        trouble)
+                        trouble.isEmpty() ? "nobody listens" : trouble)
                 + " launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT");
+      }
+      if (!trouble.isEmpty()) {
+        places.next();
       }
       Connection connection = null;
       boolean keep = false;
@@ -263,7 +266,7 @@ final class TcpSession implements ReplicatedSession.History {
     boolean keep = false;
     try {
       channel.configureBlocking(false);
-      if (!channel.connect(address)) {
+      if (!channel.connect(places.current())) {
         channel.register(selector, SelectionKey.OP_CONNECT);
         while (!channel.finishConnect()) {
           long now = nanoTime.getAsLong();
@@ -577,6 +580,7 @@ final class TcpSession implements ReplicatedSession.History {
   }
 
   private String place() {
-    return address.getAddress().getHostAddress() + " port " + address.getPort();
+    InetSocketAddress place = places.current();
+    return place.getAddress().getHostAddress() + " port " + place.getPort();
   }
 }

@@ -3,7 +3,10 @@ package org.comm4j.core.session;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.List;
@@ -48,11 +51,64 @@ class DefaultSessionFactoryTest {
             if (asked.get() < 2) {
               throw unknown(name);
             }
-            return loopback;
+            return List.of(loopback);
           });
       var config = config("rank-0.train").masterPort(host.port()).build();
       factory.join(config, List.of()).close();
       assertThat(asked).hasValue(2);
+    }
+  }
+
+  /// Nobody listens at its first address, and the third is known later.
+  @Test
+  void join_nameHasSeveralAddresses_triesAllAndAsksAgain() {
+    InetAddress nobodys = InetAddress.ofLiteral("127.0.0.2");
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    try (var host =
+        SessionServer.start(
+            loopback, 0, "job", 1, Authenticator.NONE, new SessionServer.Listener() {})) {
+      var factory =
+          new DefaultSessionFactory(_ ->
+              asked.getAndIncrement() == 0
+                  ? List.of(nobodys, nobodys)
+                  : List.of(nobodys, loopback));
+      var config = config("rank-0.train").masterPort(host.port()).build();
+      factory.join(config, List.of()).close();
+      assertThat(asked).hasValue(2);
+    }
+  }
+
+  /// On Debian and Ubuntu a host's own name means a loopback address.
+  @Test
+  void join_nameMeansThisHostAlone_isSaid() {
+    InetAddress own = InetAddress.ofLiteral("127.0.1.1");
+    var factory = new DefaultSessionFactory(_ -> List.of(own));
+    CommConfig.Builder config =
+        CommConfig.builder()
+            .rank(0)
+            .worldSize(3)
+            .masterAddress("rank-0")
+            .masterPort(freePort(own))
+            .session("job")
+            .joinTimeout(Duration.ofMillis(100));
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory.join(config.build(), List.of()))
+        .withMessageContaining("ranks 1, 2 of 3 did not join")
+        .withMessageContaining("rank-0, which means 127.0.1.1 here")
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.MISSING_RANKS));
+    config.joinTimeout(Duration.ofDays(1)).localRank(0).localWorldSize(2);
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory.join(config.build(), List.of()))
+        .withMessageContainingAll(
+            "rank-0, which means 127.0.1.1 here", "1 of 3 ranks are on others")
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.ADDRESS));
+  }
+
+  private static int freePort(InetAddress address) {
+    try (var socket = new ServerSocket(0, 1, address)) {
+      return socket.getLocalPort();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 

@@ -91,7 +91,7 @@ final class SessionServerTest {
       Authenticator authenticator,
       LongSupplier nanoTime) {
     return TcpSession.start(
-        address, request, authenticator, 5_000_000_000L, true, nanoTime, _ -> {});
+        Places.of(address), request, authenticator, 5_000_000_000L, true, nanoTime, _ -> {});
   }
 
   private static ReplicatedSession joined(TcpSession session) {
@@ -259,7 +259,7 @@ final class SessionServerTest {
       listener.setSoTimeout(20_000);
       TcpSession rank =
           TcpSession.start(
-              new InetSocketAddress(address.getAddress(), listener.getLocalPort()),
+              Places.of(new InetSocketAddress(address.getAddress(), listener.getLocalPort())),
               request("1", 1),
               Authenticator.NONE,
               1_000_000_000L,

@@ -1,0 +1,65 @@
+package org.comm4j.core.session;
+
+import java.net.InetAddress;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.Stream;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.JoinException;
+import org.comm4j.api.JoinException.Reason;
+
+/// By which of its addresses a host is met. A name may have several; and on the host itself it
+/// often means the loopback interface (on Debian and Ubuntu 127.0.1.1), where no other host comes.
+public final class HostAddresses {
+  private HostAddresses() {}
+
+  /// {@return those that other hosts may reach, this host's own first; what is no name, or
+  /// `localhost`, is taken as it is}
+  ///
+  /// @param host as the user calls it
+  /// @param all addresses of it
+  public static List<InetAddress> reached(String host, List<InetAddress> all) {
+    return all.stream()
+        .filter(each -> !isOfThisHostAlone(host, each))
+        .sorted(Comparator.comparing(each -> !LocalHost.has(each)))
+        .toList();
+  }
+
+  /// Those at which ranks may meet, in the order in which to try them; rank 0 listens at the first.
+  ///
+  /// @throws JoinException if ranks of other hosts could not come there (`ADDRESS`)
+  static List<InetAddress> toMeet(
+      String host, List<InetAddress> all, CommConfig config, Authenticator authenticator) {
+    int size = config.worldSize().orElse(1);
+    int here = config.localWorldSize().orElse(0); // not known
+    List<InetAddress> reached = reached(host, all);
+    Stream<InetAddress> alone = all.stream().filter(each -> isOfThisHostAlone(host, each));
+    if (reached.isEmpty() && here > 0 && here < size) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "COMM_MASTER_ADDR is %s, which means %s here, and no other host reaches that; %d of %d ranks are on others: set it to an address that they reach, or correct /etc/hosts"
+              .formatted(host, all.getFirst().getHostAddress(), size - here, size));
+    }
+    Stream<InetAddress> inOrder =
+        here == size
+            ? Stream.concat(alone, reached.stream())
+            : Stream.concat(reached.stream(), here == 0 ? alone : Stream.empty());
+    List<InetAddress> some = inOrder.toList();
+    List<InetAddress> permitted = some.stream().filter(authenticator::permits).toList();
+    return permitted.isEmpty() ? some : permitted;
+  }
+
+  /// Whether a name leads to the loopback interface where it is asked for, and not elsewhere.
+  static boolean isOfThisHostAlone(String host, InetAddress address) {
+    return address.isLoopbackAddress() && !host.equals("localhost") && !isLiteral(host);
+  }
+
+  private static boolean isLiteral(String host) {
+    try {
+      var _ = InetAddress.ofLiteral(host);
+      return true;
+    } catch (IllegalArgumentException e) {
+      return false;
+    }
+  }
+}

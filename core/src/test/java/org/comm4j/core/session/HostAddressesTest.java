@@ -1,0 +1,51 @@
+package org.comm4j.core.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.net.InetAddress;
+import java.util.List;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Secret;
+import org.junit.jupiter.api.Test;
+
+class HostAddressesTest {
+  private static final InetAddress OWN_NAME = InetAddress.ofLiteral("127.0.1.1");
+  private static final InetAddress OTHERS = InetAddress.ofLiteral("192.0.2.1"); // nobody's
+  private static final List<InetAddress> BOTH = List.of(OWN_NAME, OTHERS);
+
+  private static List<InetAddress> toMeet(String host, CommConfig.Builder config) {
+    CommConfig whole = config.rank(0).worldSize(3).build();
+    return HostAddresses.toMeet(host, BOTH, whole, Authenticator.of(whole));
+  }
+
+  private static CommConfig.Builder withSecret() {
+    return CommConfig.builder().secret(Secret.of("0123456789abcdef"));
+  }
+
+  @Test
+  void reached_ofAName_isNoLoopback() {
+    assertThat(HostAddresses.reached("alpha", BOTH)).containsExactly(OTHERS);
+    assertThat(HostAddresses.reached("alpha", List.of(OWN_NAME))).isEmpty();
+    assertThat(HostAddresses.reached("localhost", BOTH)).containsExactly(OWN_NAME, OTHERS);
+    assertThat(HostAddresses.reached("127.0.1.1", List.of(OWN_NAME))).containsExactly(OWN_NAME);
+  }
+
+  @Test
+  void toMeet_ranksOfOneHost_stayThere() {
+    var config = withSecret().localRank(0).localWorldSize(3);
+    assertThat(toMeet("alpha", config)).containsExactly(OWN_NAME, OTHERS);
+  }
+
+  @Test
+  void toMeet_ranksOfSeveralHosts_goWhereAllCome() {
+    var config = withSecret().localRank(0).localWorldSize(2);
+    assertThat(toMeet("alpha", config)).containsExactly(OTHERS);
+  }
+
+  /// Without a secret nobody else could join.
+  @Test
+  void toMeet_hostsAreNotKnown_isWhereItMay() {
+    assertThat(toMeet("alpha", withSecret())).containsExactly(OTHERS, OWN_NAME);
+    assertThat(toMeet("alpha", CommConfig.builder())).containsExactly(OWN_NAME);
+  }
+}
