@@ -470,14 +470,15 @@ class CudaKernelTest {
   void allReduce_ranksAreMissing_theOthersLeaveAndNameThem(Way way) {
     try (var group = new KernelGroup(5, LONG_FOR_A_LIVING_RANK_NS)) {
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
-      group.onRanks(
-          3,
-          rank -> {
-            group.parameters(rank).call(1, 0);
-            way.set(group.parameters(rank), 20, 5);
-            reduction.launch(
-                rank, way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow(), new int[] {2, 2});
-          });
+      KernelName kernel = way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow();
+      for (int rank = 0; rank < 3; rank++) { // one right behind the other: none is late
+        group.parameters(rank).call(1, 0);
+        way.set(group.parameters(rank), 20, 5);
+        reduction.start(rank, kernel, new int[] {2, 2});
+      }
+      for (int rank = 0; rank < 3; rank++) {
+        group.await(rank);
+      }
       var missing = new BitSet();
       missing.set(3, 5);
       for (int rank = 0; rank < 3; rank++) {
@@ -757,10 +758,15 @@ class CudaKernelTest {
     }
 
     void launch(int rank, KernelName kernel, int[] grid) {
+      start(rank, kernel, grid);
+      group.await(rank);
+    }
+
+    void start(int rank, KernelName kernel, int[] grid) {
       if (!endings.isEmpty()) {
         endings.get(rank).give(group.parameters(rank), outputType);
       }
-      group.launch(rank, kernel, grid[0], grid[1]);
+      group.start(rank, kernel, grid[0], grid[1]);
     }
 
     void assertResults() {

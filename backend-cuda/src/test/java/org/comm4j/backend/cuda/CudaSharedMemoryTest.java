@@ -489,7 +489,7 @@ class CudaSharedMemoryTest extends ModelGroups {
     var late = new CountDownLatch(1);
     onRanks(
         2,
-        CONFIG.toBuilder().timeout(Duration.ofMillis(500)).build(),
+        CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build(),
         comm -> {
           try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
             RegisteredMemory all = comm.sharedMemory().register((DeviceData) buffer.data());

@@ -100,13 +100,18 @@ final class KernelGroup implements AutoCloseable {
   /// Runs a kernel to its end.
   void launch(int rank, KernelName kernel, int blocks, int threadsOfBlock) {
     start(rank, kernel, blocks, threadsOfBlock);
-    device.await(streams.get(rank));
+    await(rank);
   }
 
   /// Puts a kernel into a rank's stream.
   void start(int rank, KernelName kernel, int blocks, int threadsOfBlock) {
     device.launch(
         kernels.apply(kernel), blocks, threadsOfBlock, streams.get(rank), parameters.get(rank));
+  }
+
+  /// Returns when all is done that is in a rank's stream.
+  void await(int rank) {
+    device.await(streams.get(rank));
   }
 
   CudaDevice.Stream stream(int rank) {
