@@ -290,7 +290,7 @@ class CheckedRequestTest {
 
   private static void startUntilItWaits(Runnable task) {
     Thread thread = Thread.ofPlatform().start(task);
-    while (thread.getState() == Thread.State.NEW || thread.getState() == Thread.State.RUNNABLE) {
+    while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
       Thread.onSpinWait();
     }
   }
