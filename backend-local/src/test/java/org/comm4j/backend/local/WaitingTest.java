@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
@@ -89,9 +91,11 @@ class WaitingTest {
             Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
       Communicator first = group.communicators().get(0);
       Communicator second = group.communicators().get(1);
+      var isWaiting = new CountDownLatch(1);
       Callable<Boolean> lateRank =
           () -> {
             first.run(late); // loads classes
+            assertThat(isWaiting.await(1, TimeUnit.MINUTES)).isTrue();
             Thread.sleep(LATE); // being late is what this is about; nobody waits for its end
             first.run(late);
             return true;
@@ -102,6 +106,7 @@ class WaitingTest {
             second.run(awaited);
             Request request = second.start(awaited);
             assertThatThrownBy(() -> request.await(BUSY)).isInstanceOf(TimeoutException.class);
+            isWaiting.countDown();
             return waiting.applyAsDouble(request);
           };
       Future<Boolean> end = threads.submit(lateRank);
