@@ -72,6 +72,7 @@ final class FileSessionTest extends SessionContract {
     } finally {
       over.set(true);
       remover.join();
+      awaitThreads();
       Files.deleteIfExists(base);
     }
   }
@@ -79,8 +80,19 @@ final class FileSessionTest extends SessionContract {
   @AfterEach
   void noFileIsLeft() throws Exception {
     closeAll();
+    awaitThreads();
     try (Stream<Path> files = Files.list(directory)) {
       assertThat(files).isEmpty();
+    }
+  }
+
+  /// Returns when no session's thread runs any more: the one that removes the file may take longer
+  /// for it than its session's close waits.
+  private static void awaitThreads() throws InterruptedException {
+    for (Thread each : Thread.getAllStackTraces().keySet()) {
+      if (each.getName().startsWith("comm4j-session-")) {
+        assertThat(each.join(Duration.ofSeconds(20))).as("%s ends", each).isTrue();
+      }
     }
   }
 }
