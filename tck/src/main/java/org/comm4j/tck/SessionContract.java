@@ -203,12 +203,19 @@ public abstract class SessionContract {
     List<CollectiveTimeoutException> failures =
         onAll(
             sessions.subList(0, 2),
-            session ->
-                catchThrowableOfType(
-                    CollectiveTimeoutException.class,
-                    () -> session.exchange("k", new byte[0], Duration.ofSeconds(1))));
+            session -> {
+              assertThat(late(session, "k").missing()).contains(2);
+              // behind what these two have given: both know of it, and may go on waiting
+              session.agree("given", List.of(0, 1), new byte[0], SOON);
+              return late(session, "k");
+            });
     assertThat(failures).allSatisfy(e -> assertThat(e.missing()).containsExactly(2));
     assertThat(sessions.get(0).news()).isSameAs(News.NONE);
+  }
+
+  private static CollectiveTimeoutException late(Session session, String key) {
+    return catchThrowableOfType(
+        CollectiveTimeoutException.class, () -> session.exchange(key, new byte[0], SHORT));
   }
 
   @Test
