@@ -621,9 +621,10 @@ public abstract class SessionContract {
     assertThat(victim(group).awaitEvicted()).isNotBlank();
   }
 
+  /// Nor is it held against the rank later, when the others have watched for longer than that.
   @Test
-  void stop_forHalfTheLiveness_isForgiven() throws Exception {
-    Group group = groupWithVictim(2, Duration.ofSeconds(4));
+  void stop_forLessThanLiveness_isForgiven() throws Exception {
+    Group group = groupWithVictim(2, Duration.ofSeconds(6));
     assumeTrue(victim(group).canStop(), "the ranks of this kind of session can't be stopped");
     Session session = group.sessions().get(0);
     var news = new CountDownLatch(1);
@@ -631,7 +632,7 @@ public abstract class SessionContract {
     victim(group).stop();
     assertThat(news.await(2, TimeUnit.SECONDS)).isFalse();
     victim(group).resume();
-    assertThat(news.await(3, TimeUnit.SECONDS)).isFalse();
+    assertThat(news.await(5, TimeUnit.SECONDS)).isFalse();
     victim(group).exchange("k", bytes("alive"));
     assertThat(texts(session.exchange("k", bytes("too"), SOON))).containsExactly("too", "alive");
   }
