@@ -9,13 +9,16 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.File;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -373,12 +376,15 @@ public abstract class SessionContract {
   @Test
   void interrupt_inACall_endsTheCallOnly() throws Exception {
     List<Session> sessions = group(2);
-    for (int i = 0; i < 2; i++) {
-      String key = "k" + i;
+    for (boolean isBefore : new boolean[] {true, false}) {
+      String key = isBefore ? "before" : "while it waits";
       var flag = new boolean[1];
       var thrown = new Throwable[1];
       var waiter =
           new Thread(() -> {
+            if (isBefore) {
+              Thread.currentThread().interrupt();
+            }
             thrown[0] =
                 catchThrowableOfType(
                     InterruptedCallException.class,
@@ -386,7 +392,10 @@ public abstract class SessionContract {
             flag[0] = Thread.currentThread().isInterrupted();
           });
       waiter.start();
-      waiter.interrupt();
+      if (!isBefore) {
+        awaitWaiting(waiter);
+        waiter.interrupt();
+      }
       waiter.join(SOON.toMillis());
       assertThat(thrown[0]).isInstanceOf(InterruptedCallException.class);
       assertThat(flag[0]).isTrue();
@@ -412,11 +421,11 @@ public abstract class SessionContract {
   @Test
   void close_whileAnotherThreadWaits_wakesIt() throws Exception {
     List<Session> sessions = group(2);
-    ExecutorService executor = executor(1);
-    Future<ClosedException> waiter =
-        executor.submit(() ->
+    var waiter =
+        new FutureTask<>(() ->
             catchThrowableOfType(
                 ClosedException.class, () -> sessions.get(0).exchange("k", new byte[0], SOON)));
+    awaitWaiting(Thread.ofPlatform().daemon().start(waiter));
     sessions.get(0).close();
     assertThat(waiter.get(20, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
   }
@@ -685,12 +694,6 @@ public abstract class SessionContract {
     opened.clear();
   }
 
-  private ExecutorService executor(int threads) {
-    ExecutorService executor = Executors.newFixedThreadPool(threads);
-    opened.add(executor::shutdownNow);
-    return executor;
-  }
-
   /// Runs something on every rank at once.
   private <T> List<T> onAll(List<Session> sessions, Function<Session, T> action) {
     ExecutorService executor = Executors.newFixedThreadPool(sessions.size());
@@ -720,6 +723,12 @@ public abstract class SessionContract {
       LockSupport.parkNanos(1_000_000);
     }
     return true;
+  }
+
+  /// Returns when a thread is in a call that waits.
+  private static void awaitWaiting(Thread thread) {
+    Set<Thread.State> waiting = EnumSet.of(Thread.State.WAITING, Thread.State.TIMED_WAITING);
+    assertThat(eventually(() -> waiting.contains(thread.getState()))).isTrue();
   }
 
   private static boolean await(CountDownLatch latch) {
