@@ -321,12 +321,14 @@ final class FailureChecks {
       comm.send(CommData.of(r.rank()), 0, 1);
       r.meet("before some leave");
       if (r.rank() == last) {
-        r.meet("before the others leave");
+        r.meet("when some have left");
+        r.meet("before the last one leaves");
         comm.send(CommData.of(r.rank()), 0, 2);
       }
       comm.close();
       if (r.rank() != last) {
-        r.meet("before the others leave");
+        r.meet("when some have left");
+        r.meet("before the last one leaves");
       }
       return;
     }
@@ -336,6 +338,7 @@ final class FailureChecks {
       Received received = comm.receive(CommData.of(got), Communicator.ANY_SOURCE, 1);
       Expect.equal("P4", "what the sender says", got[0], received.source());
     }
+    r.meet("when some have left");
     Request receive =
         comm.start(new PointToPoint.Receive(CommData.of(got), Communicator.ANY_SOURCE, 2));
     Expect.thrown(
@@ -343,7 +346,7 @@ final class FailureChecks {
         TimeoutException.class,
         "a receive that one rank may yet end",
         () -> receive.await(Duration.ofMillis(300)));
-    r.meet("before the others leave");
+    r.meet("before the last one leaves");
     Expect.fine("F11", "a receive that one rank ends", receive::await);
     Expect.equal("F11", "what it got", got[0], last);
     PeerFailedException reason =
