@@ -332,10 +332,16 @@ final class JoinTest {
     }
   }
 
+  /// Rank 1 has tried before.
   @Test
-  void join_hostStartsLater_works() {
-    CommConfig.Builder config = configs(Place.RANK_0, 2);
-    var join1 = join(config, 1);
+  void join_hostStartsLater_works() throws Exception {
+    int port = Joining.freePort();
+    CommConfig.Builder config = Configs.tcp(2, port);
+    CompletableFuture<Outcome> join1;
+    try (var before = new ServerSocket(port, 16, InetAddress.getLoopbackAddress())) {
+      join1 = join(config, 1);
+      before.accept().close();
+    }
     var join0 = join(config, 0);
     in(join1);
     in(join0);
