@@ -1,8 +1,11 @@
 package org.comm4j.tck;
 
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -10,6 +13,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
@@ -20,6 +24,11 @@ import org.comm4j.tck.SessionContract.Group;
 
 /// Has ranks join, as threads of this JVM and as processes.
 final class Joining {
+  private static final int FIRST_PORT = 10_000;
+  private static final int LEAST_PORTS = 10_000;
+  private static final int PORTS_OF_A_PROCESS = 251;
+  private static final AtomicInteger PORTS = new AtomicInteger();
+
   private Joining() {}
 
   /// All ranks here.
@@ -91,12 +100,32 @@ final class Joining {
     }
   }
 
-  /// A port that was free a moment ago.
+  /// A port that is free, and that nobody gets by chance before it is used: below those that the
+  /// kernel gives to whoever asks for any, where it leaves some. Which one, this process's id and a
+  /// count say, so that processes that look at once take others.
   static int freePort() {
-    try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+    int ports = Math.max(LEAST_PORTS, firstOfKernel() - FIRST_PORT);
+    for (int tried = 0; tried < ports; tried++) {
+      long next = ProcessHandle.current().pid() * PORTS_OF_A_PROCESS + PORTS.getAndIncrement();
+      int port = FIRST_PORT + (int) (next % ports);
+      try (var socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+        return socket.getLocalPort();
+      } catch (BindException e) {
+        // Somebody has it.
+      } catch (IOException e) {
+        throw new AssertionError(e);
+      }
+    }
+    throw new AssertionError("no port is free from %d on, of %d".formatted(FIRST_PORT, ports));
+  }
+
+  /// Where nothing says it, as low as any system has it.
+  private static int firstOfKernel() {
+    try {
+      String range = Files.readString(Path.of("/proc/sys/net/ipv4/ip_local_port_range"));
+      return Integer.parseInt(range.strip().split("\\s", 2)[0]);
     } catch (IOException e) {
-      throw new AssertionError(e);
+      return 32_768;
     }
   }
 }
