@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.CommConfig;
@@ -35,6 +36,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class SessionPortTest {
   private static final Duration SOON = Duration.ofSeconds(20);
 
+  /// The common pool has no thread for each where there are two processors.
+  private static final Executor THREADS = task -> Thread.ofPlatform().daemon().start(task);
+
   private final List<AutoCloseable> opened = new ArrayList<>();
 
   @AfterEach
@@ -50,14 +54,15 @@ final class SessionPortTest {
     var random = new Random(seed);
     SessionServer server = server(2);
     CommConfig.Builder config = Configs.launched(2, server.port());
-    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)));
+    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)), THREADS);
     flood(server, random, 200);
     Session rank1 = (Session) Joining.join(Joining.rank(config, 1));
     opened.add(rank1);
     Session rank0 = (Session) join0.orTimeout(40, TimeUnit.SECONDS).join();
     opened.add(rank0);
     flood(server, random, 200);
-    var other = CompletableFuture.supplyAsync(() -> rank0.exchange("k", new byte[9], SOON));
+    var other =
+        CompletableFuture.supplyAsync(() -> rank0.exchange("k", new byte[9], SOON), THREADS);
     assertThat(rank1.exchange("k", new byte[9], SOON)).as("seed %d", seed).hasSize(2);
     assertThat(other.orTimeout(40, TimeUnit.SECONDS).join()).hasSize(2);
     assertThat(rank0.news()).isSameAs(Session.News.NONE);
@@ -71,7 +76,7 @@ final class SessionPortTest {
     InetAddress source = InetAddress.getByAddress(new byte[] {127, 0, 0, host});
     SessionServer server = server(2);
     CommConfig.Builder config = Configs.launched(2, server.port());
-    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)));
+    var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)), THREADS);
     var isOver = new AtomicBoolean();
     var isFull = new CountDownLatch(200);
     var strangers = new ArrayList<CompletableFuture<Void>>();
@@ -79,7 +84,7 @@ final class SessionPortTest {
       var random = new Random(i);
       strangers.add(
           CompletableFuture.runAsync(
-              () -> connectWithoutEnd(source, server, random, isFull, isOver)));
+              () -> connectWithoutEnd(source, server, random, isFull, isOver), THREADS));
     }
     try {
       assertThat(isFull.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
