@@ -20,6 +20,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.EvictedException;
@@ -274,6 +275,36 @@ final class SessionServerTest {
         assertThat(read(new DataInputStream(host.getInputStream()))).isInstanceOf(Frame.Join.class);
       } finally {
         rank.close();
+      }
+    }
+  }
+
+  /// As one does that has little of its processor. Why it gives the group up is not lost.
+  @Test
+  void join_hostAnswersAfterTheDeadline_isHeard() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      var nowNs = new AtomicLong();
+      var looks = new AtomicLong(); // at the clock
+      TcpSession rank =
+          start(
+              placeOf(listener),
+              request("1", 1),
+              Authenticator.NONE,
+              () -> {
+                looks.incrementAndGet();
+                return nowNs.get();
+              });
+      try (var host = listener.accept()) {
+        long patienceMs = greet(host, InMemorySessions.randomId()).request().patienceMillis();
+        write(host, new Frame.Accepted(Frame.NO_RANK, "host", new byte[0]));
+        nowNs.set(TimeUnit.MILLISECONDS.toNanos(patienceMs) + TimeUnit.SECONDS.toNanos(1));
+        long before = looks.get();
+        while (looks.get() < before + 10 && !rank.joined().isDone()) {
+          Thread.onSpinWait();
+        }
+        assertThat(rank.joined()).isNotDone();
+        write(host, new Frame.Refused(Reason.MISSING_RANKS, "a test's"));
+        assertThatThrownBy(() -> joined(rank)).cause().hasMessage("a test's");
       }
     }
   }
