@@ -258,21 +258,18 @@ final class SessionServerTest {
   void join_hostSaysNothingAtFirst_isTriedAgain() throws Exception {
     try (var listener = new ServerSocket(0, 2, address.getAddress())) {
       listener.setSoTimeout(20_000);
+      var skippedNs = new AtomicLong();
       TcpSession rank =
-          TcpSession.start(
-              Places.of(new InetSocketAddress(address.getAddress(), listener.getLocalPort())),
+          start(
+              placeOf(listener),
               request("1", 1),
               Authenticator.NONE,
-              1_000_000_000L,
-              true,
-              System::nanoTime,
-              _ -> {});
-      try (var _ = listener.accept();
-          var host = listener.accept()) {
-        host.setSoTimeout(20_000);
-        var id = "00112233445566778899aabbccddeeff";
-        write(host, new Frame.Hello(FrameCodec.PROTOCOL, Authenticator.NONE.nonce(), id));
-        assertThat(read(new DataInputStream(host.getInputStream()))).isInstanceOf(Frame.Join.class);
+              () -> System.nanoTime() + skippedNs.get());
+      try (var _ = listener.accept()) {
+        skippedNs.set(TimeUnit.SECONDS.toNanos(5)); // after which it gives up to hear a greeting
+        try (var host = listener.accept()) {
+          greet(host, InMemorySessions.randomId());
+        }
       } finally {
         rank.close();
       }
@@ -415,6 +412,15 @@ final class SessionServerTest {
                 _ -> {});
         var silent = new Socket(address.getAddress(), ofRank0.port())) {
       write(silent, new Frame.Join(request(1, 3, 1000), new byte[0], new byte[0]));
+      var _ =
+          ofRank0
+              .localJoin()
+              .thenAccept(
+                  host -> // by the server's thread: there is no news yet
+                  host.onNews(() -> {
+                    host.abort(0, new byte[] {7});
+                    host.close();
+                  }));
       TcpSession rank2 =
           start(
               new InetSocketAddress(address.getAddress(), ofRank0.port()),
@@ -422,44 +428,50 @@ final class SessionServerTest {
               Authenticator.NONE);
       ReplicatedSession heard = joined(rank2);
       var isOver = new CompletableFuture<Boolean>();
-      heard.onNews(() -> {
-        if (heard.news().isGone(0)) {
-          isOver.complete(true);
-        }
-      });
-      ReplicatedSession host = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
-      host.onNews(() -> {
-        host.abort(0, new byte[] {7});
-        host.close();
-      });
+      Runnable look =
+          () -> {
+            if (heard.news().isGone(0)) {
+              isOver.complete(true);
+            }
+          };
+      heard.onNews(look);
+      look.run(); // all of it may have come before
       isOver.orTimeout(20, TimeUnit.SECONDS).join();
       assertThat(heard.news().aborts()).hasSize(1);
       heard.close();
     }
   }
 
-  /// Whoever has more places than there are, elsewhere, costs a rank none while it answers.
+  /// Whoever has more places than there are, elsewhere, costs a rank none: it gets one of them, and
+  /// keeps it while it answers.
   @Test
   void join_strangersTakeAllPlaces_rankOfAnotherAddressKeepsIts() throws Exception {
     List<Socket> strangers = new ArrayList<>();
-    try (var rank = new Socket(address.getAddress(), address.getPort())) {
-      var in = new DataInputStream(rank.getInputStream());
-      assertThat(read(in)).isInstanceOf(Frame.Hello.class);
-      for (int i = 0; i < 2 * PendingConnections.PLACES; i++) {
-        var stranger = new Socket();
-        strangers.add(stranger);
-        stranger.bind(
-            new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0));
-        stranger.connect(address);
-        assertThat(read(new DataInputStream(stranger.getInputStream())))
-            .isInstanceOf(Frame.Hello.class);
+    try {
+      addStrangers(strangers);
+      try (var rank = new Socket(address.getAddress(), address.getPort())) {
+        var in = new DataInputStream(rank.getInputStream());
+        assertThat(read(in)).isInstanceOf(Frame.Hello.class);
+        addStrangers(strangers);
+        write(rank, new Frame.Join(request("1", 0), new byte[0], new byte[0]));
+        assertThat(read(in)).isInstanceOf(Frame.Accepted.class);
       }
-      write(rank, new Frame.Join(request("1", 0), new byte[0], new byte[0]));
-      assertThat(read(in)).isInstanceOf(Frame.Accepted.class);
     } finally {
       for (Socket each : strangers) {
         each.close();
       }
+    }
+  }
+
+  /// As many as there are places.
+  private void addStrangers(List<Socket> strangers) throws Exception {
+    for (int i = 0; i < PendingConnections.PLACES; i++) {
+      var stranger = new Socket();
+      strangers.add(stranger);
+      stranger.bind(new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0));
+      stranger.connect(address);
+      assertThat(read(new DataInputStream(stranger.getInputStream())))
+          .isInstanceOf(Frame.Hello.class);
     }
   }
 
