@@ -87,27 +87,31 @@ class LaneTest {
   }
 
   /// Lines are looked at while their owner writes them: half an old call and half a new one must
-  /// not be taken for a third.
+  /// not be taken for a third. Neither ends before the other has done enough.
   @Test
   void contradiction_whileThePeerPublishes_isNone() throws InterruptedException {
     long calls = 2_000_000;
+    long wantedLooks = 200_000;
     try (Arena arena = Arena.ofShared()) {
       PeerMemory memory = new TwoWindows(arena);
       Lane there = lane(memory, 0);
       Lane here = lane(memory, 1);
       AtomicLong now = new AtomicLong();
+      AtomicLong looks = new AtomicLong();
       Thread publishing =
           Thread.ofPlatform()
               .start(() -> {
-                for (long i = 0; i < calls; i++) {
+                for (long i = 0; i < calls || looks.getAcquire() < wantedLooks; i++) {
                   now.setRelease(i);
                   there.publish(i, i, call(i), 0);
                 }
               });
       String found = null;
-      while (publishing.isAlive() && found == null) {
+      while (publishing.isAlive()) {
         long sequence = now.getAcquire();
-        found = here.contradiction(0, sequence, call(sequence));
+        String text = here.contradiction(0, sequence, call(sequence));
+        found = text == null ? found : text;
+        looks.setRelease(looks.getPlain() + 1);
       }
       publishing.join();
       assertThat(found).isNull();
