@@ -36,6 +36,7 @@ final class ProcessLaunch {
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
   private volatile String elsewhere = "";
   private boolean isEnding; // guarded by ranks
+  private boolean saysElsewhere; // it has said what happened on another host
   private int firstRank;
 
   ProcessLaunch(Launch launch, SharedStream out, SharedStream err) {
@@ -51,8 +52,8 @@ final class ProcessLaunch {
       start(nodes);
       boolean fine = await(nodes);
       boolean allFine = nodes.finish(fine);
-      if (fine && !allFine) {
-        err.println("comm-cli: " + nodes.failureElsewhere().getNow("another host failed"));
+      if (!allFine && !saysElsewhere) {
+        reportElsewhere(nodes, fine);
       }
       return allFine ? ExitCode.FINE : ExitCode.RANK_FAILED;
     } finally {
@@ -192,6 +193,7 @@ final class ProcessLaunch {
       boolean isHere = local != ELSEWHERE;
       int code = isHere ? ranks.get(local).exitValue() : 1;
       open -= isHere ? 1 : 0;
+      saysElsewhere |= !isHere;
       if (code != 0) {
         err.println(
             "comm-cli: "
@@ -212,6 +214,15 @@ final class ProcessLaunch {
           .ifPresent(this::reportLost);
     }
     return !failed;
+  }
+
+  /// Which may be why ranks failed here too: they hear of it from each other, before this process
+  /// does.
+  private void reportElsewhere(Nodes nodes, boolean fine) {
+    String what = nodes.failureElsewhere().getNow(fine ? "another host failed" : "");
+    if (!what.isEmpty()) {
+      err.println("comm-cli: " + what);
+    }
   }
 
   private @Nullable Integer poll(long nanos) throws InterruptedException {

@@ -305,6 +305,27 @@ final class NodesTest {
         .anyMatch(err -> err.contains("comm-cli: node 1: rank 1 ended with exit code 7"));
   }
 
+  /// What came first, or is the cause of the other, is seen on neither of them alone.
+  @Test
+  void run_ranksOfBothHostsFail_eachNamesTheOtherToo() throws Exception {
+    String place = freePlace();
+    Path goOn = folder.resolve("goOn");
+    String body =
+        "[ $COMM_NODE_RANK = 0 ] && exit 6; while [ ! -e %s ]; do sleep 0.05; done; exit 7"
+            .formatted(goOn);
+    Launches one = start(place, 1, "--node-rank", "0", "--", "sh", "-c", body);
+    Launches two = start(place, 1, "--node-rank", "1", "--", "sh", "-c", body);
+    one.errorLine(line -> line.equals("comm-cli: rank 0 ended with exit code 6"));
+    Files.createFile(goOn);
+    Commands.Done first = one.await();
+    Commands.Done second = two.await();
+    assertThat(List.of(first.code(), second.code())).containsOnly(ExitCode.RANK_FAILED);
+    assertThat(first.err()).containsOnlyOnce("comm-cli: node 1: rank 1 ended with exit code 7");
+    assertThat(second.err())
+        .containsOnlyOnce("comm-cli: rank 1 ended with exit code 7")
+        .containsOnlyOnce("comm-cli: node 0: rank 0 ended with exit code 6");
+  }
+
   /// The host of the session hears of it, and those who wait for that rank do not wait longer.
   @Test
   void run_rankElsewhereEndsBeforeItJoins_othersHearOfItAtOnce() throws Exception {
