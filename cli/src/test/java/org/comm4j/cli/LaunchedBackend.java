@@ -24,8 +24,9 @@ import org.comm4j.api.spi.Session;
 /// `launched`: `shm`, but a script starts its ranks. Only on `COMM_PLUGIN_PATH`.
 public final class LaunchedBackend implements BackendProvider {
   /// Starts ranks as Hydra does, by its environment; when one fails, or on SIGTERM, it ends the
-  /// others. It says something on both streams. As Open MPI does, it keeps something of the ranks
-  /// (`SCRIPT_KEEPS`) that it removes in the end, but not when it hears of a second signal before.
+  /// others, not before there is a file (`SCRIPT_AWAITS`) if one is named. It says something on
+  /// both streams. As Open MPI does, it keeps something of the ranks (`SCRIPT_KEEPS`) that it
+  /// removes in the end, but not when it hears of a second signal before.
   private static final String SCRIPT =
       """
       size=$1; shift
@@ -45,6 +46,7 @@ public final class LaunchedBackend implements BackendProvider {
           wait "${pids[index]}"; code=$?
           unset "pids[index]"
           if ((code != 0)); then
+            while [[ $SCRIPT_AWAITS && ! -e $SCRIPT_AWAITS ]]; do sleep 0.05; done
             echo "the launcher ends its ranks" >&2
             [[ $SCRIPT_IGNORES_FAILURES ]] || kill "${pids[@]}" 2>/dev/null
             wait
