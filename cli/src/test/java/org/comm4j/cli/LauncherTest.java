@@ -29,8 +29,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 @EnabledOnOs(OS.LINUX)
 class LauncherTest {
-  private static final Duration SOON = Duration.ofSeconds(10);
-
   @TempDir Path folder;
   private Map<String, String> environment = Map.of();
 
@@ -195,9 +193,7 @@ class LauncherTest {
             .doesNotContain("was lost");
       }
       for (ProcessHandle rank : ranks) {
-        rank.onExit()
-            .orTimeout(launch.soon(SOON).toSeconds(), java.util.concurrent.TimeUnit.SECONDS)
-            .join();
+        rank.onExit().get();
       }
       assertThat(launcher.isAlive()).isFalse();
       assertNothingIsLeft();

@@ -35,7 +35,6 @@ final class Launches implements AutoCloseable {
   /// gives it one, in which Ctrl-C is not ignored (as it is in a build in the background).
   static final List<String> OWN_GROUP = List.of("setsid", "env", "--default-signal=INT");
 
-  private final long startNs = System.nanoTime();
   private final Process process;
   private final List<String> out = new ArrayList<>();
   private final List<String> err = new ArrayList<>();
@@ -135,13 +134,6 @@ final class Launches implements AutoCloseable {
             throw new UncheckedIOException(e);
           }
         });
-  }
-
-  /// How long something may take from now: as long as is promised, but on a busy machine twice as
-  /// long as the launch took to come here.
-  Duration soon(Duration promised) {
-    Duration twice = Duration.ofNanos(2 * (System.nanoTime() - startNs));
-    return twice.compareTo(promised) > 0 ? twice : promised;
   }
 
   /// Waits for a line on standard output.
