@@ -449,20 +449,35 @@ class RunTest {
             "local",
             2,
             """
-            Thread end = null;
-            while (end == null) {
-              end = Thread.getAllStackTraces().keySet().stream()
-                  .filter(each -> each.getName().equals("end of rank 1")).findFirst().orElse(null);
+            var told = org.comm4j.api.CommData.of(new int[1]);
+            if (comm.rank() == 1) {
+              comm.receive(told, 0, 0);
+              throw new IllegalStateException("disk full");
             }
-            comm.barrier(); // rank 1 is there: it fails before the other exits
-            if (comm.rank() == 1) throw new IllegalStateException("disk full");
+            %s
+            comm.send(told, 1, 0); // rank 1 is there: it fails before this one exits
             end.join();
             System.exit(0);
-            """,
+            """
+                .formatted(end(1)),
             "--on-failure",
             "continue");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
-    assertThat(done.err()).contains("disk full", "comm-cli: rank 1 ended with an exception");
+    assertThat(done.err())
+        .contains("disk full", "comm-cli: rank 1 ended with an exception")
+        .doesNotContain("rank 0 ended");
+  }
+
+  /// Code that finds the thread that ends with a rank of threads, which must not have ended yet.
+  private static String end(int rank) {
+    return """
+    Thread end = null;
+    while (end == null) {
+      end = Thread.getAllStackTraces().keySet().stream()
+          .filter(each -> each.getName().equals("end of rank %d")).findFirst().orElse(null);
+    }
+    """
+        .formatted(rank);
   }
 
   /// However the job ends, the exit code is one of those that the help promises.
@@ -594,18 +609,30 @@ class RunTest {
         runSource(
             folder,
             "local",
-            3,
+            4,
             """
-            if (comm.rank() == 1) throw new IllegalStateException();
+            var told = org.comm4j.api.CommData.of(new int[1]);
+            if (comm.rank() == 3) {
+              comm.receive(told, 1, 0);
+              return;
+            }
             var never = new java.util.concurrent.CountDownLatch(1);
             if (comm.rank() == 2) never.await();
             java.util.concurrent.Executors.newFixedThreadPool(1).submit(() -> { never.await(); return 0; });
-            """,
+            if (comm.rank() == 1) { // fails, and goes on, once rank 3 has ended
+              %s
+              comm.send(told, 3, 0);
+              end.join();
+              throw new IllegalStateException();
+            }
+            """
+                .formatted(end(3)),
             "--grace",
             "0.5");
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
     assertThat(done.err())
-        .contains("comm-cli: ranks [0, 2] still run 0.5 s after the failure; their JVM ends now");
+        .contains(
+            "comm-cli: ranks [0, 1, 2] still run 0.5 s after the failure; their JVM ends now");
   }
 
   /// A JVM waits for threads that are no daemons, and so do ranks that are processes.
