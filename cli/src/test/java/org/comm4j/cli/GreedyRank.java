@@ -10,7 +10,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.ReduceOp;
 
 /// A rank of [OutOfMemoryTest] whose JVM has little memory: all-reduces, and uses it up if it is
-/// greedy.
+/// greedy, once its input has ended.
 ///
 ///     OPERATOR | LIBRARY  true | false
 ///
@@ -67,6 +67,9 @@ final class GreedyRank {
     try (Communicator comm = Communicators.open()) {
       comm.barrier();
       System.out.println(DyingRanks.directory());
+      if (isGreedy) {
+        System.in.readAllBytes();
+      }
       try {
         comm.run(Where.valueOf(arguments[0]).call(isGreedy));
         comm.barrier(); // the call may not need the greedy rank any more

@@ -39,6 +39,10 @@ class OutOfMemoryTest {
         ranks.add(start(backend, where, rank, server.port()));
       }
       for (Launches survivor : ranks.subList(0, VICTIM)) {
+        survivor.line(_ -> true); // it is out of its barrier, which would fail else
+      }
+      ranks.get(VICTIM).endInput();
+      for (Launches survivor : ranks.subList(0, VICTIM)) {
         assertThat(linesOf(survivor))
             .hasSize(3)
             .last()
