@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -53,9 +54,8 @@ final class NodesTest {
   }
 
   private static String freePlace() throws Exception {
-    try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return "127.0.0.1:" + socket.getLocalPort();
-    }
+    InetSocketAddress place = FreePlace.any();
+    return place.getAddress().getHostAddress() + ":" + place.getPort();
   }
 
   private String program(String body) throws Exception {

@@ -4,8 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
+import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,24 +35,20 @@ class OpenFilesTest {
     ITS_OWN;
 
     Map<String, String> settings() throws IOException {
+      InetSocketAddress free = FreePlace.any();
+      String address = free.getAddress().getHostAddress();
+      String port = Integer.toString(free.getPort());
       return switch (this) {
         case LAUNCHER ->
             Map.of(
                 DefaultSessionFactory.HOSTED,
                 "launcher",
                 "COMM_MASTER_ADDR",
-                "127.0.0.1",
+                address,
                 "COMM_MASTER_PORT",
-                freePort());
-        case ITS_OWN -> Map.of("COMM_MASTER_ADDR", "127.0.0.1", "COMM_MASTER_PORT", freePort());
+                port);
+        case ITS_OWN -> Map.of("COMM_MASTER_ADDR", address, "COMM_MASTER_PORT", port);
       };
-    }
-
-    /// Where nobody listens.
-    private static String freePort() throws IOException {
-      try (var socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-        return Integer.toString(socket.getLocalPort());
-      }
     }
   }
 
