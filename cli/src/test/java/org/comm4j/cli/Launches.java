@@ -12,10 +12,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 
 /// A `comm-cli`, or a rank, as a process of its own, whose lines can be waited for.
 final class Launches implements AutoCloseable {
@@ -179,6 +181,16 @@ final class Launches implements AutoCloseable {
     synchronized (this) {
       return new Commands.Done(process.exitValue(), String.join("\n", out), String.join("\n", err));
     }
+  }
+
+  /// Waits until one of some ends.
+  ///
+  /// @return that one
+  static Launches firstToEnd(List<Launches> all) throws Exception {
+    Stream<CompletableFuture<Launches>> ends =
+        all.stream().map(each -> each.process.onExit().thenApply(_ -> each));
+    var first = CompletableFuture.anyOf(ends.toArray(CompletableFuture<?>[]::new));
+    return (Launches) first.get(BOUND.toSeconds(), TimeUnit.SECONDS);
   }
 
   /// Ends its standard input.
