@@ -90,9 +90,15 @@ final class Launches implements AutoCloseable {
   private static Launches startCommand(List<String> command, Map<String, String> environment)
       throws IOException {
     var builder = new ProcessBuilder(command);
+    builder.environment().keySet().removeIf(Launches::isOfTheUser);
     builder.environment().put("JDK_JAVA_OPTIONS", JVM_OPTIONS);
     builder.environment().putAll(environment);
     return new Launches(builder.start());
+  }
+
+  /// What the user has set would change what the test is about; a JVM says what it has picked up.
+  private static boolean isOfTheUser(String variable) {
+    return variable.startsWith("COMM_") || variable.equals("JAVA_TOOL_OPTIONS");
   }
 
   /// A command that runs a class of this class path.
