@@ -1,6 +1,8 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -9,6 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// Namespaces with a network of their own that connects them: to a process each is another host.
 /// Only root can make them.
 final class NetworkNamespaces implements AutoCloseable {
+  private static final Path NAMES = Path.of("/run/netns"); // where ip has them
   private static final AtomicInteger MADE = new AtomicInteger();
 
   private final String prefix =
@@ -87,7 +90,11 @@ final class NetworkNamespaces implements AutoCloseable {
     ip(from, "neigh del %s dev eth", address(to));
   }
 
+  /// A killed process of the same number may have left one of that name.
   private void add(int index) throws IOException, InterruptedException {
+    if (Files.exists(NAMES.resolve(name(index)))) {
+      run(List.of("ip", "netns", "del", name(index)));
+    }
     run(List.of("ip", "netns", "add", name(index)));
     names.add(name(index));
   }
