@@ -45,6 +45,9 @@ final class DyingRanks {
           }
         }
       } catch (PeerFailedException e) {
+        if (isTogether) { // it was late in the barrier
+          Runtime.getRuntime().halt(1);
+        }
         System.out.println("rank " + rank + " lost " + e.ranks());
       }
       if (arguments.length > 0) {
