@@ -6,14 +6,20 @@ import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// Copies a rank's output, as a [RankLine] passes it on.
 final class RankOutput {
   private static final int CHUNK_BYTES = 8192;
-  private static final long POLL_MS = 20;
-  private static final long SILENT_NS = TimeUnit.SECONDS.toNanos(1);
+  private static final Duration TURN = Duration.ofMillis(20);
+
+  /// A second, of which the copying threads have theirs: in one in which this process was paused,
+  /// or had no processor, they read nothing either.
+  private static final int SILENT_TURNS = 50;
+
   private static final long NOT_READING = Long.MAX_VALUE;
 
   /// What ranks that have ended wrote is in their pipes, which hold less.
@@ -27,6 +33,10 @@ final class RankOutput {
   private volatile long readingSinceNs = NOT_READING; // for how long it waits for more
   private volatile boolean haveEnded; // the ranks
   private volatile boolean isCut; // though somebody still writes
+
+  // of whoever awaits it
+  private long lastSinceNs = NOT_READING;
+  private int silentTurns;
 
   private RankOutput(Source from, SharedStream to, String label) {
     this.line = new RankLine(to, label);
@@ -60,10 +70,13 @@ final class RankOutput {
   ///
   /// @param err where it says that some was left out
   static void await(Collection<RankOutput> outputs, SharedStream err) throws InterruptedException {
-    long sinceNs = System.nanoTime(); // of all, or each would have its second
     outputs.forEach(each -> each.haveEnded = true);
-    for (RankOutput each : outputs) {
-      each.await(sinceNs);
+    List<RankOutput> left = new ArrayList<>(outputs);
+    while (!left.isEmpty()) {
+      if (!left.getFirst().thread.join(TURN)) {
+        left.forEach(RankOutput::turn); // of all, or each would have its second
+      }
+      left.removeIf(each -> !each.thread.isAlive() || each.silentTurns >= SILENT_TURNS);
     }
     if (outputs.stream().anyMatch(each -> each.isCut)) {
       err.println(
@@ -71,14 +84,10 @@ final class RankOutput {
     }
   }
 
-  private void await(long sinceNs) throws InterruptedException {
-    while (!thread.join(Duration.ofMillis(POLL_MS))) {
-      long idleNs = readingSinceNs;
-      long now = System.nanoTime();
-      if (idleNs != NOT_READING && now - idleNs >= SILENT_NS && now - sinceNs >= SILENT_NS) {
-        return;
-      }
-    }
+  private void turn() {
+    long sinceNs = readingSinceNs;
+    silentTurns = sinceNs != NOT_READING && sinceNs == lastSinceNs ? silentTurns + 1 : 0;
+    lastSinceNs = sinceNs;
   }
 
   /// Notes when it waits for more, and not for whoever reads what it has copied; and what comes
@@ -108,7 +117,8 @@ final class RankOutput {
       if (isLate) {
         lateBytes += count;
         lateNs += System.nanoTime() - startNs;
-        isCut = count >= 0 && (lateBytes > MOST_LATE_BYTES || lateNs > MOST_LATE_NS);
+        boolean isTooLate = lateNs > MOST_LATE_NS && available() == 0; // the rest is not the ranks'
+        isCut = count >= 0 && (lateBytes > MOST_LATE_BYTES || isTooLate);
       }
       return count;
     }
