@@ -535,6 +535,71 @@ final class SharedMemoryChecks {
     Mismatches.staysBroken(comm, mismatch);
   }
 
+  /// Rank 1 would read what the leader has not written yet.
+  @Rule({"M8", "M7", "S4"})
+  @Needs(
+      ranks = 2,
+      oneHost = true,
+      capabilities = {Capability.SHARED_MEMORY, Capability.SPLIT, Capability.MISMATCH_DETECTION})
+  static void fence_ranksDisagreeOnTheRegion_areTold(LiveRank r) {
+    for (boolean isBarrier : new boolean[] {false, true}) {
+      try (Communicator comm = r.comm().duplicate()) {
+        SharedMemoryProvider shared = comm.sharedMemory();
+        SharedRegion<HostData> first = shared.createRegion(DataType.INT32, 10);
+        SharedRegion<HostData> second = shared.createRegion(DataType.INT32, 10);
+        NodeCommunicator node = shared.splitLocal();
+        Expect.Action other = isBarrier ? node::barrier : second::fence;
+        r.comm().barrier(); // all have made all
+        var mismatch =
+            Expect.thrown(
+                "M8",
+                MismatchedCallException.class,
+                "fence() of a region against " + (isBarrier ? "barrier()" : "another's"),
+                r.rank() == 1 ? other : first::fence);
+        Expect.says("M7", mismatch, "rank 1", "fence", isBarrier ? "barrier" : "region #");
+        Expect.thrown("S4", IllegalStateException.class, "data() of the first", first::data);
+        Expect.thrown("S4", IllegalStateException.class, "data() of the second", second::data);
+        Mismatches.staysBroken(comm, mismatch);
+        first.close();
+        second.close();
+      }
+    }
+    LiveRank.works("M8", r.comm());
+  }
+
+  /// A region of a device's memory against one of the host's.
+  @Rule({"S9", "M8"})
+  @Needs(
+      ranks = 2,
+      capabilities = {
+        Capability.DEVICE_MEMORY,
+        Capability.SHARED_MEMORY,
+        Capability.SPLIT,
+        Capability.MISMATCH_DETECTION
+      })
+  static void deviceRegion_fencedAgainstAnother_ranksAreTold(LiveRank r) {
+    for (boolean isOnHost : new boolean[] {false, true}) {
+      try (Communicator comm = r.comm().duplicate()) {
+        SharedMemoryProvider shared = comm.sharedMemory();
+        SharedRegion<DeviceData> first = shared.createDeviceRegion(DataType.INT32, 10);
+        SharedRegion<?> second =
+            isOnHost
+                ? shared.createRegion(DataType.INT32, 10)
+                : shared.createDeviceRegion(DataType.INT32, 10);
+        SharedRegion<?> mine = r.rank() == 1 ? second : first;
+        r.comm().barrier();
+        var mismatch =
+            Expect.thrown(
+                "M8", MismatchedCallException.class, "fence() of different regions", mine::fence);
+        Expect.says("M8", mismatch, "rank 1", "fence");
+        Mismatches.staysBroken(comm, mismatch);
+        first.close();
+        second.close();
+      }
+    }
+    LiveRank.works("S9", r.comm());
+  }
+
   /// A rank gives up instead of joining what the others of its host wait in.
   @Rule({"F6", "F1"})
   @Needs(

@@ -12,7 +12,6 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
-import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.RegisteredMemory;
 import org.comm4j.api.SharedMemoryProvider;
@@ -21,6 +20,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.CallSignature.Purpose;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.engine.HostCalls;
 import org.comm4j.core.engine.Region;
 
 /// What ranks share besides windows: regions of the leader's device, and memory that ranks have
@@ -32,6 +32,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator host;
   private final Session members;
   private final String key;
+  private final HostCalls<EngineCommunicator> calls;
   private int made; // regions and registrations, by which all ranks count alike
 
   /// @param members the session as the communicator's ranks see it
@@ -47,6 +48,8 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     this.host = host;
     this.members = members;
     this.key = key;
+    int[] worldRanks = IntStream.range(0, host.size()).map(host::worldRank).toArray();
+    this.calls = new HostCalls<>(communicator, worldRanks, () -> host, each -> each);
   }
 
   @Override
@@ -78,7 +81,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
       long hasRoom = noRoom == null ? 1 : 0;
       long[][] all = gather("createDeviceRegion", Purpose.DEVICE_REGION, type.id(), count, hasRoom);
-      check(all, type, count);
+      calls.checkSame(all, host.rank(), type, count);
       if (all[0][2] == 0) {
         throw new TransportFailedException(
             "createDeviceRegion: rank 0, the leader, has no room for %s × %d in the memory of its device%s; close buffers and regions"
@@ -89,11 +92,12 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       own.giveBack().run();
       throw thrown;
     }
-    CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + made++, gpu.device(), own);
+    int number = ++made;
+    CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + number, gpu.device(), own);
     Arena life = Arena.ofShared(); // of views: the memory is given to others later
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
     rank.opened(data);
-    return new CudaRegion(rank, type, data, isLeader(), owner(blocks, data, life));
+    return new CudaRegion(rank, type, data, isLeader(), owner(number, blocks, data, life));
   }
 
   private CudaIpcBlocks.Block take(Gpu gpu, long bytes) {
@@ -113,29 +117,12 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  private void check(long[][] all, DataType type, long count) {
-    for (int each = 0; each < all.length; each++) {
-      if (all[each][0] != type.id() || all[each][1] != count) {
-        throw communicator.breakWith(
-            new MismatchedCallException(
-                "rank %d creates a device region of %s × %d but rank %d one of %s × %d"
-                    .formatted(
-                        each,
-                        DataType.ofId((int) all[each][0]),
-                        all[each][1],
-                        host.rank(),
-                        type,
-                        count)));
-      }
-    }
-  }
-
-  private Region.Owner owner(CudaIpcBlocks blocks, DeviceData data, Arena life) {
+  private Region.Owner owner(int number, CudaIpcBlocks blocks, DeviceData data, Arena life) {
     return new Region.Owner() {
       @Override
       public void fence() {
         communicator.checkUsable("fence");
-        splitLocal().barrier();
+        calls.checkSameFence(gather("fence", Purpose.DEVICE_FENCE, number), host.rank());
       }
 
       @Override
@@ -184,7 +171,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
             null);
       }
     }
-    int number = made++; // a key is used once, also one that fails
+    int number = ++made; // a key is used once, also one that fails
     CudaIpcBlocks blocks = open("register", key + "/registered/" + number, rank.device(), own);
     return new Registered(all, blocks, "/over/" + number);
   }

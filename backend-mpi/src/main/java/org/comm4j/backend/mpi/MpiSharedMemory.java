@@ -72,10 +72,17 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       public void barrier() {
         parent.group().checkUsable("barrier");
         if (size() > 1) {
-          gather(CallSignature.Purpose.FENCE, 0);
+          meet(CallSignature.Purpose.NODE_BARRIER, 0);
         }
       }
     };
+  }
+
+  /// Returns when all ranks of the host are there, for the same.
+  ///
+  /// @param number of the region that is fenced; 0 in the barrier
+  private void meet(CallSignature.Purpose purpose, long number) {
+    calls.checkSameFence(gather(purpose, number), ranksHere.indexOf(parent.rank()));
   }
 
   /// The host's ranks as a communicator; a collective of them the first time.
@@ -289,7 +296,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     @Override
     public void fence() {
       Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
-      splitLocal().barrier();
+      meet(CallSignature.Purpose.FENCE, window.number());
       Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
     }
 

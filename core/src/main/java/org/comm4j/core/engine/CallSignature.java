@@ -28,6 +28,8 @@ public record CallSignature(long what, long count, long detail) {
     DEVICE_REGION("createDeviceRegion"),
     REGISTER("register"),
     FENCE("fence"),
+    DEVICE_FENCE("device region's fence"),
+    NODE_BARRIER("barrier"),
     LANE("the agreement on a lane");
 
     private final String label;

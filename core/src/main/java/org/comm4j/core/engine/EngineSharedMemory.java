@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import static org.comm4j.core.engine.CallSignature.Purpose.FENCE;
+import static org.comm4j.core.engine.CallSignature.Purpose.NODE_BARRIER;
 import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
 import java.util.List;
@@ -70,15 +71,6 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     return calls.run(call);
   }
 
-  private void barrier(String label) {
-    inNode(
-        label,
-        group -> {
-          group.barrierInternal(FENCE);
-          return group;
-        });
-  }
-
   @Override
   public NodeCommunicator splitLocal() {
     EngineCommunicator group = inNode("splitLocal", Function.identity());
@@ -95,7 +87,12 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void barrier() {
-        EngineSharedMemory.this.barrier("barrier");
+        inNode(
+            "barrier",
+            node -> {
+              node.barrierInternal(NODE_BARRIER);
+              return node;
+            });
       }
     };
   }
@@ -243,7 +240,8 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void fence() {
-      barrier("fence");
+      long[][] all = inNode("fence", node -> node.gatherInternal(FENCE, number));
+      calls.checkSameFence(all, node().rank());
     }
 
     @Override

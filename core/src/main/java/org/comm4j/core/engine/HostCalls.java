@@ -72,4 +72,23 @@ public final class HostCalls<G> {
       }
     }
   }
+
+  /// Sees that all ranks of the host fence the same region, or all meet in its barrier.
+  ///
+  /// @param all of each one the region's number, or 0 for the barrier
+  /// @param rank this one, of the host's
+  public void checkSameFence(long[][] all, int rank) {
+    for (int each = 0; each < all.length; each++) {
+      if (all[each][0] != all[rank][0]) {
+        throw broken(
+            new MismatchedCallException(
+                "rank %d of the host calls %s but rank %d %s"
+                    .formatted(each, fence(all[each][0]), rank, fence(all[rank][0]))));
+      }
+    }
+  }
+
+  private static String fence(long number) {
+    return number == 0 ? "barrier()" : "fence() of region #" + number;
+  }
 }
