@@ -1,11 +1,13 @@
 package org.comm4j.tck;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capability;
@@ -314,6 +316,62 @@ final class LifeCycleChecks {
     }
     closes(comm);
     LiveRank.works("L5", r.comm());
+  }
+
+  /// The one that closes makes other calls, so that the others hear it.
+  @Rule({"F13", "F7", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHRINK, Capability.SPLIT})
+  static void close_shrinkOfTheOthers_namesIt(LiveRank r) {
+    for (boolean isBroken : new boolean[] {false, true}) {
+      Communicator comm = brokenOrNot(r, isBroken);
+      if (r.rank() == 0) {
+        closes(comm);
+      }
+      r.comm().barrier();
+      if (r.rank() != 0) {
+        isNamed("F13", comm::shrink);
+        isNamed("F13", comm::shrink); // as after a deadline
+      }
+      closes(comm);
+      LiveRank.works("L5", r.comm());
+    }
+  }
+
+  /// Where the machine lets them the others have asked before the one closes.
+  @Rule({"F13", "F7", "L1"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHRINK, Capability.SPLIT, Capability.POINT_TO_POINT})
+  static void close_duringTheShrinkOfTheOthers_namesIt(LiveRank r) {
+    for (boolean isBroken : new boolean[] {false, true}) {
+      Communicator comm = brokenOrNot(r, isBroken);
+      if (r.rank() == 0) {
+        Request nothing = r.comm().start(new PointToPoint.Receive(CommData.of(new int[1]), 0, 1));
+        Expect.thrown(
+            "F3",
+            TimeoutException.class,
+            "a receive of nothing",
+            () -> nothing.await(Duration.ofMillis(200)));
+        Expect.that("P14", nothing.cancel(), "it can't be cancelled");
+      } else {
+        isNamed("F13", comm::shrink);
+      }
+      closes(comm);
+      LiveRank.works("L5", r.comm());
+    }
+  }
+
+  private static Communicator brokenOrNot(LiveRank r, boolean isBroken) {
+    Communicator comm = r.comm().duplicate();
+    if (isBroken) {
+      if (r.rank() == 0) {
+        comm.abort("to be shrunk");
+      }
+      Expect.eventually("F6", "a failure on every rank", () -> comm.failure().isPresent());
+    }
+    return comm;
   }
 
   private static void isNamed(String rule, Expect.Action call) {

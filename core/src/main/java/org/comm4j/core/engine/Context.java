@@ -28,6 +28,7 @@ final class Context {
   private static final int PAST = 64; // a power of two
   private static final int MOST_ANSWERS = 64;
   private static final long OF_MESSAGE = 0; // instead of a collective's number
+  private static final long OF_SHRINK = -1; // the same
   private static final String ALREADY_CLOSED = "Already closed"; // the JDK's word for an arena
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
@@ -55,6 +56,7 @@ final class Context {
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
   private final BitSet messageInquirers = new BitSet();
+  private final BitSet shrinkInquirers = new BitSet(); // who hear of a close though this is broken
   private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
   private long history; // a digest of all collectives so far
@@ -402,13 +404,11 @@ final class Context {
   /// @return whether its payload was kept for later
   boolean deliver(int worldPeer, long[] header, MemorySegment payload) {
     int peer = rankOf(worldPeer);
-    if (failure != null || peer < 0) {
+    if (peer < 0) {
       return false;
     }
-    if (closed) { // by leaveCall(), and not removed yet
-      if (Frame.kind(Frame.word(header)) == Frame.INQUIRY) {
-        tellClosed(peer);
-      }
+    if (failure != null || closed) {
+      deliverToEnded(peer, header);
       return false;
     }
     long before = kept.everKept();
@@ -418,6 +418,32 @@ final class Context {
       breakBy(Frame.isOfMessage(header) ? null : find(Frame.sequence(header)), thrown);
       return kept.everKept() > before;
     }
+  }
+
+  /// Takes in who has closed a broken one, for [Groups#shrink()], and answers who asks that of this
+  /// rank. One that is closed and still here was closed by leaveCall().
+  private void deliverToEnded(int peer, long[] header) {
+    switch (Frame.kind(Frame.word(header))) {
+      case Frame.CLOSED -> hasClosed(peer);
+      case Frame.INQUIRY -> {
+        if (closed && (failure == null || isOfShrink(header))) {
+          tellClosed(peer);
+        } else if (isOfShrink(header)) {
+          shrinkInquirers.set(peer);
+        }
+      }
+      default -> {} // nobody waits for it any more
+    }
+  }
+
+  private void hasClosed(int peer) {
+    left.set(peer);
+    closers.set(peer);
+  }
+
+  /// Whether an inquiry is to be answered also where the communicator was broken.
+  static boolean isOfShrink(long[] header) {
+    return Frame.sequence(header) == OF_SHRINK;
   }
 
   private boolean dispatch(int worldPeer, int peer, long[] header, MemorySegment payload) {
@@ -440,8 +466,7 @@ final class Context {
         yield false;
       }
       case Frame.CLOSED -> {
-        left.set(peer);
-        closers.set(peer);
+        hasClosed(peer);
         yield false;
       }
       case Frame.REQUEST_COLLECTIVE -> collective(peer, header, payload, true);
@@ -551,18 +576,33 @@ final class Context {
   /// Asks the other end of a message whether it is still there. Not where that may be anyone: such
   /// a receive ends only when all others have left.
   void inquire(int peer) {
-    if (peer == Communicator.ANY_SOURCE || peer == rank) {
-      return;
+    if (peer != Communicator.ANY_SOURCE) {
+      inquire(peer, OF_MESSAGE);
     }
-    link(peer).control(engine.header(), Frame.word(Frame.INQUIRY, 0, 0, id), OF_MESSAGE, 0, 0, 0);
   }
 
-  /// A peer waits for this rank, in a collective or for a message.
+  /// Asks a rank whether it can still [#shrink][Groups#shrink()]: not once it has closed the
+  /// communicator, broken or not.
+  void inquireForShrink(int peer) {
+    inquire(peer, OF_SHRINK);
+  }
+
+  private void inquire(int peer, long sequence) {
+    if (peer != rank) {
+      engine.control(members[peer], Frame.word(Frame.INQUIRY, 0, 0, id), sequence);
+    }
+  }
+
+  /// A peer waits for this rank, in a collective, for a message or to shrink.
   private record Inquiry(int peer, long sequence, long what, long count, long detail) {}
 
   private void inquired(Inquiry inquiry) {
     if (inquiry.sequence() == OF_MESSAGE) {
       messageInquirers.set(inquiry.peer());
+      return;
+    }
+    if (inquiry.sequence() == OF_SHRINK) {
+      shrinkInquirers.set(inquiry.peer());
       return;
     }
     if (inquiry.sequence() >= nextSequence) {
@@ -845,11 +885,12 @@ final class Context {
 
   /// They wait for this rank, and have asked. Others ask when they do.
   private void tellInquirers() {
-    if (failure != null) {
-      return; // which they know
+    BitSet told = shrinkInquirers;
+    if (failure == null) { // else they know that
+      told.or(messageInquirers);
+      inquiries.forEach(inquiry -> told.set(inquiry.peer()));
     }
-    inquiries.forEach(inquiry -> messageInquirers.set(inquiry.peer()));
-    messageInquirers.stream().forEach(this::tellClosed);
+    told.stream().forEach(this::tellClosed);
   }
 
   private void tellClosed(int peer) {

@@ -501,7 +501,7 @@ final class Engine {
       return;
     }
     if (context == null && Frame.kind(word) == Frame.INQUIRY) {
-      if (broken.contains(Frame.context(word))) {
+      if (broken.contains(Frame.context(word)) && !Context.isOfShrink(frame)) {
         return; // why is known to the session, and soon to who asks
       }
       control(peer, Frame.word(Frame.CLOSED, 0, 0, Frame.context(word)), 0);

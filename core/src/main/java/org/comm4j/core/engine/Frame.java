@@ -32,7 +32,8 @@ import org.comm4j.core.transport.Transport;
 /// So ranks that disagree find out even where neither sends the other anything, and at the deadline it is
 /// known who has not come. A receive asks its sender in the same way, with no number. Who has closed the
 /// communicator, or closes it afterwards, answers CLOSED, behind all that it has sent: who still needs it
-/// then, needs it in vain.
+/// then, needs it in vain. Who shrinks asks with the number -1, which is answered also by who has closed it
+/// when it was broken; others hear why from the session.
 ///
 /// With RETURN a rank gives back what it was lent of the receiver's window ([Loans]); as CREDIT it belongs
 /// to no context.

@@ -31,6 +31,7 @@ final class Groups {
   private final Context context;
   private int shrinks;
   private volatile @Nullable Proposal shrinking; // of a shrink() that is not decided
+  private @Nullable Closers closers; // found in it
 
   Groups(EngineCommunicator parent) {
     this.parent = parent;
@@ -82,9 +83,17 @@ final class Groups {
     Proposal before = shrinking;
     Proposal mine = before == null ? proposal() : before; // ranks that are late meet the same one
     shrinking = mine;
-    Map<Integer, long[]> living = agree(key, members, mine, this::lookAtShrink);
+    Closers known = closers;
+    Closers found =
+        known == null
+            ? new Closers(context, "shrink()", key, context::inquireForShrink)
+            : known; // as each of its keys is used once
+    closers = found;
+    Map<Integer, long[]> living =
+        agree(key, members, mine, (missing, isOver) -> lookAtShrink(found, missing, isOver));
     shrinks++;
     shrinking = null;
+    closers = null;
     try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
@@ -103,15 +112,17 @@ final class Groups {
   }
 
   /// While this rank shrinks; also what is broken can.
-  private void lookAtShrink(List<Integer> missing, boolean isOver) {
+  private void lookAtShrink(Closers found, List<Integer> missing, boolean isOver) {
     parent.checkOpen("shrink");
+    List<Integer> awaited = missing.stream().filter(each -> !engine.isGone(each)).toList();
     if (isOver) {
-      List<Integer> late = missing.stream().map(context::rankOf).toList();
+      List<Integer> late = awaited.stream().map(context::rankOf).toList();
       throw new CollectiveTimeoutException(
           late,
           "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
               .formatted(context.rank(), engine.timeoutNs() / 1e9, context.name(), late));
     }
+    found.look(awaited);
   }
 
   /// Makes one of the ranks of this host, without the others, over the session; it breaks with the

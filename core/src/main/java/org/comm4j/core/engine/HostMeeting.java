@@ -3,20 +3,15 @@ package org.comm4j.core.engine;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
-import org.jspecify.annotations.Nullable;
 
 /// How the ranks of a host come together over the session when they first share memory, without the
 /// communicator's other ranks. Once for each communicator.
 ///
 /// It is no call in flight, so it looks itself for what ends calls: the communicator breaks or is
-/// closed, the time is over, a rank is gone, or has closed the communicator, which it says when it
-/// is asked. What it says comes by the transport, and what it has given to the meeting by the
-/// session, so that this may be still on its way; what this rank gives to the session itself comes
-/// back behind it.
+/// closed, the time is over, a rank is gone, or has closed the communicator ([Closers]).
 final class HostMeeting {
   private static final String WHAT = "createRegion() or splitLocal()";
 
@@ -26,8 +21,7 @@ final class HostMeeting {
   private final Context context;
   private final List<Integer> members;
   private final String key;
-  private boolean hasAsked;
-  private @Nullable Integer closer; // as a world rank
+  private final Closers closers;
 
   /// @param members world ranks
   HostMeeting(EngineCommunicator parent, Groups groups, int[] members) {
@@ -37,6 +31,7 @@ final class HostMeeting {
     this.context = parent.context();
     this.members = Arrays.stream(members).boxed().toList();
     this.key = "node/" + Long.toHexString(parent.scope());
+    this.closers = new Closers(context, WHAT, key, context::inquire);
   }
 
   /// {@return what all of them say, by world rank}
@@ -56,38 +51,10 @@ final class HostMeeting {
 
   private void look(List<Integer> missing, boolean isOver) {
     parent.checkNow(WHAT);
-    if (closer != null && missing.contains(closer)) {
-      int rank = context.rankOf(closer);
-      throw new AbortedException(
-          rank,
-          "rank %d has closed '%s' while %s needs it".formatted(rank, context.name(), WHAT),
-          null);
-    }
     if (isOver) {
       throw late(missing);
     }
-    closer = whoHasClosed(missing);
-    if (closer != null) {
-      List<Integer> me = List.of(engine.worldRank());
-      engine.session().agree(key + "/heard/" + closer, me, new byte[0], engine.config().timeout());
-    }
-  }
-
-  private @Nullable Integer whoHasClosed(List<Integer> missing) {
-    engine.enter();
-    try {
-      if (!hasAsked) {
-        hasAsked = true;
-        missing.forEach(each -> context.inquire(context.rankOf(each)));
-      }
-      engine.advance();
-      return missing.stream()
-          .filter(each -> context.hasLeft(context.rankOf(each)))
-          .findFirst()
-          .orElse(null);
-    } finally {
-      engine.unlock();
-    }
+    closers.look(missing);
   }
 
   private CollectiveTimeoutException late(List<Integer> missing) {
