@@ -236,6 +236,42 @@ final class FailureChecks {
     Expect.equal("F4", "who is missing", reason.missing(), List.of(1));
   }
 
+  /// Nobody waits for itself, nor for a rank that has left.
+  @Rule({"F4", "F11"})
+  @Needs(
+      ranks = 3,
+      death = true,
+      setting = Needs.Setting.SHORT_TIMEOUT,
+      capabilities = {Capability.FAILURE_DETECTION, Capability.POINT_TO_POINT})
+  static void anySource_nobodySends_namesTheOthersWhoAreThere(LiveRank r) {
+    Communicator comm = r.comm();
+    int leaver = r.size() - 1;
+    if (r.rank() == leaver) {
+      comm.close();
+    }
+    r.meet("after one has left");
+    List<Integer> others = IntStream.range(1, leaver).boxed().toList();
+    if (r.rank() == 0) {
+      CollectiveTimeoutException reason =
+          Expect.thrown(
+              "F4",
+              CollectiveTimeoutException.class,
+              "a receive that nobody sends to",
+              () -> comm.receive(CommData.of(new int[1]), Communicator.ANY_SOURCE, 9));
+      Expect.equal("F4", "who is missing", reason.missing(), others);
+    } else if (r.rank() == 1 && r.can(Capability.SHRINK)) { // at the same time
+      CollectiveTimeoutException reason =
+          Expect.thrown(
+              "F4",
+              CollectiveTimeoutException.class,
+              "shrink() to which others don't come",
+              comm::shrink);
+      List<Integer> rest = IntStream.range(0, leaver).filter(rank -> rank != 1).boxed().toList();
+      Expect.equal("F4", "who is missing in shrink()", reason.missing(), rest);
+    }
+    r.meet("after the deadline");
+  }
+
   @Rule({"F5", "F1", "F2", "F10"})
   @Needs(ranks = 2, death = true, capabilities = Capability.FAILURE_DETECTION)
   static void rank_diesInACall_isNamedOnAll(LiveRank r) {

@@ -159,7 +159,7 @@ abstract class Call implements Pending {
 
   /// Who has not come, to be named at the deadline.
   List<Integer> late() {
-    return missing();
+    return context.present(missing());
   }
 
   /// Whether it is time to ask peers where they are.

@@ -812,6 +812,18 @@ final class Context {
     return left.get(peer);
   }
 
+  /// Of ranks that are waited for, those who have not left; all, if all have.
+  List<Integer> present(List<Integer> ranks) {
+    List<Integer> present = ranks.stream().filter(each -> !left.get(each)).toList();
+    return present.isEmpty() ? ranks : present;
+  }
+
+  /// Adds those who may send what is received from any source: the others, if there are some.
+  void addSources(BitSet ranks) {
+    ranks.set(0, size());
+    ranks.set(rank, size() == 1);
+  }
+
   /// Breaks the communicator if a call waits for a rank that has left and from which nothing more
   /// can come.
   void checkLeft() {

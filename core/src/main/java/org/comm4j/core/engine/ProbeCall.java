@@ -43,7 +43,7 @@ final class ProbeCall extends Call {
   @Override
   void missing(BitSet ranks) {
     if (probe.source() == Communicator.ANY_SOURCE) {
-      ranks.set(0, context.size());
+      context.addSources(ranks);
     } else {
       ranks.set(probe.source());
     }

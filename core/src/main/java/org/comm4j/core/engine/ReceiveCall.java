@@ -194,7 +194,7 @@ final class ReceiveCall extends Call {
     } else if (receive.source() != Communicator.ANY_SOURCE) {
       ranks.set(receive.source());
     } else {
-      ranks.set(0, context.size());
+      context.addSources(ranks);
     }
   }
 
