@@ -17,6 +17,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
@@ -148,6 +149,37 @@ final class LifeCycleChecks {
     LiveRank.works("L5", r.comm());
   }
 
+  /// The others have come to it and left it, so that it is decided who survives, but not more.
+  @Rule({"L4", "L1", "F9"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.SHRINK, Capability.SPLIT})
+  static void close_otherThreadShrinksWithTheInterrupted_wakesIt(LiveRank r) throws Exception {
+    Communicator comm = r.comm().duplicate();
+    if (r.rank() != 0) {
+      Thread.currentThread().interrupt();
+      Expect.thrown("F9", InterruptedCallException.class, "an interrupted shrink()", comm::shrink);
+      Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
+    }
+    r.comm().barrier();
+    if (r.rank() == 0) {
+      long start = System.nanoTime();
+      closesBeside(
+          comm,
+          () -> {
+            try { // it may need nobody any more
+              ThreadChecks.insist(() -> comm.shrink().communicator().close());
+            } catch (ClosedException e) {
+              // else it ends so
+            }
+          });
+      Promise.CLOSED.keep("L4", "a call while another thread closes", start);
+    }
+    r.comm().barrier();
+    closes(comm);
+    LiveRank.works("L5", r.comm());
+  }
+
   private static void closesInterrupted(Communicator comm) {
     Thread.currentThread().interrupt();
     try {
@@ -240,22 +272,26 @@ final class LifeCycleChecks {
 
   /// Closes a communicator while another thread waits in a call.
   private static void closesDuring(Communicator comm, Expect.Action call) throws Exception {
-    CompletableFuture<Void> waiting =
-        ThreadChecks.async(
-            Thread.ofPlatform(),
-            () ->
-                Expect.thrown(
-                    "L4",
-                    ClosedException.class,
-                    "a call while another thread closes",
-                    () -> ThreadChecks.insist(call)));
+    closesBeside(
+        comm,
+        () ->
+            Expect.thrown(
+                "L4",
+                ClosedException.class,
+                "a call while another thread closes",
+                () -> ThreadChecks.insist(call)));
+  }
+
+  /// Closes a communicator once another thread, which calls it, is in its call or through.
+  private static void closesBeside(Communicator comm, Expect.Action calls) throws Exception {
+    CompletableFuture<Void> waiting = ThreadChecks.async(Thread.ofPlatform(), calls);
     Expect.eventually(
         "L4",
         "the other thread is in its call",
         () -> {
           try {
             comm.topology();
-            return false;
+            return waiting.isDone();
           } catch (ConcurrentUseException e) {
             return true;
           }

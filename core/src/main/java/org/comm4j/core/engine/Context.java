@@ -53,6 +53,7 @@ final class Context {
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final List<Context> unfinished = new ArrayList<>(); // that are being made of this one
+  private @Nullable Context shrunk; // that is being made of it, broken as it may be
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
   private final BitSet messageInquirers = new BitSet();
@@ -763,8 +764,20 @@ final class Context {
     }
   }
 
+  /// Lets one that is being made of this one's survivors break when this one is closed, until it is
+  /// [#finished]: who makes it gets to know nothing else, and nobody ever gets it then.
+  void shrinkingTo(Context other) {
+    shrunk = other;
+    if (closed) {
+      other.breakFor(name);
+    }
+  }
+
   void finished(Context other) {
     unfinished.remove(other);
+    if (shrunk == other) {
+      shrunk = null;
+    }
   }
 
   /// Tells its ranks: for those that have it already, it does not break with the other one.
@@ -883,6 +896,9 @@ final class Context {
       tellInquirers();
       together.forEach(other -> other.breakIfNeeded(name));
       unfinished.forEach(other -> other.breakIfNeeded(name));
+      if (shrunk != null) {
+        shrunk.breakFor(name);
+      }
     }
   }
 
@@ -890,9 +906,13 @@ final class Context {
   /// it.
   private void breakIfNeeded(String closedName) {
     if (calls.stream().anyMatch(Call::concernsPeers)) {
-      String reason = "rank %d closed '%s'".formatted(rank, closedName);
-      breakWith(new AbortedException(rank, reason, null), true);
+      breakFor(closedName);
     }
+  }
+
+  private void breakFor(String closedName) {
+    String reason = "rank %d closed '%s'".formatted(rank, closedName);
+    breakWith(new AbortedException(rank, reason, null), true);
   }
 
   /// They wait for this rank, and have asked. Others ask when they do.

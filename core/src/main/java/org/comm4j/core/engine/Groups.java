@@ -97,7 +97,12 @@ final class Groups {
     try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
-      EngineCommunicator made = child("shrunk", survivors, living, _ -> {});
+      EngineCommunicator made = child("shrunk", survivors, living, context::shrinkingTo);
+      finished(made.context());
+      if (context.isClosed()) {
+        made.close();
+        parent.checkOpen("shrink");
+      }
       engine.enter();
       try {
         engine.epoch(epoch);
