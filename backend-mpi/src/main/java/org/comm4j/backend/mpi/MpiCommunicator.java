@@ -33,6 +33,7 @@ import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.CallSignature;
+import org.comm4j.core.engine.ChildName;
 import org.comm4j.core.engine.Identity;
 import org.comm4j.core.engine.Topologies;
 import org.jspecify.annotations.Nullable;
@@ -440,7 +441,7 @@ final class MpiCommunicator implements BackendCommunicator {
       return null;
     }
     int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
-    String name = name() + "/" + part + "-" + number;
+    String name = ChildName.of(name(), part, number);
     MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
     lookAtSums(own, isCopy(members), label, patience);
     return new MpiCommunicator(own);

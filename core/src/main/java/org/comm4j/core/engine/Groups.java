@@ -232,7 +232,7 @@ final class Groups {
     EngineCommunicator child;
     engine.enter();
     try {
-      String name = context.name() + "/" + label + "-" + engine.number(id);
+      String name = ChildName.of(context.name(), label, engine.number(id));
       child = parent.child(engine.addContext(id, name, members));
       bond.accept(child.context());
     } finally {

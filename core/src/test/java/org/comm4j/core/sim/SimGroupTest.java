@@ -18,6 +18,7 @@ import org.comm4j.api.Operation;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
@@ -63,6 +64,21 @@ final class SimGroupTest {
       assertThat(List.of(data))
           .allMatch(result -> Arrays.equals(result, new long[] {sum, sum, sum}));
       assertThat(group.network().nowNs()).isLessThanOrEqualTo(12 * 50_000);
+    }
+  }
+
+  /// A reason for others has room for so much.
+  @Test
+  void shrink_overAndOver_namesStayShort() {
+    try (var group = group(1)) {
+      BackendCommunicator last = group.communicator(0).shrink().communicator();
+      for (int i = 0; i < 500; i++) {
+        BackendCommunicator next = last.shrink().communicator();
+        last.close();
+        last = next;
+      }
+      assertThat(last.name()).startsWith("world/").contains("/shrunk-").hasSizeLessThan(200);
+      last.close();
     }
   }
 
