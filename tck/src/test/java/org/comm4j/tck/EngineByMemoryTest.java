@@ -24,10 +24,12 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.SharedMemoryProvider;
+import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
@@ -177,6 +179,26 @@ class EngineByMemoryTest extends CommunicatorContract {
     public boolean offer(int peer, long[] header, MemorySegment payload) {
       return true;
     }
+  }
+
+  /// As where its creation failed on the other rank alone, which never says that it needs it no
+  /// more.
+  @Test
+  @Timeout(60)
+  void region_closedByTheLeaderUnfenced_givesItsMemoryBack() throws Exception {
+    eachRank(
+        (_, memory) -> memory,
+        world -> {
+          long most = WINDOW_BYTES * 3 / 8; // there is no room for two
+          SharedMemoryProvider shared = world.sharedMemory();
+          SharedRegion<HostData> lost = shared.createRegion(DataType.UINT8, most);
+          if (world.rank() == 0) {
+            lost.close();
+          }
+          SharedRegion<HostData> next = shared.createRegion(DataType.UINT8, most);
+          next.fence();
+          next.close();
+        });
   }
 
   @Test

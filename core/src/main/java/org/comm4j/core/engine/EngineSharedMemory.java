@@ -203,14 +203,18 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
 
     /// Takes it back once all its readers have said that they have closed it.
-    void takeBackLater() {
+    ///
+    /// @param mayBeRead whether they may have passed a fence; else some of them may not have got
+    ///   the region, and will never say so
+    void takeBackLater(boolean mayBeRead) {
       engine.lock();
       try {
         engine.giveBack(() -> {
           part.extent().close();
-          if (engine.loans().isOut(number, engine::isGone)) {
+          if (mayBeRead && engine.loans().isOut(number, engine::isGone)) {
             return false;
           }
+          engine.loans().forget(number);
           windows.giveBack(part);
           return true;
         });
@@ -227,6 +231,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     private final @Nullable Loan mine; // on the leader
     private final int home;
     private final long number;
+    private boolean hasFenced; // has tried: others may have passed the fence
 
     /// @param home the leader, as a rank of the session
     /// @param number of the leader's loan
@@ -240,7 +245,13 @@ final class EngineSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void fence() {
-      long[][] all = inNode("fence", node -> node.gatherInternal(FENCE, number));
+      long[][] all =
+          inNode(
+              "fence",
+              node -> {
+                hasFenced = true;
+                return node.gatherInternal(FENCE, number);
+              });
       calls.checkSameFence(all, node().rank());
     }
 
@@ -248,7 +259,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     public void close() {
       checkUnused(whole);
       if (mine != null) {
-        mine.takeBackLater();
+        mine.takeBackLater(hasFenced);
         return;
       }
       engine.lock();
