@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
@@ -30,6 +31,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
+import org.comm4j.api.Shrunk;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
@@ -130,6 +132,41 @@ class EngineByMemoryTest extends CommunicatorContract {
                   AbortedException.class, e -> assertThat(e.rank()).isEqualTo(0))
               .hasMessageContaining("on purpose");
         }
+      }
+    }
+  }
+
+  /// Survivors meet by the session: nothing need come through where it broke.
+  @Test
+  @Timeout(60)
+  void shrink_wayToARankIsBroken_waitsForIt() throws Exception {
+    AtomicBoolean isBroken = new AtomicBoolean();
+    CountDownLatch tried = new CountDownLatch(1);
+    UnaryOperator<Transport> breaking =
+        inner ->
+            new BrokenWire(inner) {
+              @Override
+              public boolean offer(int peer, long[] header, MemorySegment payload) {
+                if (isBroken.get()) {
+                  tried.countDown();
+                  throw new TransportFailedException("no way to rank " + peer, null);
+                }
+                return inner.offer(peer, header, payload);
+              }
+            };
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    try (LocalGroup group =
+        MemoryGroups.open(2, config, 4096, WINDOW_BYTES, breaking, UnaryOperator.identity())) {
+      Communicator here = group.communicator(0);
+      here.abort("on purpose");
+      isBroken.set(true);
+      CompletableFuture<Shrunk> shrinking = CompletableFuture.supplyAsync(here::shrink);
+      assertThat(tried.await(30, TimeUnit.SECONDS)).isTrue();
+      isBroken.set(false);
+      try (Communicator there = group.communicator(1).shrink().communicator();
+          Communicator made = shrinking.get(30, TimeUnit.SECONDS).communicator()) {
+        assertThat(made.size()).isEqualTo(2);
+        assertThat(there.name()).isEqualTo(made.name());
       }
     }
   }

@@ -585,7 +585,11 @@ final class Context {
   /// Asks a rank whether it can still [#shrink][Groups#shrink()]: not once it has closed the
   /// communicator, broken or not.
   void inquireForShrink(int peer) {
-    inquire(peer, OF_SHRINK);
+    try {
+      inquire(peer, OF_SHRINK);
+    } catch (TransportFailedException _) {
+      // it is broken as a rule, and maybe by that; survivors meet by the session
+    }
   }
 
   private void inquire(int peer, long sequence) {
