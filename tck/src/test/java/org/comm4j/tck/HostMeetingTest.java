@@ -1,5 +1,6 @@
 package org.comm4j.tck;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.reflect.InvocationTargetException;
@@ -15,6 +16,7 @@ import org.comm4j.api.AbortedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
@@ -40,13 +42,9 @@ final class HostMeetingTest {
                   threads.submit(() -> {
                     Session session = sessions.session(rank);
                     EngineCommunicator world =
-                        (EngineCommunicator)
-                            EngineCommunicator.open(
-                                "memory",
-                                rank == 0 ? late(session, heardOfFirst) : session,
-                                transports.get(rank),
-                                transports.get(rank),
-                                CommConfig.builder().timeout(Duration.ofSeconds(20)).build());
+                        open(
+                            rank == 0 ? late(session, heardOfFirst) : session,
+                            transports.get(rank));
                     EngineCommunicator copy = (EngineCommunicator) world.duplicate();
                     if (rank == 0) {
                       assertThatThrownBy(() -> copy.sharedMemory().splitLocal())
@@ -65,6 +63,32 @@ final class HostMeetingTest {
         end.get(50, TimeUnit.SECONDS);
       }
     }
+  }
+
+  /// That another rank is late makes no close of it.
+  @Test
+  void splitLocal_oneHasLeftAndOneIsLate_leaverIsNamed() {
+    List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
+    try (var sessions = InMemorySessions.group(RANKS)) {
+      List<EngineCommunicator> worlds =
+          sessions.sessions().stream()
+              .map(session -> open(session, transports.get(session.rank())))
+              .toList();
+      worlds.get(2).close();
+      sessions.session(2).close();
+      assertThatThrownBy(() -> worlds.getFirst().sharedMemory().splitLocal())
+          .isInstanceOfSatisfying(
+              PeerFailedException.class, e -> assertThat(e.ranks()).containsExactly(2))
+          .hasMessageContaining("left the session");
+      worlds.get(1).close();
+      worlds.getFirst().close();
+    }
+  }
+
+  private static EngineCommunicator open(Session session, MemoryTransport transport) {
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    return (EngineCommunicator)
+        EngineCommunicator.open("memory", session, transport, transport, config);
   }
 
   /// A session that shows what rank 1 has given to the meeting only when this rank has heard of its

@@ -6,6 +6,7 @@ import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
@@ -851,27 +852,33 @@ final class Context {
       // what has come for a call of another thread, only that one can take
       BitSet lost = call.isHere() ? call.lost(left) : new BitSet();
       if (!lost.isEmpty()) {
-        int closer = lost.stream().filter(closers::get).findFirst().orElse(-1);
-        if (closer >= 0 && !engine.isGone(members[closer])) {
-          breakWith(
-              new AbortedException(
-                  closer,
-                  "rank %d has closed '%s' while %s needs it"
-                      .formatted(closer, name, call.describe()),
-                  null),
-              true);
-          return;
-        }
-        List<Integer> gone = lost.stream().boxed().toList();
-        breakWith(
-            new PeerFailedException(
-                gone,
-                gone.stream().map(peer -> members[peer]).toList(),
-                Session.Failure.LEFT + " while " + call.describe() + " needs it",
-                null),
-            true);
+        breakWith(lacking(lost.stream().boxed().toList(), call.describe()), true);
         return;
       }
+    }
+  }
+
+  /// {@return how something ends that needs ranks which have closed this one, or have left}
+  CommException lacking(List<Integer> ranks, String what) {
+    Optional<Integer> closer = ranks.stream().filter(this::hasOnlyClosed).findFirst();
+    return closer.isPresent()
+        ? new AbortedException(
+            closer.get(),
+            "rank %d has closed '%s' while %s needs it".formatted(closer.get(), name, what),
+            null)
+        : new PeerFailedException(
+            ranks,
+            ranks.stream().map(peer -> members[peer]).toList(),
+            Session.Failure.LEFT + " while " + what + " needs it",
+            null);
+  }
+
+  private boolean hasOnlyClosed(int peer) {
+    engine.lock();
+    try {
+      return closers.get(peer) && !engine.isGone(members[peer]);
+    } finally {
+      engine.unlock();
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -31,7 +32,7 @@ final class Groups {
   private final Context context;
   private int shrinks;
   private volatile @Nullable Proposal shrinking; // of a shrink() that is not decided
-  private @Nullable Closers closers; // found in it
+  private @Nullable Absentees absentees; // found in it
 
   Groups(EngineCommunicator parent) {
     this.parent = parent;
@@ -83,17 +84,17 @@ final class Groups {
     Proposal before = shrinking;
     Proposal mine = before == null ? proposal() : before; // ranks that are late meet the same one
     shrinking = mine;
-    Closers known = closers;
-    Closers found =
+    Absentees known = absentees;
+    Absentees found =
         known == null
-            ? new Closers(context, "shrink()", key, context::inquireForShrink)
+            ? new Absentees(context, key, context::inquireForShrink)
             : known; // as each of its keys is used once
-    closers = found;
+    absentees = found;
     Map<Integer, long[]> living =
         agree(key, members, mine, (missing, isOver) -> lookAtShrink(found, missing, isOver));
     shrinks++;
     shrinking = null;
-    closers = null;
+    absentees = null;
     try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
@@ -117,7 +118,7 @@ final class Groups {
   }
 
   /// While this rank shrinks; also what is broken can.
-  private void lookAtShrink(Closers found, List<Integer> missing, boolean isOver) {
+  private void lookAtShrink(Absentees found, List<Integer> missing, boolean isOver) {
     parent.checkOpen("shrink");
     List<Integer> awaited = missing.stream().filter(each -> !engine.isGone(each)).toList();
     if (isOver) {
@@ -127,7 +128,10 @@ final class Groups {
           "rank %d waited %.1f s in shrink() of '%s' for rank(s) %s, who are alive but have not called it; all survivors have to"
               .formatted(context.rank(), engine.timeoutNs() / 1e9, context.name(), late));
     }
-    found.look(awaited);
+    Optional<Integer> absent = found.find(awaited).filter(each -> !engine.isGone(each));
+    if (absent.isPresent()) {
+      throw context.lacking(List.of(context.rankOf(absent.get())), "shrink()");
+    }
   }
 
   /// Makes one of the ranks of this host, without the others, over the session; it breaks with the

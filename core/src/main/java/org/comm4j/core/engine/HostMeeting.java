@@ -3,17 +3,17 @@ package org.comm4j.core.engine;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.comm4j.api.CollectiveTimeoutException;
-import org.comm4j.api.PeerFailedException;
-import org.comm4j.api.spi.Session;
+import org.comm4j.api.CommException;
 
 /// How the ranks of a host come together over the session when they first share memory, without the
 /// communicator's other ranks. Once for each communicator.
 ///
 /// It is no call in flight, so it looks itself for what ends calls: the communicator breaks or is
-/// closed, the time is over, a rank is gone, or has closed the communicator ([Closers]).
+/// closed, the time is over, a rank is gone, or has closed the communicator ([Absentees]).
 final class HostMeeting {
-  private static final String WHAT = "createRegion() or splitLocal()";
+  static final String WHAT = "createRegion() or splitLocal()";
 
   private final EngineCommunicator parent;
   private final Groups groups;
@@ -21,7 +21,7 @@ final class HostMeeting {
   private final Context context;
   private final List<Integer> members;
   private final String key;
-  private final Closers closers;
+  private final Absentees absentees;
 
   /// @param members world ranks
   HostMeeting(EngineCommunicator parent, Groups groups, int[] members) {
@@ -31,7 +31,7 @@ final class HostMeeting {
     this.context = parent.context();
     this.members = Arrays.stream(members).boxed().toList();
     this.key = "node/" + Long.toHexString(parent.scope());
-    this.closers = new Closers(context, WHAT, key, context::inquire);
+    this.absentees = new Absentees(context, key, context::inquire);
   }
 
   /// {@return what all of them say, by world rank}
@@ -39,12 +39,7 @@ final class HostMeeting {
     Map<Integer, long[]> rows = groups.agree(key, members, mine, this::look);
     List<Integer> gone = members.stream().filter(each -> !rows.containsKey(each)).toList();
     if (!gone.isEmpty()) {
-      parent.checkNow(WHAT); // of those who have failed it says how
-      throw new PeerFailedException(
-          gone.stream().map(context::rankOf).toList(),
-          gone,
-          Session.Failure.LEFT + " while " + WHAT + " needs it",
-          null);
+      throw lacking(gone);
     }
     return rows;
   }
@@ -54,7 +49,15 @@ final class HostMeeting {
     if (isOver) {
       throw late(missing);
     }
-    closers.look(missing);
+    Optional<Integer> absent = absentees.find(missing);
+    if (absent.isPresent()) {
+      throw lacking(List.of(absent.get()));
+    }
+  }
+
+  private CommException lacking(List<Integer> worldRanks) {
+    parent.checkNow(WHAT); // of those who have failed it says how
+    return context.lacking(worldRanks.stream().map(context::rankOf).toList(), WHAT);
   }
 
   private CollectiveTimeoutException late(List<Integer> missing) {

@@ -5,30 +5,26 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.IntConsumer;
-import org.comm4j.api.AbortedException;
 
-/// Finds out which ranks that are waited for in an agreement over the session have closed the
-/// communicator, which they say when they are asked.
+/// Finds out which ranks that are waited for in an agreement over the session won't come: they have
+/// left, or have closed the communicator, which they say when they are asked.
 ///
 /// What they say comes by the transport, and what they have given to the agreement by the session,
 /// so that this may be still on its way; what this rank gives to the session itself comes back
 /// behind it.
-final class Closers {
+final class Absentees {
   private final Context context;
   private final Engine engine;
-  private final String what;
   private final String key;
   private final IntConsumer ask;
   private boolean hasAsked;
   private final Set<Integer> heard = new HashSet<>(); // world ranks: what they gave is here
 
-  /// @param what is waited for, for the message
   /// @param key the agreement's
   /// @param ask asks a rank whether it has closed the communicator
-  Closers(Context context, String what, String key, IntConsumer ask) {
+  Absentees(Context context, String key, IntConsumer ask) {
     this.context = context;
     this.engine = context.engine();
-    this.what = what;
     this.key = key;
     this.ask = ask;
   }
@@ -36,24 +32,21 @@ final class Closers {
   /// Looks for one that won't come.
   ///
   /// @param missing who has not come, as world ranks
-  /// @throws AbortedException if one of them has closed the communicator
-  void look(List<Integer> missing) {
-    Optional<Integer> closer = missing.stream().filter(heard::contains).findFirst();
-    if (closer.isPresent()) {
-      int rank = context.rankOf(closer.get());
-      throw new AbortedException(
-          rank,
-          "rank %d has closed '%s' while %s needs it".formatted(rank, context.name(), what),
-          null);
+  /// @return its world rank
+  Optional<Integer> find(List<Integer> missing) {
+    Optional<Integer> absent = missing.stream().filter(heard::contains).findFirst();
+    if (absent.isPresent()) {
+      return absent;
     }
-    for (int each : haveClosed(missing)) {
+    for (int each : haveLeft(missing)) {
       List<Integer> me = List.of(engine.worldRank());
       engine.session().agree(key + "/heard/" + each, me, new byte[0], engine.config().timeout());
       heard.add(each);
     }
+    return absent;
   }
 
-  private List<Integer> haveClosed(List<Integer> missing) {
+  private List<Integer> haveLeft(List<Integer> missing) {
     engine.enter();
     try {
       if (context.isClosed()) {
