@@ -19,6 +19,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -132,6 +133,27 @@ class EngineByMemoryTest extends CommunicatorContract {
                   AbortedException.class, e -> assertThat(e.rank()).isEqualTo(0))
               .hasMessageContaining("on purpose");
         }
+      }
+    }
+  }
+
+  /// One rank has the new communicator already when the other one closes what it is made of.
+  @Test
+  @Timeout(60)
+  void split_parentIsClosedMeanwhile_isClosed() throws Exception {
+    UnaryOperator<Transport> holding =
+        inner -> inner.rank() == 0 ? inner : new Silent(inner); // its word on the lane is lost
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    try (LocalGroup group =
+        MemoryGroups.open(2, config, 4096, WINDOW_BYTES, holding, UnaryOperator.identity())) {
+      Communicator here = group.communicator(0);
+      CompletableFuture<Communicator> making = CompletableFuture.supplyAsync(here::duplicate);
+      try (Communicator copyThere = group.communicator(1).duplicate()) {
+        here.close();
+        assertThatThrownBy(() -> making.get(30, TimeUnit.SECONDS))
+            .hasCauseInstanceOf(ClosedException.class);
+        assertThatThrownBy(copyThere::barrier)
+            .isInstanceOfSatisfying(AbortedException.class, e -> assertThat(e.rank()).isZero());
       }
     }
   }

@@ -54,7 +54,7 @@ final class Context {
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final List<Context> unfinished = new ArrayList<>(); // that are being made of this one
-  private @Nullable Context shrunk; // that is being made of it, broken as it may be
+  private @Nullable Context shrunk; // of these, the one that does not break when this one does
   private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
   private final List<Inquiry> inquiries = new ArrayList<>();
   private final BitSet messageInquirers = new BitSet();
@@ -748,31 +748,38 @@ final class Context {
     } finally {
       endCalls(reason);
       together.forEach(other -> other.breakWith(reason, false));
-      unfinished.forEach(other -> other.breakUnfinished(this, reason));
+      unfinished.stream()
+          .filter(other -> other != shrunk)
+          .forEach(other -> other.breakUnfinished(this, reason));
     }
   }
 
-  /// Lets one of the library's own break when this one does: its ranks are told of this one.
-  void breakTogether(Context other) {
-    together.add(other);
-    if (failure != null) {
-      other.breakWith(failure, false);
-    }
-  }
-
-  /// Lets one that is being made break when this one does, until it is [#finished]: its ranks may
-  /// wait there for some that can't come any more.
+  /// Lets one that is being made break when this one does or is closed, until it is [#finished]:
+  /// its ranks may wait there for some that can't come any more.
   void making(Context other) {
     unfinished.add(other);
-    if (failure != null) {
+    if (closed) {
+      other.breakFor(name);
+    } else if (failure != null) {
       other.breakUnfinished(this, failure);
     }
   }
 
-  /// Lets one that is being made of this one's survivors break when this one is closed, until it is
-  /// [#finished]: who makes it gets to know nothing else, and nobody ever gets it then.
+  /// The same for one of the library's own, which breaks with this one for ever: its ranks are told
+  /// of this one.
+  void makingTogether(Context other) {
+    together.add(other);
+    if (failure != null) {
+      other.breakWith(failure, false);
+    }
+    making(other);
+  }
+
+  /// The same for one of this one's survivors, which is made where this one is broken: it breaks
+  /// when this one is closed.
   void shrinkingTo(Context other) {
     shrunk = other;
+    unfinished.add(other);
     if (closed) {
       other.breakFor(name);
     }
@@ -906,10 +913,7 @@ final class Context {
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
       tellInquirers();
       together.forEach(other -> other.breakIfNeeded(name));
-      unfinished.forEach(other -> other.breakIfNeeded(name));
-      if (shrunk != null) {
-        shrunk.breakFor(name);
-      }
+      unfinished.forEach(other -> other.breakFor(name)); // nobody gets it any more
     }
   }
 

@@ -71,9 +71,7 @@ final class Groups {
       int[] members = group.stream().mapToInt(context::worldRank).toArray();
       long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
       List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
-      EngineCommunicator made = child(id, label, members, proposals, context::making);
-      finished(made.context());
-      return made;
+      return finished(label, child(id, label, members, proposals, context::making));
     });
   }
 
@@ -98,12 +96,8 @@ final class Groups {
     try {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
-      EngineCommunicator made = child("shrunk", survivors, living, context::shrinkingTo);
-      finished(made.context());
-      if (context.isClosed()) {
-        made.close();
-        parent.checkOpen("shrink");
-      }
+      EngineCommunicator made =
+          finished("shrink", child("shrunk", survivors, living, context::shrinkingTo));
       engine.enter();
       try {
         engine.epoch(epoch);
@@ -144,11 +138,13 @@ final class Groups {
             .map(context::worldRank)
             .toArray();
     return propose(mine ->
-        child(
-            "node",
-            members,
-            new HostMeeting(parent, this, members).hold(mine),
-            context::breakTogether));
+        finished(
+            HostMeeting.WHAT,
+            child(
+                "node",
+                members,
+                new HostMeeting(parent, this, members).hold(mine),
+                context::makingTogether)));
   }
 
   /// The parent is closed: what has not been made won't be.
@@ -242,19 +238,27 @@ final class Groups {
     } finally {
       engine.unlock();
     }
-    if (engine.lanes().areOfUse(members)) {
+    if (child.context().failure() == null && engine.lanes().areOfUse(members)) {
       agreeOnLane(child, proposals);
     }
     return child;
   }
 
-  private void finished(Context made) {
+  /// {@return what is made, unless the communicator that it is made of was closed meanwhile}
+  private EngineCommunicator finished(String label, EngineCommunicator made) {
+    boolean isClosed;
     engine.lock();
     try {
-      context.finished(made);
+      context.finished(made.context());
+      isClosed = context.isClosed();
     } finally {
       engine.unlock();
     }
+    if (isClosed) {
+      made.close();
+      parent.checkOpen(label);
+    }
+    return made;
   }
 
   /// Lets the ranks of a new communicator take a lane, the same on all of them. Where a rank has no
