@@ -216,6 +216,7 @@ class EngineByMemoryTest extends CommunicatorContract {
       CompletableFuture<BackendCommunicator> making =
           CompletableFuture.supplyAsync(() -> worlds.get(1).split(1, 0).orElseThrow(), threads);
       var _ = worlds.getLast().split(1, 0).orElseThrow(); // has it; its word on it is lost
+      alone.get(30, TimeUnit.SECONDS); // else the death may end that too
       sessions.fail(2, new IllegalStateException("on purpose"));
       assertThat(making.get(30, TimeUnit.SECONDS).failure())
           .isInstanceOfSatisfying(
@@ -224,7 +225,6 @@ class EngineByMemoryTest extends CommunicatorContract {
                 assertThat(e.ranks()).containsExactly(1);
                 assertThat(e.worldRanks()).containsExactly(2);
               });
-      alone.get(30, TimeUnit.SECONDS);
     }
   }
 

@@ -22,8 +22,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: parts of the leader's window.
 ///
-/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]); it
-/// may then hold other data, so each rank sees it through an extent that ends with its close.
+/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]), or
+/// the leader has, where it never fenced it; it may then hold other data, so each rank sees it
+/// through an extent that ends with its close.
 final class EngineSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator parent;
   private final Engine engine;

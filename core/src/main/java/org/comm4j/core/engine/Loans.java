@@ -43,7 +43,7 @@ final class Loans {
     return !left.isEmpty();
   }
 
-  /// Nobody has got to know of it.
+  /// Nobody has got to know of it, or may use it.
   void forget(long number) {
     readers.remove(number);
   }
