@@ -32,6 +32,7 @@ class MpiCall implements Pending {
   private volatile @Nullable Received received;
   private volatile boolean done;
   private long warnNs;
+  private int looks; // in vain, since it began or a rank left
   private long idleSinceNs; // these two are of the thread that waits
   private long waitedUntilNs;
   private boolean registered;
@@ -106,6 +107,18 @@ class MpiCall implements Pending {
 
   final long elapsedNs() {
     return System.nanoTime() - startNs;
+  }
+
+  /// Somebody has looked at it in vain.
+  ///
+  /// @return how often that has happened since it began, or a rank left
+  final int countLook() {
+    return ++looks;
+  }
+
+  /// A rank has left: what it sent before may be on its way still.
+  final void forgetLooks() {
+    looks = 0;
   }
 
   /// Whether it is time for another stall warning.

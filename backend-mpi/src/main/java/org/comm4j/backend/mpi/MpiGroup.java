@@ -45,8 +45,7 @@ final class MpiGroup {
   private static final long LOOK_NS = 10_000_000; // between two looks at deadlines
   private static final long REGISTER_NS = 20_000_000_000L; // who waits longer says so
   private static final long ASK_NS = 1_000_000_000; // whether another one has said so
-  private static final long LEFT_NS =
-      200_000_000; // what a rank sent before it left has come by then
+  private static final int PATIENT_LOOKS = 20; // by then what was sent long ago has come
 
   private final MpiJob job;
   private final String name;
@@ -511,12 +510,15 @@ final class MpiGroup {
     }
   }
 
+  /// A call is given up only after some looks in vain: a rank that has computed instead of waiting
+  /// finds what has come for it meanwhile only piece by piece.
   private void look(MpiCall call, boolean asks) {
     long waitedNs = call.elapsedNs();
+    int looks = call.countLook();
     if (asks && call.isCollective() && !call.isRegistered()) {
       register(call, waitedNs);
     }
-    if (waitedNs > LEFT_NS && !leavers.isEmpty()) {
+    if (looks > PATIENT_LOOKS && !leavers.isEmpty()) {
       checkLeft(call);
     }
     if (failure == null && call instanceof MessageCall message) {
@@ -525,7 +527,7 @@ final class MpiGroup {
         breakWith(contradiction, true);
       }
     }
-    if (failure == null && waitedNs >= timeoutNs()) {
+    if (failure == null && waitedNs >= timeoutNs() && looks > patientLooks()) {
       List<Integer> missing = late(call);
       breakWith(
           new CollectiveTimeoutException(
@@ -547,6 +549,11 @@ final class MpiGroup {
 
   private long timeoutNs() {
     return job.timeoutNs();
+  }
+
+  /// As many as there are before a short deadline.
+  private long patientLooks() {
+    return Math.min(PATIENT_LOOKS, timeoutNs() / LOOK_NS / 2);
   }
 
   /// Says that this rank waits, once it has waited for long or another one has said so, which may
@@ -738,6 +745,7 @@ final class MpiGroup {
         Library.markAbsent();
       } else if (peer >= 0 && !leavers.contains(peer)) {
         leavers.add(peer, job.collectivesOf(gone.rank(), scope));
+        calls.forEach(MpiCall::forgetLooks);
       }
     }
     CommException reason = BreakReason.of(now, scope, rank, members, this::rankOf);

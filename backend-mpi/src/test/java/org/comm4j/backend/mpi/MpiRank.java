@@ -86,6 +86,7 @@ final class MpiRank {
           "hook",
           "late",
           "left-host",
+          "left-sender",
           "load",
           "signals",
           "sums",

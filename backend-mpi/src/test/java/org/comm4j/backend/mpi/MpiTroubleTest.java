@@ -146,6 +146,18 @@ class MpiTroubleTest {
     }
   }
 
+  /// Its receiver has computed for longer than it may wait, but has not looked for it yet.
+  @Test
+  void receive_hasComeLongBefore_isNotGivenUp() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
+    Map<String, String> settings = Map.of("COMM_TIMEOUT", "500ms");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "left-sender")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains("has come in time", "failed: null", "has come before its sender left");
+    }
+  }
+
   /// Over TCP a long message goes on only while both ranks move it along.
   @Test
   void close_messageHasBegunToCome_isHeardByItsSender() throws Exception {

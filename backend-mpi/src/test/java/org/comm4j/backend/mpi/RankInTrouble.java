@@ -42,19 +42,21 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
-/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `load` loads a library that is none. `signals` tells which of the JVM's signals others
+/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
 final class RankInTrouble {
   private static final int SIGNALS = 32;
   private static final int ACTION_BYTES = 512;
+  private static final int MESSAGES = 21;
+  private static final long LONG_NS = 600_000_000; // more than a call may wait, or a message take
   private static final long HOOKS_NS = 1_000_000_000; // after which all of them have begun
   private static final float LARGE = 1e8f; // to which 1 can't be added
 
@@ -72,6 +74,7 @@ final class RankInTrouble {
       case "hook" -> hook(config);
       case "late" -> late(config);
       case "left-host" -> leftHost(config);
+      case "left-sender" -> leftSender(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
       case "signals" -> signals(config);
       case "sums" -> sums(config);
@@ -203,6 +206,54 @@ final class RankInTrouble {
     copy.close();
     communicator.close();
     session.close();
+  }
+
+  /// The library finds few of the messages at a time, and the last one is that which is awaited.
+  private static void leftSender(CommConfig config) {
+    var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    var communicator = (MpiCommunicator) World.open(library, session, config);
+    if (communicator.rank() == 1) {
+      sendMany(communicator);
+      session.put("sent", new byte[0]);
+      var _ = session.get("received", config.joinTimeout());
+      sendMany(communicator);
+    } else {
+      Pending receive = receiveLast(communicator);
+      var _ = session.get("sent", config.joinTimeout());
+      compute();
+      receive.await(Long.MAX_VALUE);
+      System.out.println("has come in time");
+      receive = receiveLast(communicator);
+      session.put("received", new byte[0]);
+      while (session.news().failures().isEmpty()) {
+        Thread.onSpinWait();
+      }
+      System.out.println("failed: " + communicator.failure()); // and so it knows who has left
+      compute();
+      receive.await(Long.MAX_VALUE);
+      System.out.println("has come before its sender left");
+    }
+    communicator.close();
+    session.close();
+  }
+
+  private static void sendMany(MpiCommunicator communicator) {
+    for (int tag = 0; tag < MESSAGES; tag++) {
+      communicator.run(new PointToPoint.Send(CommData.of(tag), 0, tag));
+    }
+  }
+
+  private static Pending receiveLast(MpiCommunicator communicator) {
+    return communicator.submit(
+        new PointToPoint.Receive(CommData.of(new int[1]), 1, MESSAGES - 1));
+  }
+
+  private static void compute() {
+    long startNs = System.nanoTime();
+    while (System.nanoTime() - startNs < LONG_NS) {
+      Thread.onSpinWait();
+    }
   }
 
   /// A session in which each two ranks have a host of their own.
