@@ -54,26 +54,37 @@ final class MpiLibraries {
   /// Who started this process, as far as it decides which libraries work.
   private enum Launcher {
     /// The mpirun of Open MPI.
-    OPEN_MPI("Open MPI's mpirun", Maker.OPEN_MPI),
+    OPEN_MPI("Open MPI's mpirun", Maker.OPEN_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     /// The mpiexec of MPICH and its like.
-    HYDRA("MPICH's mpiexec", Maker.MPICH);
+    HYDRA("MPICH's mpiexec", Maker.MPICH, "PMI_RANK", "PMI_SIZE");
 
     private final String text;
     private final Maker starts;
+    private final String rankVariable;
+    private final String sizeVariable;
 
-    Launcher(String text, Maker starts) {
+    Launcher(String text, Maker starts, String rankVariable, String sizeVariable) {
       this.text = text;
       this.starts = starts;
+      this.rankVariable = rankVariable;
+      this.sizeVariable = sizeVariable;
     }
 
     /// Neither for srun, which starts all, nor where there is no launcher.
     static Optional<Launcher> of(Map<String, String> environment) {
-      if (environment.containsKey("OMPI_COMM_WORLD_RANK")) {
+      if (environment.containsKey(OPEN_MPI.rankVariable)) {
         return Optional.of(OPEN_MPI);
       }
       boolean hydra =
           environment.containsKey("HYDI_CONTROL_FD") || environment.containsKey("MPI_LOCALRANKID");
-      return hydra && environment.containsKey("PMI_RANK") ? Optional.of(HYDRA) : Optional.empty();
+      return hydra && environment.containsKey(HYDRA.rankVariable)
+          ? Optional.of(HYDRA)
+          : Optional.empty();
+    }
+
+    boolean starts(int rank, int size, Map<String, String> environment) {
+      return Integer.toString(rank).equals(environment.get(rankVariable))
+          && Integer.toString(size).equals(environment.get(sizeVariable));
     }
 
     boolean starts(MpiLibrary library) {
@@ -146,6 +157,14 @@ final class MpiLibraries {
                 "start it with the launcher that came with the library, or set %s to a library of the"
                         .formatted(OPTION)
                     + " launcher's"));
+  }
+
+  /// {@return whether the launcher of an MPI started this process as that rank, whoever else says
+  /// so too}
+  boolean isStarted(int rank, int size) {
+    return Launcher.of(environment)
+        .filter(launcher -> launcher.starts(rank, size, environment))
+        .isPresent();
   }
 
   private Search search(CommConfig config) {

@@ -146,9 +146,11 @@ public final class MpiProvider implements BackendProvider {
           "start java with --enable-native-access="
               + (module.isNamed() ? module.getName() : "ALL-UNNAMED"));
     }
-    if (config.worldSize().orElse(1) > 1
+    int size = config.worldSize().orElse(1);
+    if (size > 1
         && !config.launcher().isEmpty()
-        && !MPI_LAUNCHERS.contains(config.launcher())) {
+        && !MPI_LAUNCHERS.contains(config.launcher())
+        && !libraries.isStarted(config.rank().orElse(0), size)) {
       return Availability.unavailable(
           "this launch was started by %s, and to an MPI library each of its processes is alone"
               .formatted(config.launcher()),

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
@@ -54,6 +56,37 @@ class MpiProviderTest {
   @Test
   void details_noLibrary_areNone(@TempDir Path root) {
     assertThat(new MpiProvider(new MpiLibraries(Map.of(), root)).details(CONFIG)).isEmpty();
+  }
+
+  /// The variables of two launchers may say the same, but for agents that mpirun has started.
+  @ParameterizedTest
+  @CsvSource({
+    "COMM_RANK=1 COMM_WORLD_SIZE=4, OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4, true",
+    "RANK=1 WORLD_SIZE=4 MASTER_ADDR=a MASTER_PORT=1, OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4, true",
+    "COMM_RANK=1 COMM_WORLD_SIZE=4, OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2, false",
+    "COMM_RANK=1 COMM_WORLD_SIZE=4, OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4, false",
+    "COMM_RANK=1 COMM_WORLD_SIZE=4, PATH=/bin, false",
+  })
+  void availability_twoLaunchers_isReadyWhereMpisSaysTheSame(
+      String launch, String mpirun, boolean expected, @TempDir Path root) throws IOException {
+    var _ = FakeLibrary.openMpi("4.1.4").write(root.resolve("usr/lib/libmpi.so.40"));
+    var provider = new MpiProvider(new MpiLibraries(variables(mpirun), root));
+    CommConfig config = CommConfig.fromEnvironment(variables(launch));
+
+    Availability found = provider.availability(config);
+
+    if (expected) {
+      assertThat(found).isEqualTo(Availability.ready());
+    } else {
+      assertThat(((Availability.Unavailable) found).reason())
+          .contains("to an MPI library each of its processes is alone");
+    }
+  }
+
+  private static Map<String, String> variables(String text) {
+    return Stream.of(text.split(" "))
+        .map(each -> each.split("=", 2))
+        .collect(Collectors.toMap(each -> each[0], each -> each[1]));
   }
 
   @ParameterizedTest
