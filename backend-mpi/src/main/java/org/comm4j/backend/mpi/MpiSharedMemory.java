@@ -14,6 +14,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommData;
@@ -39,17 +40,25 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   private static final long NODE_SCOPE = 1L << 62; // of a communicator's host groups
   private static final AtomicLong NUMBERS = new AtomicLong(); // of this process's windows
   private static final Path MEMORY = Path.of("/dev/shm"); // where the libraries have such windows
-  private static final long LEAST_BYTES_LOOKED_FOR = 1 << 20;
+  private static final int MORE_BYTES = 8 << 10; // a page that is begun, and one of the library's
   private static final int NUMBER = 2; // the word with a window's number
   private static final int CLOSED = 3; // the word with how many windows this rank has closed
+  private static final int FREE = 4; // the word with how many bytes this rank has free
 
   private final MpiCommunicator parent;
   private final List<Integer> ranksHere;
   private final HostCalls<MpiCommunicator> calls;
+  private final LongSupplier freeBytes;
   private @Nullable MpiCommunicator node;
 
   MpiSharedMemory(MpiCommunicator parent) {
+    this(parent, MpiSharedMemory::freeBytes);
+  }
+
+  /// @param freeBytes how many there are for windows
+  MpiSharedMemory(MpiCommunicator parent, LongSupplier freeBytes) {
     this.parent = parent;
+    this.freeBytes = freeBytes;
     this.ranksHere = parent.group().ranksHere();
     this.calls = new HostCalls<>(parent, parent.group().members(), this::node, ranksHere::get);
   }
@@ -184,11 +193,18 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     }
     long[][] all;
     try (ClosedWindows.Chosen closed = Library.closedWindows().choose(membersHere())) {
-      all = gather(CallSignature.Purpose.REGION, type.id(), count, nextNumber(), closed.count());
+      all =
+          gather(
+              CallSignature.Purpose.REGION,
+              type.id(),
+              count,
+              nextNumber(),
+              closed.count(),
+              freeBytes.getAsLong());
       calls.checkSame(all, ranksHere.indexOf(parent.rank()), type, count);
       free(closed, all);
     }
-    checkRoom(type.bytes(count));
+    checkRoom(type.bytes(count), all[0][FREE]);
     Window window =
         parent.group().make("createRegion", ranksHere, () -> window(type, count, all[0][NUMBER]));
     return new HostRegion(window.data, isLeader(), window);
@@ -196,17 +212,23 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   /// Where there is too little, a library may wait for ever, or make a window in which a store
   /// faults. So all ranks look first at what the leader has, and go on or not together.
-  private void checkRoom(long bytes) {
-    if (bytes < LEAST_BYTES_LOOKED_FOR) {
+  ///
+  /// @param before what the leader had before windows were freed
+  private void checkRoom(long bytes, long before) {
+    if (fits(bytes, before)) {
       return;
     }
-    long free = gather(CallSignature.Purpose.REGION, freeBytes())[0][0];
-    if (bytes > free) {
+    long free = gather(CallSignature.Purpose.REGION, freeBytes.getAsLong())[0][0];
+    if (!fits(bytes, free)) {
       throw new TransportFailedException(
           "createRegion: %d bytes do not fit in %s of this host, which has %d free; remove what is in it, or make it larger (with Docker --shm-size)"
               .formatted(bytes, MEMORY, free),
           null);
     }
+  }
+
+  private static boolean fits(long bytes, long free) {
+    return bytes <= free - MORE_BYTES;
   }
 
   private static long freeBytes() {

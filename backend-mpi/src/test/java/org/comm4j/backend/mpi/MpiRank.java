@@ -88,6 +88,7 @@ final class MpiRank {
           "left-host",
           "left-sender",
           "load",
+          "room",
           "signals",
           "sums",
           "two",

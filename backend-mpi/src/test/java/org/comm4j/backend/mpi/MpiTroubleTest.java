@@ -146,6 +146,21 @@ class MpiTroubleTest {
     }
   }
 
+  @Test
+  void createRegion_leaderHasNoRoomForALittleOne_isRefusedOnAllRanks() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "room")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      for (String line :
+          List.of(
+              "a region of 100",
+              "failed: createRegion: 100 bytes do not fit in /dev/shm of this host, which has 99 free; remove what is in it, or make it larger (with Docker --shm-size)",
+              "broken: null")) {
+        assertThat(job.output().lines().filter(line::equals)).as(job.output()).hasSize(2);
+      }
+    }
+  }
+
   /// Its receiver has computed for longer than it may wait, but has not looked for it yet.
   @Test
   void receive_hasComeLongBefore_isNotGivenUp() throws Exception {

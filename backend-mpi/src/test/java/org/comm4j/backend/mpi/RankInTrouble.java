@@ -14,6 +14,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -33,6 +34,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
@@ -42,13 +44,13 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | signals | sums | two <file> <file> | watched | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | room | signals | sums | two <file> <file> | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
-/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `signals` tells which of the JVM's signals others
+/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
@@ -76,6 +78,7 @@ final class RankInTrouble {
       case "left-host" -> leftHost(config);
       case "left-sender" -> leftSender(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
+      case "room" -> room(config);
       case "signals" -> signals(config);
       case "sums" -> sums(config);
       case "two" -> two(config, args[1], args[2]);
@@ -245,8 +248,7 @@ final class RankInTrouble {
   }
 
   private static Pending receiveLast(MpiCommunicator communicator) {
-    return communicator.submit(
-        new PointToPoint.Receive(CommData.of(new int[1]), 1, MESSAGES - 1));
+    return communicator.submit(new PointToPoint.Receive(CommData.of(new int[1]), 1, MESSAGES - 1));
   }
 
   private static void compute() {
@@ -280,6 +282,26 @@ final class RankInTrouble {
         member.pid(),
         member.processors(),
         member.backends());
+  }
+
+  private static void room(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    var free = new ArrayDeque<>(List.of(0L, 1L << 20)); // as if windows were freed meanwhile
+    var memory =
+        new MpiSharedMemory(
+            communicator, () -> communicator.rank() == 0 ? free.removeFirst() : Long.MAX_VALUE);
+    var region = memory.createRegion(DataType.INT8, 100);
+    System.out.println("a region of " + region.count());
+    region.close();
+    free.addAll(List.of(99L, 99L));
+    try {
+      memory.createRegion(DataType.INT8, 100).close();
+    } catch (TransportFailedException e) {
+      System.out.println("failed: " + e.getMessage());
+    }
+    System.out.println("broken: " + communicator.failure());
+    memory.close();
+    communicator.close();
   }
 
   private static void tryOut(Runnable call) {
