@@ -29,17 +29,19 @@ final class ArrayPins {
     if (!isAligned(segment, elementBytes)) {
       return null;
     }
-    return segment.isNative() ? segment : pin(segment);
+    return segment.isNative() ? segment : pin(segment, elementBytes);
   }
 
-  /// Whether elements may stand there; arrays begin at a multiple of 8 bytes.
+  /// Whether elements may stand there, if its array, where it is one's, begins at a multiple of 8
+  /// bytes.
   static boolean isAligned(MemorySegment segment, int elementBytes) {
     return segment.address() % Math.min(elementBytes, Long.BYTES) == 0;
   }
 
   /// Null for an array that is to be copied: little, memory that may only be read (which hides its
-  /// array), a third array, or a virtual machine that can't pin.
-  private @Nullable MemorySegment pin(MemorySegment segment) {
+  /// array), a third array, a virtual machine that can't pin, or whose headers of objects end where
+  /// such elements may not stand.
+  private @Nullable MemorySegment pin(MemorySegment segment, int elementBytes) {
     if (segment.byteSize() < LEAST_BYTES || count == MOST || !Pinning.isPossible()) {
       return null;
     }
@@ -56,11 +58,17 @@ final class ArrayPins {
       }
       return null;
     }
+    MemorySegment here =
+        MemorySegment.ofAddress(address + segment.address()).reinterpret(segment.byteSize());
+    if (!isAligned(here, elementBytes)) {
+      takeBack(reference, address);
+      return null;
+    }
     references[count] = reference;
     addresses[count] = address;
     count++;
     LENT.increment();
-    return MemorySegment.ofAddress(address + segment.address()).reinterpret(segment.byteSize());
+    return here;
   }
 
   private long environment() {
@@ -77,9 +85,13 @@ final class ArrayPins {
     while (count > 0) {
       count--;
       TAKEN_BACK.increment();
-      Pinning.unpin(environment, references[count], addresses[count]);
-      Pinning.forget(environment, references[count]);
+      takeBack(references[count], addresses[count]);
     }
+  }
+
+  private void takeBack(long reference, long address) {
+    Pinning.unpin(environment, reference, address);
+    Pinning.forget(environment, reference);
   }
 
   /// How many arrays this process has lent.

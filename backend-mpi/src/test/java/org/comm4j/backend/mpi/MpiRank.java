@@ -88,6 +88,7 @@ final class MpiRank {
           "left-host",
           "left-sender",
           "load",
+          "pins",
           "room",
           "signals",
           "sums",

@@ -91,6 +91,7 @@ final class MpiTestJob implements AutoCloseable {
           case MpiRank.ARRAYS ->
               List.of("-XX:+Use%sGC".formatted(arguments[1]), "-Xmx32m"); // often full
           case "closed-sender" -> List.of("-XX:+UseG1GC"); // which lends arrays
+          case "pins" -> List.of("-XX:+UseG1GC", arguments[1]);
           default -> List.of("-XX:+UseSerialGC");
         };
     List<String> command =

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import org.comm4j.api.spi.RankLauncher;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -290,6 +291,23 @@ class MpiTroubleTest {
               "failed: .*backend 'mpi' is not available: %s \\(MPICH 4\\.2\\) can't be loaded: .+; see what it lacks with ldd %s"
                   .formatted(file.toRealPath(), file.toRealPath()));
       assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
+  /// The header of an array of bytes is 16 or 12 bytes long; without compressed class pointers 20.
+  @ParameterizedTest
+  @CsvSource({"-XX:-UseCompactObjectHeaders, lent at a 0", "-XX:+UseCompactObjectHeaders, copied"})
+  @EnabledIfSystemProperty(named = "os.arch", matches = "amd64")
+  void pins_headersOfOtherLength_lendWhatIsAligned(String headers, String longs) throws Exception {
+    List<String> command = MpiTestJob.rank(folder, "pins", headers);
+    try (var job = MpiTestJob.start(command, 1, ALONE, folder)) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains(
+              "elements of 1 bytes: lent at a 0",
+              "elements of 4 bytes: lent at a 0",
+              "elements of 8 bytes: " + longs,
+              "has not back: 0");
     }
   }
 

@@ -44,13 +44,13 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | room | signals | sums | two <file> <file> | watched | wrong-rank
+///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
-/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
+/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
@@ -78,6 +78,7 @@ final class RankInTrouble {
       case "left-host" -> leftHost(config);
       case "left-sender" -> leftSender(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
+      case "pins" -> pins();
       case "room" -> room(config);
       case "signals" -> signals(config);
       case "sums" -> sums(config);
@@ -340,6 +341,20 @@ final class RankInTrouble {
         System.out.println("failed: " + e.getMessage());
       }
     }
+  }
+
+  private static void pins() {
+    var pins = new ArrayPins();
+    for (int elementBytes : new int[] {1, 4, 8}) {
+      MemorySegment here = pins.here(MemorySegment.ofArray(new byte[1 << 20]), elementBytes);
+      System.out.println(
+          "elements of %d bytes: %s"
+              .formatted(
+                  elementBytes,
+                  here == null ? "copied" : "lent at a " + here.address() % elementBytes));
+      pins.release();
+    }
+    System.out.println("has not back: " + (ArrayPins.lent() - ArrayPins.takenBack()));
   }
 
   private static void two(CommConfig config, String first, String second) throws IOException {
