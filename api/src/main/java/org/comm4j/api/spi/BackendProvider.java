@@ -45,7 +45,10 @@ public interface BackendProvider {
   Set<Capability> capabilities();
 
   /// {@return the environment variables of its own that it understands, without the prefix
-  /// `COMM_<NAME>_`} Others with that prefix are refused.
+  /// `COMM_<NAME>_`} Others with that prefix are refused. A value must be the same on all ranks, or
+  /// none joins, unless the name's last word says that it is of one host: `ADDRESS`, `DEVICE`,
+  /// `DIR`, `DIRECTORY`, `FILE`, `HOST`, `INTERFACE`, `LAUNCHER`, `LIBRARY`, `NVRTC`, `PATH`,
+  /// `PORT` or `PORTS`.
   default Set<String> options() {
     return Set.of();
   }

@@ -27,7 +27,9 @@ final class Settings {
           "FILE",
           "HOST",
           "INTERFACE",
+          "LAUNCHER",
           "LIBRARY",
+          "NVRTC",
           "PATH",
           "PORT",
           "PORTS");

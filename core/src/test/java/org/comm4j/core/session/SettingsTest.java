@@ -19,6 +19,8 @@ class SettingsTest {
       Pattern.compile(
           "(?s)On all ranks must be equal:(.*?), and the.*? whose name ends in\\s(.*?)\\. Else");
 
+  private static final Pattern OPTION = Pattern.compile("(?m)^\\| `(COMM_[A-Z_]+)` \\|");
+
   private static final Pattern NAME = Pattern.compile("`([A-Z_]+)`");
 
   @Test
@@ -42,6 +44,27 @@ class SettingsTest {
 
   private static Set<String> names(String text) {
     return new HashSet<>(NAME.matcher(text).results().map(name -> name.group(1)).toList());
+  }
+
+  /// The page has each option of each backend.
+  @Test
+  void settings_optionsOfOurBackends_mayDifferWhereTheyAreOfOneHost() throws IOException {
+    String page = Files.readString(Path.of("..", "docs", "tuning.md"));
+    int start = page.indexOf("## Options of single backends");
+    String options = page.substring(start, page.indexOf("\n## ", start));
+    String none = Settings.of(CommConfig.builder().build());
+    assertThat(OPTION.matcher(options).results().map(row -> row.group(1)))
+        .filteredOn(
+            name -> Settings.of(CommConfig.builder().option(name, "1").build()).equals(none))
+        .containsExactlyInAnyOrder(
+            "COMM_MPI_LIBRARY",
+            "COMM_MPI_LAUNCHER",
+            "COMM_AERON_ADDRESS",
+            "COMM_AERON_PORTS",
+            "COMM_AERON_DIRECTORY",
+            "COMM_CUDA_DEVICE",
+            "COMM_CUDA_PATH", // which the backend compares
+            "COMM_CUDA_NVRTC");
   }
 
   @Test
