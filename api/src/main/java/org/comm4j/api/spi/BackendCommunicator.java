@@ -120,9 +120,12 @@ public interface BackendCommunicator {
   void abort(CommException failure);
 
   /// Ends the call that another thread is in, as an abort does: this rank is about to close the
-  /// communicator. Nothing but [#failure()], [#abortProcess] and [#close()] comes after it. Ranks
-  /// that have no part in the call (a receive or probe that nothing has matched) are not concerned;
-  /// a backend that does not know breaks the communicator on all.
+  /// communicator. The call may reach the backend only now, since its thread is past the API's
+  /// checks already, as does the barrier behind a [#sync()]: it throws then, a
+  /// [org.comm4j.api.ClosedException] or why the communicator is broken, and waits for nobody.
+  /// Besides, [#failure()], [#abort], [#abortProcess] and calls on [Pending]s may come until
+  /// [#close()]. Ranks that have no part in the call (a receive or probe that nothing has matched)
+  /// are not concerned; a backend that does not know breaks the communicator on all.
   ///
   /// @param reason what the others get if they are concerned
   default void leaveCall(AbortedException reason) {
