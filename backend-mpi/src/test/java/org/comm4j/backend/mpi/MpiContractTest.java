@@ -46,6 +46,8 @@ class MpiContractTest {
               Map.of("COMM_SYNC_SEND", "1", "COMM_MPI_THREADS", "serialized"),
               "(?!.*F4).*(P\\d|F\\d|G\\d|S\\d|X\\d|L\\d).*",
               25),
+          // what who sets full has there: calls are compared before that
+          new Variant(2, Map.of("COMM_MPI_WAIT", "native", "COMM_CHECK", "full"), ".*M\\d.*", 8),
           // what a user has who sets nothing; reductions, which of three ranks depend on the order
           new Variant(3, Map.of(), ".*(T3|T6|T15|O2|O3|O10|O14).*", 20),
           // the only ones that wait for deadlines: long enough for ranks that share processors
