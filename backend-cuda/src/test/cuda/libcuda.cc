@@ -6,6 +6,7 @@
 // fails next, and what has not been given back.
 #include "kernels.cc"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -21,9 +22,15 @@
 #define FAILS_IF_PLANNED(NAME) \
   if (int code = planned_failure(#NAME); code != SUCCESS) return code
 
-#define NEEDS_CONTEXT(NAME) \
-  FAILS_IF_PLANNED(NAME);   \
+#define NEEDS_CONTEXT(NAME)                               \
+  FAILS_IF_PLANNED(NAME);                                 \
+  if (int code = broken.load(); code != 0) return code; \
   if (current == nullptr) return INVALID_CONTEXT
+
+// What a thread may not call while a stream is captured anywhere, unless it says that it knows.
+#define NO_CAPTURE(NAME)                                                             \
+  if (capturing && capture_mode != RELAXED) return STREAM_CAPTURE_UNSUPPORTED; \
+  NEEDS_CONTEXT(NAME)
 
 namespace {
 
@@ -41,8 +48,15 @@ enum Result {
   INVALID_HANDLE = 400,
   NOT_FOUND = 500,
   NOT_READY = 600,
-  PEER_ACCESS_ALREADY_ENABLED = 704
+  PEER_ACCESS_ALREADY_ENABLED = 704,
+  STREAM_CAPTURE_UNSUPPORTED = 900
 };
+
+std::atomic<int> broken;          // the code of a failure of all devices; 0 for none
+std::atomic<bool> capturing;      // whether the program captures a stream
+std::atomic<bool> is_legacy;      // whether memory is of cuMemAlloc
+constexpr int RELAXED = 2;
+thread_local int capture_mode;    // of captures: what the thread may call meanwhile
 
 struct Device {
   int ordinal;
@@ -65,6 +79,9 @@ struct Handle { // 64 bytes
 static_assert(sizeof(Handle) == 64);
 
 struct Event {
+  explicit Event(int device) : device(device) {}
+
+  const int device;
   std::mutex lock;
   std::condition_variable changed;
   u64 recorded = 0, reached = 0;
@@ -211,7 +228,10 @@ int allocate(u64 bytes, int device, u64* address) {
   if (bytes == 0) return INVALID_VALUE;
   int file = memfd_create("model", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, (off_t)rounded(bytes)) != 0) return OUT_OF_MEMORY;
-  return map_file(file, bytes, device, address);
+  int code = map_file(file, bytes, device, address);
+  // nobody clears it, but of all of it that would take long
+  if (code == SUCCESS) std::memset((void*)*address, 0xa5, std::min<u64>(bytes, 1 << 16));
+  return code;
 }
 
 // @param imported whether it must have come by a handle, or must not
@@ -286,6 +306,9 @@ int model_reset(int devices, int major, int minor, int version, int peers) {
   state().failures.clear();
   state().access.clear();
   state().devices = devices;
+  broken = 0;
+  capturing = false;
+  is_legacy = true;
   return 0;
 }
 
@@ -296,16 +319,36 @@ int model_fail(const char* function, int code) {
   return 0;
 }
 
+// From now on, until the next reset, nothing goes well on any device, as after a fault of a kernel.
+int model_break_devices(int code) {
+  broken = code;
+  return 0;
+}
+
+// The program begins to capture a stream, or ends.
+int model_capture(int begins) {
+  capturing = begins != 0;
+  return 0;
+}
+
+// From now on, until the next reset, memory is for what it is used of a pool, or mapped by the program.
+int model_pooled() {
+  is_legacy = false;
+  return 0;
+}
+
 // From now on this thread acts as another process.
 int model_process(int number) {
   process = number;
   return 0;
 }
 
-// From now on, until the next reset, handles of this process may be opened too.
+// From now on, until the next reset, handles of this process may be opened too; and there are four
+// devices at least, since ranks of different processes don't wait for each other's kernels.
 int model_open_own() {
   std::lock_guard guard(state().lock);
   state().opens_own = true;
+  state().devices = std::max(state().devices, 4);
   return 0;
 }
 
@@ -456,26 +499,31 @@ int cuCtxEnablePeerAccess(void* peer, unsigned) {
   return SUCCESS;
 }
 
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return SUCCESS;
+}
+
 // --- memory ---
 
 int cuMemAlloc_v2(u64* address, std::size_t bytes) {
-  NEEDS_CONTEXT(cuMemAlloc);
+  NO_CAPTURE(cuMemAlloc);
   return allocate(bytes, current->ordinal, address);
 }
 
 int cuMemFree_v2(u64 address) {
-  NEEDS_CONTEXT(cuMemFree);
+  NO_CAPTURE(cuMemFree);
   await_device();
   return release(address, false);
 }
 
 int cuMemHostAlloc(void** address, std::size_t bytes, unsigned) {
-  NEEDS_CONTEXT(cuMemHostAlloc);
+  NO_CAPTURE(cuMemHostAlloc);
   return allocate(bytes, -1, (u64*)address);
 }
 
 int cuMemFreeHost(void* address) {
-  NEEDS_CONTEXT(cuMemFreeHost);
+  NO_CAPTURE(cuMemFreeHost);
   await_device();
   return release((u64)address, false);
 }
@@ -484,7 +532,7 @@ int cuMemGetAddressRange_v2(u64* base, std::size_t* bytes, u64 address) {
   NEEDS_CONTEXT(cuMemGetAddressRange);
   std::lock_guard guard(state().lock);
   auto found = containing(address);
-  if (found == state().allocations.end()) return INVALID_VALUE;
+  if (found == state().allocations.end() || found->second.device < 0) return INVALID_VALUE;
   if (base != nullptr) *base = found->first;
   if (bytes != nullptr) *bytes = found->second.bytes;
   return SUCCESS;
@@ -498,6 +546,7 @@ int cuPointerGetAttribute(void* data, int attribute, u64 address) {
   switch (attribute) {
     case 2: *(int*)data = found->second.device < 0 ? 1 : 2; return SUCCESS;
     case 9: *(int*)data = found->second.device; return SUCCESS;
+    case 10: *(int*)data = is_legacy; return SUCCESS;
     default: return INVALID_VALUE;
   }
 }
@@ -512,7 +561,7 @@ int cuIpcGetMemHandle(Handle* handle, u64 address) {
 }
 
 int cuIpcOpenMemHandle_v2(u64* address, Handle handle, unsigned) {
-  NEEDS_CONTEXT(cuIpcOpenMemHandle);
+  NO_CAPTURE(cuIpcOpenMemHandle);
   if (handle.process == acting_process() && !state().opens_own) {
     return INVALID_CONTEXT; // as the real one has it
   }
@@ -527,7 +576,8 @@ int cuIpcOpenMemHandle_v2(u64* address, Handle handle, unsigned) {
 }
 
 int cuIpcCloseMemHandle(u64 address) {
-  NEEDS_CONTEXT(cuIpcCloseMemHandle);
+  NO_CAPTURE(cuIpcCloseMemHandle);
+  await_device();
   return release(address, true);
 }
 
@@ -554,13 +604,13 @@ int cuStreamDestroy_v2(void* stream) {
 }
 
 int cuStreamQuery(void* stream) {
-  NEEDS_CONTEXT(cuStreamQuery);
+  NO_CAPTURE(cuStreamQuery);
   Stream* found = stream_of(stream);
   return found == nullptr ? INVALID_HANDLE : found->is_done() ? SUCCESS : NOT_READY;
 }
 
 int cuStreamSynchronize(void* stream) {
-  NEEDS_CONTEXT(cuStreamSynchronize);
+  NO_CAPTURE(cuStreamSynchronize);
   Stream* found = stream_of(stream);
   if (found == nullptr) return INVALID_HANDLE;
   found->await();
@@ -587,7 +637,7 @@ int cuMemsetD8Async(u64 to, u8 value, std::size_t bytes, void* stream) {
 
 int cuEventCreate(void** event, unsigned) {
   NEEDS_CONTEXT(cuEventCreate);
-  auto made = std::make_shared<Event>();
+  auto made = std::make_shared<Event>(current->ordinal);
   *event = made.get();
   std::lock_guard guard(state().lock);
   state().events[*event] = made;
@@ -606,6 +656,7 @@ int cuEventRecord(void* event, void* stream) {
   auto* known = find(state().events, event);
   if (found == nullptr || known == nullptr) return INVALID_HANDLE;
   std::shared_ptr<Event> kept = *known;
+  if (found->device != kept->device) return INVALID_HANDLE;
   std::lock_guard guard(kept->lock);
   found->add([kept, value = ++kept->recorded] {
     std::lock_guard inside(kept->lock);
@@ -616,7 +667,7 @@ int cuEventRecord(void* event, void* stream) {
 }
 
 int cuEventQuery(void* event) {
-  NEEDS_CONTEXT(cuEventQuery);
+  NO_CAPTURE(cuEventQuery);
   auto* known = find(state().events, event);
   if (known == nullptr) return INVALID_HANDLE;
   std::lock_guard guard((*known)->lock);
@@ -669,7 +720,7 @@ static const Module& module_of(const std::string& text) {
 }
 
 int cuModuleLoadData(void** module, const char* text) {
-  NEEDS_CONTEXT(cuModuleLoadData);
+  NO_CAPTURE(cuModuleLoadData);
   int major, minor;
   if (std::sscanf(text, ".version %d.%d", &major, &minor) != 2) return INVALID_PTX;
   if (1000 * (major + 4) + 10 * minor > state().version) return UNSUPPORTED_PTX_VERSION;
@@ -683,7 +734,7 @@ int cuModuleLoadData(void** module, const char* text) {
 }
 
 int cuModuleUnload(void* module) {
-  NEEDS_CONTEXT(cuModuleUnload);
+  NO_CAPTURE(cuModuleUnload);
   await_device();
   std::lock_guard guard(state().lock);
   return state().modules.erase(module) == 1 ? SUCCESS : INVALID_HANDLE;

@@ -282,7 +282,7 @@ final class CudaDevice implements AutoCloseable {
   /// Where an address is.
   ///
   /// @param device the device whose memory it is; empty for memory of the host
-  /// @param base the first byte of the allocation
+  /// @param base the first byte of the allocation, which is known of a device's
   /// @param bytes of the allocation
   record Place(Optional<Integer> device, long base, long bytes) {}
 
@@ -300,16 +300,14 @@ final class CudaDevice implements AutoCloseable {
         return Optional.empty();
       }
       driver.check(code, "cuPointerGetAttribute");
+      if (kind[0] != CUmemorytype.CU_MEMORYTYPE_DEVICE) {
+        return Optional.of(new Place(Optional.empty(), address, 0));
+      }
       var base = new Address();
       long[] bytes = new long[1];
       driver.check(
           JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)), "cuMemGetAddressRange");
-      boolean isDevices = kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE;
-      return Optional.of(
-          new Place(
-              isDevices ? Optional.of(ordinalOf(address)) : Optional.empty(),
-              base.value(),
-              bytes[0]));
+      return Optional.of(new Place(Optional.of(ordinalOf(address)), base.value(), bytes[0]));
     }
   }
 

@@ -215,7 +215,7 @@ class CudaDriverTest {
       assertThat(first.find(address + 999))
           .contains(new CudaDevice.Place(Optional.of(1), address, 1000));
       assertThat(first.find(host.segment().address()))
-          .contains(new CudaDevice.Place(Optional.empty(), host.segment().address(), 8));
+          .contains(new CudaDevice.Place(Optional.empty(), host.segment().address(), 0));
       assertThat(first.find(8)).isEmpty();
       second.free(address);
       assertThat(first.find(address)).isEmpty();

@@ -45,6 +45,9 @@ final class ModelDriver {
   private final SymbolLookup library;
   private final MethodHandle reset;
   private final MethodHandle fail;
+  private final MethodHandle breakDevices;
+  private final MethodHandle capture;
+  private final MethodHandle pooled;
   private final MethodHandle process;
   private final MethodHandle openOwn;
   private final MethodHandle held;
@@ -55,6 +58,9 @@ final class ModelDriver {
     this.library = SymbolLookup.libraryLookup(file, Arena.global());
     this.reset = function("model_reset", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
     this.fail = function("model_fail", ADDRESS, JAVA_INT);
+    this.breakDevices = function("model_break_devices", JAVA_INT);
+    this.capture = function("model_capture", JAVA_INT);
+    this.pooled = function("model_pooled");
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
     this.held = function("model_held");
@@ -131,6 +137,21 @@ final class ModelDriver {
     try (Arena arena = Arena.ofConfined()) {
       call(fail, arena.allocateFrom(function), code);
     }
+  }
+
+  /// Makes all calls on devices return this, until the next reset, as after a kernel's fault.
+  void breakDevices(int code) {
+    call(breakDevices, code);
+  }
+
+  /// Lets the program capture a stream, in which many calls are refused to who does not know of it.
+  void capture(boolean begins) {
+    call(capture, begins ? 1 : 0);
+  }
+
+  /// Lets memory be of a pool, or mapped by the program, until the next reset.
+  void poolMemory() {
+    call(pooled);
   }
 
   /// Lets this thread act as another process from now on; 0 as its own.
