@@ -14,8 +14,9 @@ public interface RegisteredMemory extends AutoCloseable {
   DeviceData data(int rank);
 
   /// Ends it; a collective of the node group. What a program has its devices do with others' memory
-  /// must have ended. Afterwards nobody reaches this rank's memory any more, and it may be freed.
-  /// Closing twice does nothing.
+  /// must have ended. Collectives on devices that are in flight in this process, of any
+  /// communicator, may be waited for. Afterwards nobody reaches this rank's memory any more, and it
+  /// may be freed. Closing twice does nothing.
   ///
   /// @throws CommException if another rank has failed or does not come; closed all the same, but
   ///   who is alive may still reach this rank's memory until it has closed, or ended

@@ -1,13 +1,14 @@
 package org.comm4j.backend.cuda;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.LongFunction;
+import java.util.function.Predicate;
 import org.comm4j.api.BackendException;
 
 /// Memory that is used again. The driver waits for all kernels of the process when memory is freed,
@@ -16,22 +17,21 @@ import org.comm4j.api.BackendException;
 ///
 /// @param <B> a block of memory
 final class BlockPool<B> {
-  private static final int OUT_OF_MEMORY = 2;
   private static final long SMALLEST = 512;
   private static final long LARGE = 1 << 20;
 
   private final LongFunction<B> allocate;
   private final Consumer<B> free;
-  private final BooleanSupplier canFree;
+  private final Predicate<Runnable> whileIdle;
   private final Map<Long, Deque<B>> unused = new HashMap<>();
 
   /// @param allocate makes a block of so many bytes; throws what the driver says
-  /// @param canFree whether to free what nobody uses when the driver has no more: not where that
-  ///   would wait for kernels that wait for others
-  BlockPool(LongFunction<B> allocate, Consumer<B> free, BooleanSupplier canFree) {
+  /// @param whileIdle frees what nobody uses when the driver has no more, and returns whether it
+  ///   did: not where that would wait for kernels that wait for others, now or before its end
+  BlockPool(LongFunction<B> allocate, Consumer<B> free, Predicate<Runnable> whileIdle) {
     this.allocate = allocate;
     this.free = free;
-    this.canFree = canFree;
+    this.whileIdle = whileIdle;
   }
 
   /// {@return how large a block is for so many bytes} At most twice as large, of large ones at most
@@ -50,11 +50,12 @@ final class BlockPool<B> {
     try {
       return next(size);
     } catch (BackendException e) {
-      // asked outside: who is asked may wait for whoever gives a block back
-      if (e.code() != OUT_OF_MEMORY || !canFree.getAsBoolean()) {
+      List<B> taken = new ArrayList<>(1);
+      // not under this one's lock: who is asked may wait for whoever gives a block back
+      if (!CudaDriver.isFull(e) || !whileIdle.test(() -> taken.add(freeAndTake(size, e)))) {
         throw e;
       }
-      return freeAndTake(size, e);
+      return taken.getFirst();
     }
   }
 

@@ -1,6 +1,7 @@
 package org.comm4j.backend.cuda;
 
 import java.io.IOException;
+import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
@@ -82,6 +83,11 @@ final class CudaDriver {
   /// @throws BackendUnavailableException if its kernels can't be ours
   CudaDevice open(int ordinal) {
     return CudaDevice.open(this, ordinal);
+  }
+
+  /// {@return whether a call failed for want of memory}
+  static boolean isFull(BackendException e) {
+    return e.code() == CUresult.CUDA_ERROR_OUT_OF_MEMORY;
   }
 
   /// Throws unless a call went well.

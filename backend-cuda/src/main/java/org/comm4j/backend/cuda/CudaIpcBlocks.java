@@ -8,6 +8,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
@@ -18,12 +21,13 @@ import org.comm4j.api.spi.Session;
 /// which open each other's blocks by handles of CUDA's inter-process communication. A process never
 /// opens its own.
 ///
-/// Opening is a collective of the session. Closing is local: a worker closes what it has opened,
-/// says so, and gives its own block back when all others have said it, or are of other processes,
-/// which have ended: of one that is only silent, kernels may still write into it. CUDA leaves open
-/// what happens to who uses what its owner has freed, and kernels may run on after their rank has
-/// left or has been given up, so a block that somebody may still have open stays, until a later
-/// opening or closing here finds that nobody has, or the process ends.
+/// Opening is a collective of the session. Closing is local: a worker closes what it has opened, as
+/// soon as the process has no call in flight, since the driver waits for all kernels there; says
+/// so, and gives its own block back when all others have said it, or are of other processes, which
+/// have ended: of one that is only silent, kernels may still write into it. CUDA leaves open what
+/// happens to who uses what its owner has freed, and kernels may run on after their rank has left
+/// or has been given up, so a block that somebody may still have open stays, until a later opening
+/// or closing here finds that nobody has, or the process ends.
 ///
 /// Used by one thread at a time.
 final class CudaIpcBlocks implements AutoCloseable {
@@ -41,9 +45,10 @@ final class CudaIpcBlocks implements AutoCloseable {
   private final Session session;
   private final String key;
   private final UUID process;
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Block own;
   private final List<Worker> workers = new ArrayList<>();
+  private final CountDownLatch hasClosed = new CountDownLatch(1); // what it has opened
   private boolean closed;
 
   private record Opened(String session, String key, UUID process, int worker) {}
@@ -73,11 +78,11 @@ final class CudaIpcBlocks implements AutoCloseable {
   /// @param base what to add here to an address in its block, as it knows it
   private record Worker(boolean isHere, long address, long imported, long base) {}
 
-  private CudaIpcBlocks(Session session, String key, UUID process, CudaDevice device, Block own) {
+  private CudaIpcBlocks(Session session, String key, UUID process, Gpu gpu, Block own) {
     this.session = session;
     this.key = key;
     this.process = process;
-    this.device = device;
+    this.gpu = gpu;
     this.own = own;
     OPEN.add(opened(session.rank()));
   }
@@ -92,7 +97,7 @@ final class CudaIpcBlocks implements AutoCloseable {
   /// @param driver the process's
   /// @param process the same for workers of one process, and no others; not the process's number,
   ///   which in another container may be another's
-  /// @param device this worker's, open until its block is given back
+  /// @param gpu this worker's device
   /// @param own what this worker lends
   /// @param timeout how long to wait for the others, for each of the two exchanges
   /// @return the caller closes it
@@ -103,11 +108,11 @@ final class CudaIpcBlocks implements AutoCloseable {
       String key,
       CudaDriver driver,
       UUID process,
-      CudaDevice device,
+      Gpu gpu,
       Block own,
       Duration timeout) {
     sweep();
-    var blocks = new CudaIpcBlocks(session, key, process, device, own);
+    var blocks = new CudaIpcBlocks(session, key, process, gpu, own);
     try {
       blocks.reachAll(driver, timeout);
       return blocks;
@@ -135,12 +140,12 @@ final class CudaIpcBlocks implements AutoCloseable {
     byte[] handle = Offer.NO_HANDLE;
     if (own.address != 0) {
       try {
-        handle = device.export(own.allocation);
+        handle = gpu.device().export(own.allocation);
       } catch (BackendException e) {
         problem = String.valueOf(e.getMessage());
       }
     }
-    var mine = new Offer(process, device.ordinal(), own.address, own.allocation, handle);
+    var mine = new Offer(process, gpu.device().ordinal(), own.address, own.allocation, handle);
     List<Offer> offers =
         session.exchange(key + BLOCK, mine.bytes(), timeout).stream().map(Offer::of).toList();
     if (offers.stream().allMatch(mine::isOfSameProcess)) {
@@ -176,14 +181,14 @@ final class CudaIpcBlocks implements AutoCloseable {
     }
     if (isHere) {
       try (CudaDevice peer = driver.open(theirs.ordinal)) {
-        device.reach(peer);
+        gpu.device().reach(peer);
       }
       return new Worker(true, theirs.address, 0, 0);
     }
     if (!theirs.hasHandle()) {
       return new Worker(false, 0, 0, 0); // never used: that worker says why, and nobody succeeds
     }
-    long imported = device.open(theirs.handle);
+    long imported = gpu.device().open(theirs.handle);
     long base = imported - theirs.allocation;
     return new Worker(false, theirs.address + base, imported, base);
   }
@@ -241,20 +246,53 @@ final class CudaIpcBlocks implements AutoCloseable {
     return workers.get(worker).base;
   }
 
-  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody;
-  /// what the driver refuses is logged.
+  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody,
+  /// and for the driver for a moment only; what that refuses is logged.
   @Override
   public void close() {
     if (closed) {
       return;
     }
     closed = true;
-    for (Worker worker : workers) {
-      if (worker.imported != 0) {
-        tried("closing a peer's memory", () -> device.closeImport(worker.imported));
-      }
+    boolean hasOpened = workers.stream().anyMatch(worker -> worker.imported != 0);
+    if (!hasOpened || !gpu.keep()) { // with its context all is closed
+      end();
+      return;
     }
+    gpu.aside(() -> {
+      try (gpu) {
+        while (!closeImports()) {
+          LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+        }
+        end();
+      }
+    });
+  }
+
+  /// Waits until [#close] has closed what this worker has opened.
+  ///
+  /// @return false if calls in flight keep it from that for so long
+  boolean awaitClosed(Duration patience) throws InterruptedException {
+    return hasClosed.getCount() == 0 || hasClosed.await(patience.toNanos(), TimeUnit.NANOSECONDS);
+  }
+
+  private boolean closeImports() {
+    try {
+      return gpu.whileIdle(() -> {
+        for (Worker worker : workers) {
+          if (worker.imported != 0) {
+            tried("closing a peer's memory", () -> gpu.device().closeImport(worker.imported));
+          }
+        }
+      });
+    } catch (RuntimeException _) { // thrown by what a call calls back: the watcher says it
+      return false;
+    }
+  }
+
+  private void end() {
     sayClosed();
+    hasClosed.countDown();
     OPEN.remove(opened(session.rank()));
     synchronized (LEFT_OVER) {
       LEFT_OVER.add(this);

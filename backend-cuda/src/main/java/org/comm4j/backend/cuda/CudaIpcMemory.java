@@ -72,9 +72,8 @@ final class CudaIpcMemory implements AutoCloseable {
       }
       throw CudaIpcBlocks.withdraw(session, key, timeout, String.valueOf(e.getMessage()));
     }
-    CudaDevice device = gpu.device();
-    var blocks = CudaIpcBlocks.open(session, key, driver, process, device, own, timeout);
-    return new CudaIpcMemory(session, device, layout, blocks);
+    var blocks = CudaIpcBlocks.open(session, key, driver, process, gpu, own, timeout);
+    return new CudaIpcMemory(session, gpu.device(), layout, blocks);
   }
 
   /// A window that is cleared before anybody can write a signal.
@@ -205,8 +204,7 @@ final class CudaIpcMemory implements AutoCloseable {
     device.copy(control, to, Long.BYTES, stream);
   }
 
-  /// Closes what this worker has opened; none of its kernels may run any more. Waits for nobody;
-  /// what the driver refuses is logged.
+  /// Closes what this worker has opened, as [CudaIpcBlocks#close] does.
   @Override
   public void close() {
     blocks.close();

@@ -394,9 +394,15 @@ final class CudaRank {
         .orElse(null);
   }
 
-  /// {@return whether none of its calls is in flight}
+  /// {@return whether none of its calls is in flight that have kernels} Asks them.
   boolean isIdle() {
-    return calls().stream().allMatch(call -> call.isDone() && call.hasEnded());
+    return calls().stream()
+        .allMatch(each -> !(each instanceof DeviceCall call) || (call.isDone() && call.hasEnded()));
+  }
+
+  /// {@return whether such calls are in flight, as far as somebody has asked}
+  boolean hasCalls() {
+    return calls().stream().anyMatch(DeviceCall.class::isInstance);
   }
 
   private List<InFlight> calls() {

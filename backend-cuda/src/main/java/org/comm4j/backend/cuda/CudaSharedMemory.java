@@ -12,6 +12,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.NodeCommunicator;
 import org.comm4j.api.RegisteredMemory;
 import org.comm4j.api.SharedMemoryProvider;
@@ -93,7 +94,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       throw thrown;
     }
     int number = ++made;
-    CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + number, gpu.device(), own);
+    CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + number, gpu, own);
     Arena life = Arena.ofShared(); // of views: the memory is given to others later
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
     rank.opened(data);
@@ -172,7 +173,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
     }
     int number = ++made; // a key is used once, also one that fails
-    CudaIpcBlocks blocks = open("register", key + "/registered/" + number, rank.device(), own);
+    CudaIpcBlocks blocks = open("register", key + "/registered/" + number, rank.gpu(), own);
     return new Registered(all, blocks, "/over/" + number);
   }
 
@@ -223,6 +224,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
         life.close();
       }
       blocks.close();
+      awaitClosed();
       try {
         members.agree(
             over,
@@ -231,6 +233,21 @@ final class CudaSharedMemory implements SharedMemoryProvider {
             rank.config().timeout());
       } catch (CollectiveTimeoutException e) {
         throw late("RegisteredMemory.close()", e);
+      }
+    }
+
+    /// Who hears that all have come may free what was lent.
+    private void awaitClosed() {
+      try {
+        if (!blocks.awaitClosed(rank.config().timeout())) {
+          throw new TransportFailedException(
+              "RegisteredMemory.close(): rank %d has had calls in flight for %.1f s, for which the driver would wait; await them first"
+                  .formatted(host.rank(), rank.config().timeout().toNanos() / 1e9),
+              null);
+        }
+      } catch (InterruptedException _) {
+        Thread.currentThread().interrupt();
+        throw new InterruptedCallException("RegisteredMemory.close() was interrupted");
       }
     }
   }
@@ -247,10 +264,10 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     }
   }
 
-  private CudaIpcBlocks open(String what, String key, CudaDevice device, CudaIpcBlocks.Block own) {
+  private CudaIpcBlocks open(String what, String key, Gpu gpu, CudaIpcBlocks.Block own) {
     Duration timeout = rank.config().timeout();
     try {
-      return CudaIpcBlocks.open(members, key, rank.driver(), rank.process(), device, own, timeout);
+      return CudaIpcBlocks.open(members, key, rank.driver(), rank.process(), gpu, own, timeout);
     } catch (BackendUnavailableException e) { // on all ranks alike
       throw new TransportFailedException("%s: %s; %s".formatted(what, e.reason(), e.remedy()), e);
     } catch (CollectiveTimeoutException e) {

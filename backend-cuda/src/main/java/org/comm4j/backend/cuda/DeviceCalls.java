@@ -102,7 +102,7 @@ final class DeviceCalls {
       inFlight.removeIf(DeviceCall::hasEnded);
       inFlight.add(call);
     }
-    rank.started(call);
+    rank.gpu().begin(() -> rank.started(call));
   }
 
   private List<DeviceCall> inFlight() {

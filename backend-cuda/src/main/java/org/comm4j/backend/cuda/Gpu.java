@@ -13,8 +13,10 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.InterruptedCallException;
@@ -22,8 +24,9 @@ import org.comm4j.api.InterruptedCallException;
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
 ///
-/// The driver waits for all kernels of the process when it frees something, also for those of the
-/// program. So a thread does that, and a close waits for it for a moment only.
+/// The driver waits for all kernels of the process when it frees something or closes what a peer
+/// has lent, also for those of the program. So a thread does that, and a close waits for it for a
+/// moment only; and while ranks have calls in flight it is not done ([#whileIdle]).
 final class Gpu implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final long FREE_NS = 300_000_000; // how long a close waits for what it frees
@@ -41,17 +44,21 @@ final class Gpu implements AutoCloseable {
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
+  private final ReentrantReadWriteLock beginning; // of calls, together; the process's devices' own
   private boolean hasAll; // guarded by this: kernels
   private int users;
   private boolean isFreeing; // the driver waits for all kernels, and their launches for it
 
-  private Gpu(Key key, CudaDevice device) {
+  private Gpu(Key key, CudaDevice device, ReentrantReadWriteLock beginning) {
     this.key = key;
     this.device = device;
-    this.memory = new BlockPool<>(device::allocate, device::free, this::isIdle);
+    this.beginning = beginning;
+    this.memory = new BlockPool<>(device::allocate, device::free, this::whileIdle);
     this.hostMemory =
         new BlockPool<>(
-            bytes -> device.allocateHost(Math.toIntExact(bytes)), device::freeHost, this::isIdle);
+            bytes -> device.allocateHost(Math.toIntExact(bytes)),
+            device::freeHost,
+            this::whileIdle);
   }
 
   /// Opens a device, or gives the one that is open.
@@ -72,7 +79,12 @@ final class Gpu implements AutoCloseable {
         gpu = OPEN.get(key);
       }
       if (gpu == null) {
-        gpu = new Gpu(key, driver.open(ordinal));
+        ReentrantReadWriteLock beginning =
+            ofProcess(process).stream()
+                .map(each -> each.beginning)
+                .findAny()
+                .orElseGet(ReentrantReadWriteLock::new);
+        gpu = new Gpu(key, driver.open(ordinal), beginning);
         OPEN.put(key, gpu);
       }
       gpu.users++;
@@ -114,9 +126,81 @@ final class Gpu implements AutoCloseable {
     }
   }
 
+  /// Keeps it open until one more [#close].
+  ///
+  /// @return false if it is closed, or about to be
+  boolean keep() {
+    LOCK.lock();
+    try {
+      boolean isOpen = users > 0;
+      users += isOpen ? 1 : 0;
+      return isOpen;
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
+  private static List<Gpu> ofProcess(UUID process) {
+    LOCK.lock();
+    try {
+      return OPEN.values().stream().filter(gpu -> gpu.key.process.equals(process)).toList();
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
+  /// Lets a call begin: from then on [CudaRank#hasCalls]. Waits while [#whileIdle] does something,
+  /// as the driver would let its kernels wait.
+  void begin(Runnable call) {
+    beginning.readLock().lock();
+    try {
+      call.run();
+    } finally {
+      beginning.readLock().unlock();
+    }
+  }
+
+  /// Does what the driver lets wait for kernels, and later launches for that, when none of this
+  /// process's ranks has a call in flight, and lets none begin meanwhile: its kernels might wait
+  /// for what this thread does next, or for a launch.
+  ///
+  /// @return false if there are such calls; then nothing was done
+  boolean whileIdle(Runnable freeing) {
+    // asked before: who is called back then may wait for whoever begins a call
+    if (!ofProcess(key.process).stream().allMatch(Gpu::isIdle) || !keepOut()) {
+      return false;
+    }
+    try {
+      boolean isBusy =
+          ofProcess(key.process).stream()
+              .anyMatch(gpu -> gpu.ranks.stream().anyMatch(CudaRank::hasCalls));
+      if (!isBusy) {
+        freeing.run();
+      }
+      return !isBusy;
+    } finally {
+      beginning.writeLock().unlock();
+    }
+  }
+
   /// {@return whether no kernel runs, as far as ranks know}
   private boolean isIdle() {
     return ranks.stream().allMatch(CudaRank::isIdle);
+  }
+
+  /// Keeps calls from beginning, unless somebody else frees for long.
+  private boolean keepOut() {
+    boolean isInterrupted = Thread.interrupted(); // it goes on all the same
+    try {
+      return beginning.writeLock().tryLock(FREE_NS, TimeUnit.NANOSECONDS);
+    } catch (InterruptedException _) {
+      isInterrupted = true;
+      return false;
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   CudaDevice device() {
@@ -208,7 +292,7 @@ final class Gpu implements AutoCloseable {
 
   /// Does what the driver may let wait for kernels, also the program's own, which may run for long:
   /// then it goes on when the caller does.
-  private void aside(Runnable freeing) {
+  void aside(Runnable freeing) {
     Thread thread =
         Thread.ofPlatform().daemon().name("comm4j-cuda freeing " + device).start(freeing);
     boolean isInterrupted = Thread.interrupted(); // it closes all the same

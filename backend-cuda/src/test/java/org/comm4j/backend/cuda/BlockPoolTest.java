@@ -26,10 +26,11 @@ class BlockPoolTest {
               return 8;
             },
             freed::add,
-            () -> {
+            freeing -> {
               CompletableFuture.runAsync(() -> pools.getFirst().giveBack(512, 7))
                   .orTimeout(10, TimeUnit.SECONDS)
                   .join();
+              freeing.run();
               return true;
             });
     pools.add(pool);

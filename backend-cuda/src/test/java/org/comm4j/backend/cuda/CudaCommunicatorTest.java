@@ -160,6 +160,38 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// Also where that is another rank's, on another device: the driver may let them wait together.
+  @Test
+  void allocate_deviceIsFullWhileAnotherRanksCallWaits_freesNothing() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+            assertSum(comm, data);
+            comm.allocate(DataType.INT8, 99_999).close(); // what could be freed
+            comm.barrier();
+            if (comm.rank() == 0) {
+              comm.receive(CommData.of(new int[1]), 1, 1);
+              model.fail("cuMemAlloc", OUT_OF_MEMORY);
+              assertThatThrownBy(() -> comm.allocate(DataType.INT8, 12_345))
+                  .isInstanceOf(TransportFailedException.class);
+              comm.allReduce(data.data(), ReduceOp.SUM);
+              comm.barrier(); // that call has ended there too
+              model.fail("cuMemAlloc", OUT_OF_MEMORY);
+              comm.allocate(DataType.INT8, 12_345).close();
+            } else {
+              Request waiting =
+                  comm.start(new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM));
+              comm.send(CommData.of(1), 0, 1);
+              waiting.await();
+              comm.barrier();
+            }
+            comm.barrier();
+          }
+        });
+  }
+
   @Test
   void close_bufferInUse_isRefused() {
     onRanks(

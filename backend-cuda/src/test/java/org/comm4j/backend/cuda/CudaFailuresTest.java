@@ -848,12 +848,14 @@ class CudaFailuresTest extends ModelGroups {
   }
 
   /// Rank 0's kernel of the first communicator waits for rank 1, which calls it last.
-  @Test
-  void close_kernelOfAnotherCommunicatorWaits_doesNotWaitForIt() {
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void close_kernelOfAnotherCommunicatorWaits_doesNotWaitForIt(boolean isOneProcess) {
     var closed = new CountDownLatch(1);
     onRanks(
         2,
         CONFIG,
+        isOneProcess,
         comm -> {
           Communicator second = comm.duplicate();
           try (Communicator first = comm.duplicate();

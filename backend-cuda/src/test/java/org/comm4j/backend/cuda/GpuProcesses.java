@@ -36,6 +36,8 @@ public final class GpuProcesses {
   private static final Duration TIMEOUT = Duration.ofMinutes(1);
   private static final Duration KERNEL_TIMEOUT = Duration.ofSeconds(20);
   private static final ChildJvm JVMS = new ChildJvm(needed());
+  private static final Duration BOUND = // of all of it, less than gpu-check has for it
+      TestDevice.isReal() ? Duration.ofSeconds(75) : Duration.ofMinutes(4);
   private static final int MOST_PROCESSES = 4;
   private static final int KILLED = 128 + 9;
 
@@ -242,9 +244,10 @@ public final class GpuProcesses {
     host.segment().asSlice(0, bytes).fill((byte) (me + 1));
     device.copy(host.segment().address(), allocation + offset(me), bytes, stream);
     device.await(stream);
-    var own = new CudaIpcBlocks.Block(allocation + offset(me), allocation, () -> {});
+    Gpu gpu = Gpu.open(CudaDriver.load(), 0, process, TIMEOUT);
+    var own = new CudaIpcBlocks.Block(allocation + offset(me), allocation, gpu::close);
     try (CudaIpcBlocks blocks =
-        CudaIpcBlocks.open(session, "blocks", CudaDriver.load(), process, device, own, TIMEOUT)) {
+        CudaIpcBlocks.open(session, "blocks", CudaDriver.load(), process, gpu, own, TIMEOUT)) {
       for (int rank = 0; rank < session.size(); rank++) {
         cases++;
         device.copy(blocks.address(rank), host.segment().address(), bytes, stream);

@@ -52,6 +52,7 @@ final class GpuSurvivors {
     CommBuffer buffer = all.allocate(DataType.FLOAT32, COUNT);
     check(all, buffer);
     Collective call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
+    closeBesideACall(all, buffer, call);
     if (session.rank() == killer) {
       for (int rank = 0; rank < session.size(); rank++) {
         if (rank != killer) {
@@ -95,6 +96,26 @@ final class GpuSurvivors {
     rest.close();
     buffer.close();
     all.close();
+  }
+
+  /// A communicator is closed while a kernel of another one waits for ranks that come later.
+  private void closeBesideACall(BackendCommunicator all, CommBuffer buffer, Collective call) {
+    BackendCommunicator second = all.duplicate();
+    check(second, buffer);
+    if (session.rank() == 0) {
+      var waiting = all.submit(call);
+      long start = System.nanoTime();
+      second.close();
+      System.out.printf(
+          "rank 0 of %d: beside a kernel that waits, a communicator closed in %d ms%n",
+          session.size(), TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start));
+      session.put("closed", new byte[0]);
+      waiting.await(Long.MAX_VALUE);
+    } else {
+      session.get("closed", config.timeout());
+      second.close();
+      var _ = all.run(call);
+    }
   }
 
   private static void check(BackendCommunicator comm, CommBuffer buffer) {

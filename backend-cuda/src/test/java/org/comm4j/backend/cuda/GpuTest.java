@@ -1,0 +1,42 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// On the model of the driver.
+@Timeout(60)
+class GpuTest {
+  @BeforeEach
+  void reset() {
+    ModelDriver.get().reset();
+  }
+
+  /// Not on another device of the process either.
+  @Test
+  void whileIdle_noCallBeginsBeforeItsEnd() throws InterruptedException {
+    CudaDriver driver = CudaDriver.load();
+    var process = UUID.randomUUID();
+    var begun = new AtomicBoolean();
+    try (Gpu gpu = Gpu.open(driver, 0, process, Duration.ofMinutes(1));
+        Gpu other = Gpu.open(driver, 1, process, Duration.ofMinutes(1))) {
+      Thread calling = Thread.ofPlatform().unstarted(() -> other.begin(() -> begun.set(true)));
+      boolean isDone =
+          gpu.whileIdle(() -> {
+            calling.start();
+            while (calling.getState() != Thread.State.WAITING) {
+              Thread.onSpinWait();
+            }
+            assertThat(begun).isFalse();
+          });
+      assertThat(isDone).isTrue();
+      calling.join();
+      assertThat(begun).isTrue();
+    }
+  }
+}
