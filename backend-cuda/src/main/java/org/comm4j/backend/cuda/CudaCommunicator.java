@@ -147,16 +147,20 @@ final class CudaCommunicator implements BackendCommunicator {
     if (data.isEmpty()) {
       return host.submit(operation);
     }
-    data.forEach(each -> rank.check(operation.label(), each));
-    if (operation instanceof Collective call
-        && Ends.of(call, rank()).input() instanceof DeviceData input) {
-      rank.checkReached(call.label(), input, members);
+    try {
+      data.forEach(each -> rank.check(operation.label(), each));
+      if (operation instanceof Collective call
+          && Ends.of(call, rank()).input() instanceof DeviceData input) {
+        rank.checkReached(call.label(), input, members);
+      }
+      checkUsable(operation.label());
+      return switch (operation) {
+        case Collective call -> calls.start(call, data);
+        case PointToPoint message -> messages.start(message);
+      };
+    } catch (BackendException e) { // from the driver, of which the others must hear
+      throw breakWith(e);
     }
-    checkUsable(operation.label());
-    return switch (operation) {
-      case Collective call -> calls.start(call, data);
-      case PointToPoint message -> messages.start(message);
-    };
   }
 
   @Override

@@ -393,6 +393,73 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.get(1)).isInstanceOf(AbortedException.class);
   }
 
+  static Stream<Arguments> refusals() {
+    return Stream.of(
+        Arguments.of(
+            "cuPointerGetAttribute",
+            (BiConsumer<Communicator, CommData>)
+                (comm, data) -> comm.allReduce(data, ReduceOp.SUM)),
+        Arguments.of(
+            "cuMemHostAlloc",
+            (BiConsumer<Communicator, CommData>) (comm, data) -> comm.send(data, 1, 2)));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("refusals")
+  void driver_refusesBeforeACallBegins_failsOnAllRanks(
+      String function, BiConsumer<Communicator, CommData> call) {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.INT8, 50_000)) {
+                comm.barrier();
+                if (comm.rank() == 1) {
+                  comm.receive(CommData.of(new int[1]), 0, 1); // which does not come
+                }
+                model.fail(function, LAUNCH_FAILED);
+                call.accept(comm, buffer.data());
+              }
+            });
+
+    assertThat(failures.get(0))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining(function + " returned 719");
+    assertThat(failures.get(1)).isInstanceOf(AbortedException.class).hasMessageContaining(function);
+  }
+
+  @Test
+  void devices_haveFailed_communicatorSaysSoAndCloses() {
+    try (LocalGroup group = open(2, CONFIG, true)) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4);
+                assertSum(comm, buffer);
+                comm.barrier();
+                if (comm.rank() == 0) {
+                  model.breakDevices(LAUNCH_FAILED);
+                }
+                comm.barrier();
+                try {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                } finally {
+                  comm.close();
+                }
+              });
+      assertThat(failures)
+          .allSatisfy(each ->
+              assertThat(each).isInstanceOf(CommException.class).hasMessageContaining("719"));
+    }
+    CudaDriver driver = CudaDriver.load();
+    for (int ordinal = 0; ordinal < 2; ordinal++) { // waits until all is given back that can be
+      Gpu.open(driver, ordinal, CudaRank.PROCESS, Duration.ofMinutes(1)).close();
+    }
+    held = model.held();
+  }
+
   @Test
   void kernel_cantBeLaunched_failsOnAllRanks() {
     List<Throwable> failures =
