@@ -279,6 +279,9 @@ final class CudaCommunicator implements BackendCommunicator {
       buffers.add(buffer);
       return buffer;
     } catch (BackendException e) {
+      if (!CudaDriver.isFull(e)) {
+        throw breakWith(e);
+      }
       throw new TransportFailedException(
           "allocate: %d bytes do not fit into the memory of device %s (%s); close buffers"
               .formatted(type.bytes(count), rank.device(), e.getMessage()),

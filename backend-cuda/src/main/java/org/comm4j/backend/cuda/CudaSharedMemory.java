@@ -77,6 +77,9 @@ final class CudaSharedMemory implements SharedMemoryProvider {
         try {
           own = take(gpu, bytes);
         } catch (BackendException e) { // the others must hear of it
+          if (!CudaDriver.isFull(e)) {
+            throw communicator.breakWith(e);
+          }
           noRoom = e;
         }
       }

@@ -17,6 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiFunction;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -131,6 +133,24 @@ class CudaCommunicatorTest extends ModelGroups {
             assertSum(comm, buffer);
           }
         });
+  }
+
+  @Test
+  void allocate_deviceHasFailed_breaksTheCommunicator() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              if (comm.rank() == 1) {
+                comm.receive(CommData.of(new int[1]), 0, 1); // which does not come
+              }
+              model.fail("cuStreamSynchronize", LAUNCH_FAILED);
+              comm.allocate(DataType.INT8, 12_345);
+            });
+
+    assertThat(failures.get(0)).isInstanceOf(BackendException.class).hasMessageContaining("719");
+    assertThat(failures.get(1)).isInstanceOf(AbortedException.class).hasMessageContaining("719");
   }
 
   /// Freeing memory waits for kernels, and this one waits for a rank that comes later.

@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import org.comm4j.api.AbortedException;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
@@ -255,6 +257,23 @@ class CudaSharedMemoryTest extends ModelGroups {
             region.fence();
           }
         });
+  }
+
+  @Test
+  void region_leadersDeviceHasFailed_failsOnAll() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              if (comm.rank() == 0) {
+                model.fail("cuStreamSynchronize", LAUNCH_FAILED);
+              }
+              comm.sharedMemory().createDeviceRegion(DataType.FLOAT64, 3);
+            });
+
+    assertThat(failures.get(0)).isInstanceOf(BackendException.class).hasMessageContaining("719");
+    assertThat(failures.get(1)).isInstanceOf(AbortedException.class).hasMessageContaining("719");
   }
 
   @Test
