@@ -302,6 +302,15 @@ final class CudaRank {
     return Math.min(Long.BYTES, part);
   }
 
+  /// {@return where the allocation begins that data is in which [#check] has passed}
+  long allocation(DeviceData data) {
+    return find(data.address())
+        .orElseThrow(() ->
+            new IllegalArgumentException(
+                "%s at 0x%x was freed meanwhile".formatted(data, data.address())))
+        .base();
+  }
+
   private Optional<CudaDevice.Place> find(long address) {
     return gpu.memory().hasUnused((block, bytes) -> block <= address && address < block + bytes)
         ? Optional.empty() // of a buffer that is closed

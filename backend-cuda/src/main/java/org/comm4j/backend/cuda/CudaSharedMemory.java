@@ -151,11 +151,12 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     try {
       rank.check("register", data);
       if (data.bytes() > 0) {
-        long allocation = rank.device().find(data.address()).orElseThrow().base();
-        own = new CudaIpcBlocks.Block(data.address(), allocation, () -> {});
+        own = new CudaIpcBlocks.Block(data.address(), rank.allocation(data), () -> {});
       }
     } catch (IllegalArgumentException e) { // the others must hear of it
       wrong = e;
+    } catch (BackendException e) {
+      throw communicator.breakWith(e);
     }
     long[][] all =
         gather(

@@ -428,6 +428,28 @@ class CudaSharedMemoryTest extends ModelGroups {
   }
 
   @Test
+  void register_driverRefuses_failsOnAll() {
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            comm -> {
+              try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
+                var mine = (DeviceData) buffer.data();
+                comm.barrier();
+                if (comm.rank() == 1) {
+                  model.fail("cuMemGetAddressRange", LAUNCH_FAILED);
+                }
+                // the other one brings none, about which the driver is not asked
+                comm.sharedMemory().register(comm.rank() == 1 ? mine : mine.slice(0, 0));
+              }
+            });
+
+    assertThat(failures.get(0)).isInstanceOf(AbortedException.class).hasMessageContaining("719");
+    assertThat(failures.get(1)).isInstanceOf(BackendException.class).hasMessageContaining("719");
+  }
+
+  @Test
   void register_memoryCantBeShared_failsOnAll_andMayBeTriedAgain() {
     var failed = new CountDownLatch(1);
     onRanks(
