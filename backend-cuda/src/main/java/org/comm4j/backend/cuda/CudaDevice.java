@@ -153,7 +153,9 @@ final class CudaDevice implements AutoCloseable {
     return ordinal + " (" + name + ")";
   }
 
-  /// Makes the context current on this thread until what it returns is closed.
+  /// Makes the context current on this thread until what it returns is closed, and lets it call the
+  /// driver while the program captures a stream somewhere, which would forbid it many calls;
+  /// nothing of ours is captured.
   private Use use() {
     var before = new CUcontext();
     driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
@@ -161,14 +163,16 @@ final class CudaDevice implements AutoCloseable {
     if (!isCurrent) {
       driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
     }
+    int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
     return () -> {
+      driver.library().exchangeCaptureMode(captureMode);
       if (!isCurrent) {
         driver.check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
       }
     };
   }
 
-  /// Gives the thread the context back that it had.
+  /// Gives the thread the context and the mode back that it had.
   private interface Use extends AutoCloseable {
     @Override
     void close();

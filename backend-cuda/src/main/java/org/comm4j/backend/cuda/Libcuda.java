@@ -25,6 +25,9 @@ final class Libcuda {
   /// The bytes of a handle of memory.
   static final int HANDLE_BYTES = 64;
 
+  /// The mode in which a capture of a stream forbids a thread nothing.
+  static final int RELAXED = 2;
+
   private static final int SUCCESS = 0;
   private static final int LAZY_PEER_ACCESS = 1;
   private static final MemoryLayout HANDLE =
@@ -41,6 +44,7 @@ final class Libcuda {
   private final MethodHandle streamWaitEvent;
   private final Optional<MethodHandle> loadFunction; // since CUDA 12.4
   private final MethodHandle launchKernel;
+  private final MethodHandle exchangeCaptureMode;
 
   private Libcuda(SymbolLookup library) {
     this.init = function(library, "cuInit", JAVA_INT);
@@ -68,6 +72,12 @@ final class Libcuda {
             ADDRESS,
             ADDRESS);
     this.loadFunction = library.find("cuFuncLoad").map(address -> handle(address, JAVA_LONG));
+    this.exchangeCaptureMode =
+        Linker.nativeLinker()
+            .downcallHandle(
+                address(library, "cuThreadExchangeStreamCaptureMode"),
+                FunctionDescriptor.of(JAVA_INT, ADDRESS),
+                Linker.Option.critical(true)); // it has the thread's own word to swap
   }
 
   /// Loads the library by its name. It stays loaded, since drivers can't be unloaded.
@@ -79,12 +89,13 @@ final class Libcuda {
 
   private static MethodHandle function(
       SymbolLookup library, String name, MemoryLayout... arguments) {
-    return handle(
-        library
-            .find(name)
-            .orElseThrow(
-                () -> new IllegalArgumentException(DriverFiles.LIBRARY + " has no " + name)),
-        arguments);
+    return handle(address(library, name), arguments);
+  }
+
+  private static MemorySegment address(SymbolLookup library, String name) {
+    return library
+        .find(name)
+        .orElseThrow(() -> new IllegalArgumentException(DriverFiles.LIBRARY + " has no " + name));
   }
 
   private static MethodHandle handle(MemorySegment address, MemoryLayout... arguments) {
@@ -172,6 +183,21 @@ final class Libcuda {
       throw new AssertionError(e); // functions of C throw nothing
     }
     check(code, "cuLaunchKernel");
+  }
+
+  /// Gives this thread another mode for captures of streams.
+  ///
+  /// @return the one that it had
+  int exchangeCaptureMode(int mode) {
+    var swapped = new int[] {mode};
+    int code;
+    try {
+      code = (int) exchangeCaptureMode.invokeExact(MemorySegment.ofArray(swapped));
+    } catch (Throwable e) {
+      throw new AssertionError(e); // functions of C throw nothing
+    }
+    check(code, "cuThreadExchangeStreamCaptureMode");
+    return swapped[0];
   }
 
   /// Throws unless a call went well.

@@ -20,6 +20,7 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
+import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
 import jcuda.driver.JCudaDriver;
@@ -39,6 +40,7 @@ class CudaDriverTest {
   private static final Path PTX = Path.of("src/main/resources/org/comm4j/backend/cuda/ptx");
   private static final int OUT_OF_MEMORY = 2;
   private static final int INVALID_CONTEXT = 201;
+  private static final int CAPTURING = 900;
 
   private ModelDriver model;
   private int held;
@@ -168,6 +170,17 @@ class CudaDriverTest {
       if (its >= 0) {
         driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(known), "release");
       }
+    }
+  }
+
+  /// The program's thread is still refused what it may not call.
+  @Test
+  void calls_whileTheProgramCaptures_areTaken() {
+    try (CudaDevice device = CudaDriver.load().open(0)) {
+      model.capture(true);
+      assertThat(JCudaDriver.cuMemAlloc(new CUdeviceptr(), 8)).isEqualTo(CAPTURING);
+      device.free(device.allocate(8));
+      assertThat(JCudaDriver.cuMemAlloc(new CUdeviceptr(), 8)).isEqualTo(CAPTURING);
     }
   }
 

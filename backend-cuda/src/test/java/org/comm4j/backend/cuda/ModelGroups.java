@@ -32,6 +32,7 @@ abstract class ModelGroups {
   static final int OUT_OF_MEMORY = 2;
   static final int INVALID_VALUE = 1;
   static final int LAUNCH_FAILED = 719;
+  static final int CAPTURING = 900;
   static final CommConfig CONFIG = CommConfig.builder().timeout(Duration.ofSeconds(30)).build();
 
   private static final int THREADS = 8; // of a block: each is one of the host
