@@ -109,8 +109,8 @@ final class Arrivals {
     isOver = true;
     try {
       return hasRead();
-    } catch (BackendException _) {
-      return true; // the device has failed: nothing runs on it
+    } catch (BackendException e) {
+      return CudaDriver.isOver(e);
     }
   }
 }

@@ -1,6 +1,7 @@
 package org.comm4j.backend.cuda;
 
 import java.io.IOException;
+import java.util.Set;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
@@ -12,6 +13,26 @@ final class CudaDriver {
   static final int OLDEST_VERSION = 12_000;
 
   private static final int NO_DEVICE = 100;
+
+  /// What a driver says when a device's kernels have been stopped and no call on it goes well any
+  /// more, besides what is newer than JCuda.
+  private static final Set<Integer> FAILED =
+      Set.of(
+          CUresult.CUDA_ERROR_DEINITIALIZED,
+          CUresult.CUDA_ERROR_INVALID_CONTEXT,
+          CUresult.CUDA_ERROR_ECC_UNCORRECTABLE,
+          CUresult.CUDA_ERROR_NVLINK_UNCORRECTABLE,
+          CUresult.CUDA_ERROR_ILLEGAL_ADDRESS,
+          CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+          CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED,
+          CUresult.CUDA_ERROR_ASSERT,
+          CUresult.CUDA_ERROR_HARDWARE_STACK_ERROR,
+          CUresult.CUDA_ERROR_ILLEGAL_INSTRUCTION,
+          CUresult.CUDA_ERROR_MISALIGNED_ADDRESS,
+          CUresult.CUDA_ERROR_INVALID_ADDRESS_SPACE,
+          CUresult.CUDA_ERROR_INVALID_PC,
+          CUresult.CUDA_ERROR_LAUNCH_FAILED,
+          CUresult.CUDA_ERROR_UNKNOWN);
 
   private final Libcuda library;
   private final int devices;
@@ -88,6 +109,12 @@ final class CudaDriver {
   /// {@return whether a call failed for want of memory}
   static boolean isFull(BackendException e) {
     return e.code() == CUresult.CUDA_ERROR_OUT_OF_MEMORY;
+  }
+
+  /// {@return whether a call failed since the device has: then nothing runs on it any more} Else
+  /// kernels may run on, whatever was asked.
+  static boolean isOver(BackendException e) {
+    return FAILED.contains(e.code());
   }
 
   /// Throws unless a call went well.

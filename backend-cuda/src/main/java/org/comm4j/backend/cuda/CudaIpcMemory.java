@@ -191,8 +191,10 @@ final class CudaIpcMemory implements AutoCloseable {
       if (!device.isDone(stream)) {
         return false;
       }
-    } catch (BackendException _) {
-      // the device has failed: nothing runs on it
+    } catch (BackendException e) {
+      if (!CudaDriver.isOver(e)) {
+        return false;
+      }
     }
     leaving = null;
     CudaIpcBlocks.tried("leaving calls", () -> device.destroy(stream));

@@ -165,8 +165,8 @@ final class DeviceCall implements InFlight, Pending {
       try {
         boolean isReached = calls.isReached(behind);
         if (isReached) {
-          calls.forget(behind);
           event = null;
+          calls.forget(behind);
         }
         if (done) {
           return;
@@ -176,8 +176,13 @@ final class DeviceCall implements InFlight, Pending {
           return;
         }
         isGivenUp = !isReached;
-      } catch (BackendException e) { // the device itself has failed: nothing runs on it any more
-        event = null;
+      } catch (BackendException e) {
+        if (CudaDriver.isOver(e)) {
+          event = null;
+        }
+        if (done) {
+          return;
+        }
         reason = communicator.breakWith(e);
       } catch (CommException e) {
         reason = communicator.breakWith(e);

@@ -498,8 +498,8 @@ final class DeviceCalls {
         LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
       }
       return true;
-    } catch (BackendException _) {
-      return isOver; // the device has failed: nothing runs on it
+    } catch (BackendException e) {
+      return isOver && CudaDriver.isOver(e);
     }
   }
 

@@ -871,6 +871,48 @@ class CudaFailuresTest extends ModelGroups {
         });
   }
 
+  /// The driver does not say whether its kernels have ended, which they have not.
+  @Test
+  void call_driverRefusesToSayWhetherItHasEnded_failsAndKeepsItsMemory() {
+    var failed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer data = other.allocate(DataType.FLOAT32, 4)) {
+            CommBuffer last = other.allocate(DataType.FLOAT32, 4);
+            assertSum(comm, last);
+            assertSum(other, data);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var failing = new Collective.AllReduce(last.data(), last.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              StreamSync sync = other.streamSync().orElseThrow();
+              try (StreamSync.Event reduced = sync.createEvent()) {
+                Request busy = other.start(call);
+                sync.recordOnCommunicator(reduced);
+                comm.streamSync().orElseThrow().communicatorWait(reduced);
+                Request behind = comm.start(failing);
+                model.fail("cuEventQuery", CAPTURING);
+                assertThatThrownBy(behind::await)
+                    .isInstanceOf(BackendException.class)
+                    .hasMessageContaining("cuEventQuery returned 900");
+                assertThatThrownBy(last::close)
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("in flight");
+                failed.countDown();
+                busy.await();
+              }
+            } else {
+              assertThat(failed.await(1, TimeUnit.MINUTES)).isTrue();
+              other.run(call);
+            }
+          } finally {
+            failed.countDown();
+          }
+        });
+  }
+
   /// Rank 0 has come to the call, has left and has freed what it lent, before rank 1's kernel
   /// begins.
   @Test
