@@ -44,6 +44,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private final BackendCommunicator host;
   private final BackendCommunicator path;
   private final List<Integer> members; // ranks of the session
+  private final boolean isReadInPlace; // this rank's data, by other devices
   private final List<CudaBuffer> buffers = new ArrayList<>();
   private final DeviceMessages messages;
   private final DeviceCalls calls;
@@ -57,6 +58,10 @@ final class CudaCommunicator implements BackendCommunicator {
     this.host = host;
     this.path = path;
     this.members = IntStream.range(0, host.size()).map(host::worldRank).boxed().toList();
+    this.isReadInPlace =
+        members.size() <= Window.MAX_RANKS
+            && rank.options().path() != CudaOptions.Path.NAIVE
+            && rank.areReadByOthers(members);
     this.messages = new DeviceMessages(this, rank, host);
     String key = "cuda/%x".formatted(host.scope());
     MembersSession session = MembersSession.of(rank.session(), key, members);
@@ -152,6 +157,9 @@ final class CudaCommunicator implements BackendCommunicator {
       if (operation instanceof Collective call
           && Ends.of(call, rank()).input() instanceof DeviceData input) {
         rank.checkReached(call.label(), input, members);
+        if (isReadInPlace && KernelCollectives.has(call)) {
+          rank.checkPlain(call.label(), input);
+        }
       }
       checkUsable(operation.label());
       return switch (operation) {
@@ -160,6 +168,13 @@ final class CudaCommunicator implements BackendCommunicator {
       };
     } catch (BackendException e) { // from the driver, of which the others must hear
       throw breakWith(e);
+    }
+  }
+
+  /// Checks that the others' devices reach data that this rank lends them.
+  void checkLent(String what, DeviceData data) {
+    if (rank.areReadByOthers(members)) {
+      rank.checkPlain(what, data);
     }
   }
 

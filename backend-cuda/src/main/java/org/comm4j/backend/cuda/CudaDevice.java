@@ -326,6 +326,22 @@ final class CudaDevice implements AutoCloseable {
     return found[0];
   }
 
+  /// {@return whether an address is in memory of [#allocate]'s kind, which devices reach that may
+  /// reach this one} What is of a pool (`cuMemAllocAsync`) or mapped by a program (`cuMemMap`) only
+  /// those do that the program has let.
+  boolean isPlain(long address) {
+    try (Use _ = use()) {
+      int[] can = new int[1];
+      driver.check(
+          JCudaDriver.cuPointerGetAttribute(
+              Pointer.to(can),
+              CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+              pointer(address)),
+          "cuPointerGetAttribute");
+      return can[0] != 0;
+    }
+  }
+
   /// Puts a copy into a stream, between any two addresses that the driver knows.
   void copy(long from, long to, long bytes, CUstream stream) {
     try (Use _ = use()) {

@@ -45,7 +45,8 @@ final class CudaRank {
   private final int threads;
   private final Patience patience;
   private final CUstream copies;
-  private final List<List<UUID>> reachable; // of each rank of the session: its device, and others
+  private final List<UUID> processes; // of each rank of the session
+  private final List<List<UUID>> reachable; // of each: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
   private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
   private final Set<CudaDevice.Event> events = // of the program; guarded by itself
@@ -110,12 +111,14 @@ final class CudaRank {
     this.patience = patience;
     this.gpu = Gpu.open(driver, ordinal, process, config.joinTimeout(), this);
     try {
-      this.reachable =
-          session
-              .exchange("cuda/reachable", bytes(gpu.device().reachable()), config.timeout())
-              .stream()
+      List<UUID> mine = new ArrayList<>(List.of(process));
+      mine.addAll(gpu.device().reachable());
+      List<List<UUID>> all =
+          session.exchange("cuda/reachable", bytes(mine), config.timeout()).stream()
               .map(CudaRank::uuids)
               .toList();
+      this.processes = all.stream().map(List::getFirst).toList();
+      this.reachable = all.stream().map(each -> each.subList(1, each.size())).toList();
       if (options.path() != CudaOptions.Path.NAIVE) {
         gpu.compileAll();
       }
@@ -292,8 +295,30 @@ final class CudaRank {
     }
   }
 
+  /// {@return whether some ranks are all of this process, and not all of one device: then other
+  /// devices, if they reach each other, read a rank's data where it is}
+  ///
+  /// @param members ranks of the session
+  boolean areReadByOthers(List<Integer> members) {
+    return members.stream().allMatch(this::isOfThisProcess)
+        && members.stream().map(each -> reachable.get(each).getFirst()).distinct().count() > 1
+        && peerAccess(members).stream().allMatch(each -> !each.contains(false));
+  }
+
+  /// Checks that other devices of this process reach data that [#check] has passed: else a kernel
+  /// there would fault.
+  ///
+  /// @throws IllegalArgumentException if they don't
+  void checkPlain(String what, DeviceData data) {
+    if (data.bytes() > 0 && !device().isPlain(data.address())) {
+      throw new IllegalArgumentException(
+          "%s: %s at 0x%x is of a pool (cuMemAllocAsync), or was mapped (cuMemMap) (expected: memory of cuMemAlloc or of allocate, which the other devices of this process reach too); copy it there"
+              .formatted(what, data, data.address()));
+    }
+  }
+
   private boolean isOfThisProcess(int member) {
-    return session.member(member).pid() == session.member(session.rank()).pid();
+    return processes.get(member).equals(process);
   }
 
   /// What a device loads at once of an element.

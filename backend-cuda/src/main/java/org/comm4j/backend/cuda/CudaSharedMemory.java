@@ -150,6 +150,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(() -> {});
     try {
       rank.check("register", data);
+      communicator.checkLent("register", data);
       if (data.bytes() > 0) {
         own = new CudaIpcBlocks.Block(data.address(), rank.allocation(data), () -> {});
       }

@@ -103,6 +103,38 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// Peers' kernels would fault there, where they are on other devices.
+  @Test
+  void deviceData_ofAPool_isRefusedWhereOtherDevicesReadIt() {
+    for (var options :
+        List.of(
+            Map.<String, String>of(),
+            Map.of("COMM_CUDA_DEVICE", "0"),
+            Map.of("COMM_CUDA_PATH", "naive"))) {
+      onRanks(
+          2,
+          options(options),
+          comm -> {
+            try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 8)) {
+              assertSum(comm, buffer);
+              comm.barrier();
+              model.poolMemory();
+              if (options.isEmpty()) {
+                var data = (DeviceData) buffer.data();
+                assertRefused(comm, data, "of a pool", "expected: memory of cuMemAlloc");
+                assertThatThrownBy(() -> comm.sharedMemory().register(data))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContainingAll("register", "of a pool");
+                assertThat(comm.failure()).isEmpty();
+              } else {
+                assertSum(comm, buffer);
+              }
+            }
+          });
+      model.reset();
+    }
+  }
+
   private static void assertEpilogueRefused(
       Communicator comm, CommData data, Epilogue epilogue, String... says) {
     assertThatThrownBy(() -> comm.allReduce(data, data, ReduceOp.SUM, epilogue))
