@@ -118,11 +118,12 @@ public final class GpuProcesses {
 
   private static void launch() throws IOException, InterruptedException {
     Path folder = Files.createTempDirectory("comm4j-processes-");
+    long endNs = System.nanoTime() + BOUND.toNanos();
     try {
       for (int processes = 2; processes <= MOST_PROCESSES; processes++) {
-        launch(processes, folder, false);
+        launch(processes, folder, false, endNs);
       }
-      launch(MOST_PROCESSES, folder, true);
+      launch(MOST_PROCESSES, folder, true, endNs);
     } finally {
       try (Stream<Path> files = Files.walk(folder)) { // a session's too, where all have crashed
         for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
@@ -132,7 +133,7 @@ public final class GpuProcesses {
     }
   }
 
-  private static void launch(int processes, Path folder, boolean withCommunicators)
+  private static void launch(int processes, Path folder, boolean withCommunicators, long endNs)
       throws IOException, InterruptedException {
     String name = "gpu-check-" + UUID.randomUUID();
     List<Process> started = new ArrayList<>();
@@ -161,7 +162,7 @@ public final class GpuProcesses {
       }
       for (int rank = 0; rank < processes; rank++) {
         int expected = rank == MOST_PROCESSES - 1 ? KILLED : 0;
-        boolean ended = started.get(rank).waitFor(4, TimeUnit.MINUTES);
+        boolean ended = started.get(rank).waitFor(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
         if (!ended || started.get(rank).exitValue() != expected) {
           throw new AssertionError(
               "rank %d of %d %s (expected: exit code %d)"
