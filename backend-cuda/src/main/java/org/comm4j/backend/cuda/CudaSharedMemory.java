@@ -23,6 +23,7 @@ import org.comm4j.core.engine.CallSignature.Purpose;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.engine.HostCalls;
 import org.comm4j.core.engine.Region;
+import org.jspecify.annotations.Nullable;
 
 /// What ranks share besides windows: regions of the leader's device, and memory that ranks have
 /// already. Regions of the host's memory are those of the host's communicator. All ranks are of one
@@ -68,8 +69,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   public SharedRegion<DeviceData> createDeviceRegion(DataType type, long count) {
     communicator.checkUsable("createDeviceRegion");
     long bytes = type.bytes(count);
-    Gpu gpu =
-        Gpu.open(rank.driver(), rank.device().ordinal(), rank.process(), rank.config().timeout());
+    Gpu gpu = openGpu();
     CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(gpu::close);
     try {
       BackendException noRoom = null;
@@ -146,19 +146,39 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   @Override
   public RegisteredMemory register(DeviceData data) {
     communicator.checkUsable("register");
-    IllegalArgumentException wrong = null;
-    CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(() -> {});
+    Gpu gpu = openGpu();
     try {
-      rank.check("register", data);
-      communicator.checkLent("register", data);
-      if (data.bytes() > 0) {
-        own = new CudaIpcBlocks.Block(data.address(), rank.allocation(data), () -> {});
+      CudaIpcBlocks.Block own = CudaIpcBlocks.Block.none(() -> {});
+      IllegalArgumentException wrong = null;
+      try {
+        own = lent(data);
+      } catch (IllegalArgumentException e) { // the others must hear of it
+        wrong = e;
+      } catch (BackendException e) {
+        throw communicator.breakWith(e);
       }
-    } catch (IllegalArgumentException e) { // the others must hear of it
-      wrong = e;
-    } catch (BackendException e) {
-      throw communicator.breakWith(e);
+      long[][] all = offers(data, wrong);
+      int number = ++made; // a key is used once, also one that fails
+      CudaIpcBlocks blocks = open("register", key + "/registered/" + number, gpu, own);
+      return new Registered(all, gpu, blocks, "/over/" + number);
+    } catch (Throwable thrown) {
+      gpu.close();
+      throw thrown;
     }
+  }
+
+  private CudaIpcBlocks.Block lent(DeviceData data) {
+    rank.check("register", data);
+    communicator.checkLent("register", data);
+    return data.bytes() > 0
+        ? new CudaIpcBlocks.Block(data.address(), rank.allocation(data), () -> {})
+        : CudaIpcBlocks.Block.none(() -> {});
+  }
+
+  /// {@return of each rank the type and how many elements}
+  ///
+  /// @param wrong what is wrong with this rank's, or null
+  private long[][] offers(DeviceData data, @Nullable IllegalArgumentException wrong) {
     long[][] all =
         gather(
             "register",
@@ -177,23 +197,30 @@ final class CudaSharedMemory implements SharedMemoryProvider {
             null);
       }
     }
-    int number = ++made; // a key is used once, also one that fails
-    CudaIpcBlocks blocks = open("register", key + "/registered/" + number, rank.gpu(), own);
-    return new Registered(all, blocks, "/over/" + number);
+    return all;
+  }
+
+  /// Opens it for what outlives the communicators, and perhaps the rank's last one.
+  private Gpu openGpu() {
+    return Gpu.open(
+        rank.driver(), rank.device().ordinal(), rank.process(), rank.config().timeout());
   }
 
   /// What this rank's device reaches of everybody's memory.
   private final class Registered implements RegisteredMemory {
     private final long[][] offers;
+    private final Gpu gpu;
     private final CudaIpcBlocks blocks;
     private final String over;
     private final Arena life = Arena.ofShared(); // of views
     private boolean closed; // guarded by this
 
     /// @param offers of each rank: the type and how many elements
+    /// @param gpu open until this is closed, also where the rank's last communicator is before
     /// @param over a key of the session
-    Registered(long[][] offers, CudaIpcBlocks blocks, String over) {
+    Registered(long[][] offers, Gpu gpu, CudaIpcBlocks blocks, String over) {
       this.offers = offers;
+      this.gpu = gpu;
       this.blocks = blocks;
       this.over = over;
       for (int each = 0; each < offers.length; each++) {
@@ -228,8 +255,10 @@ final class CudaSharedMemory implements SharedMemoryProvider {
         closed = true;
         life.close();
       }
-      blocks.close();
-      awaitClosed();
+      try (gpu) {
+        blocks.close();
+        awaitClosed();
+      }
       try {
         members.agree(
             over,

@@ -11,8 +11,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
@@ -478,6 +480,32 @@ class CudaSharedMemoryTest extends ModelGroups {
         });
   }
 
+  /// As where a program that lends its own memory goes on with it.
+  @Test
+  void registered_closedAfterTheLastCommunicator_givesBackWhatItHasOpened() {
+    CudaDriver driver = CudaDriver.load();
+    try (CudaDevice first = driver.open(0);
+        CudaDevice second = driver.open(1)) {
+      long[] own = {first.allocate(32), second.allocate(32)};
+      onRanks(
+          2,
+          CONFIG,
+          false,
+          comm -> {
+            CommData data =
+                CommData.ofUnsafeDeviceAddress(DataType.INT32, own[comm.rank()], 8, comm.rank());
+            RegisteredMemory all = comm.sharedMemory().register((DeviceData) data);
+            comm.barrier();
+            comm.close();
+            assertThatThrownBy(all::close)
+                .as("a close that can't await the others")
+                .isInstanceOf(ClosedException.class);
+          });
+      first.free(own[0]);
+      second.free(own[1]);
+    }
+  }
+
   @Test
   void register_otherCallsThatIsNone_areTold() {
     List<Throwable> failures =
@@ -504,6 +532,7 @@ class CudaSharedMemoryTest extends ModelGroups {
   /// It waits for all, so that memory may be freed; but not for the dead.
   @Test
   void registered_close_waitsForTheOthers_notForTheDead() {
+    var ofTheDead = new AtomicReference<RegisteredMemory>();
     try (LocalGroup group =
         open(2, CONFIG.toBuilder().timeout(Duration.ofMinutes(5)).build(), true)) {
       List<Throwable> failures =
@@ -513,6 +542,7 @@ class CudaSharedMemoryTest extends ModelGroups {
                 try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
                   RegisteredMemory all = comm.sharedMemory().register((DeviceData) buffer.data());
                   if (comm.rank() == 1) {
+                    ofTheDead.set(all);
                     throw new IllegalStateException("gone");
                   }
                   all.close();
@@ -523,6 +553,8 @@ class CudaSharedMemoryTest extends ModelGroups {
 
       assertThat(failures.get(0)).isInstanceOf(PeerFailedException.class);
     }
+    // it holds the device, also when the rank's communicators are closed
+    assertThatThrownBy(() -> ofTheDead.get().close()).isInstanceOf(ClosedException.class);
   }
 
   @Test
