@@ -1,5 +1,6 @@
 package org.comm4j.backend.cuda;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -13,6 +14,8 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.InterruptedCallException;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.session.MembersSession;
@@ -102,7 +105,46 @@ final class DeviceCalls {
       inFlight.removeIf(DeviceCall::hasEnded);
       inFlight.add(call);
     }
-    rank.gpu().begin(() -> rank.started(call));
+    try {
+      awaitBegin(call);
+    } catch (RuntimeException | Error e) {
+      synchronized (inFlight) {
+        inFlight.remove(call);
+      }
+      throw e;
+    }
+  }
+
+  /// The driver may be freeing something, and that may wait for a kernel of the program's.
+  private void awaitBegin(DeviceCall call) {
+    Duration timeout = rank.config().timeout();
+    long endNs = System.nanoTime() + timeout.toNanos();
+    boolean isInterrupted = Thread.interrupted(); // where it need not wait it begins all the same
+    try {
+      while (!rank.gpu().begin(() -> rank.started(call), DeviceCall.LONG_NS)) {
+        communicator.checkUsable(call.label());
+        if (isInterrupted) {
+          throw new InterruptedException();
+        }
+        if (System.nanoTime() - endNs >= 0) {
+          throw communicator.breakWith(
+              new TransportFailedException(
+                  "%s: for %.1f s the driver has been freeing memory on device %s, and waits for a kernel of the program's; let that kernel end first"
+                      .formatted(call.text(), timeout.toNanos() / 1e9, rank.device()),
+                  null));
+        }
+      }
+    } catch (InterruptedException _) {
+      isInterrupted = true;
+      throw communicator.breakWith(
+          new InterruptedCallException(
+              "rank %d was interrupted in %s of '%s'"
+                  .formatted(communicator.rank(), call.text(), communicator.name())));
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   private List<DeviceCall> inFlight() {

@@ -151,10 +151,15 @@ final class Gpu implements AutoCloseable {
 
   /// Lets a call begin: from then on [CudaRank#hasCalls]. Waits while [#whileIdle] does something,
   /// as the driver would let its kernels wait.
-  void begin(Runnable call) {
-    beginning.readLock().lock();
+  ///
+  /// @return false if it has not begun in so many nanoseconds
+  boolean begin(Runnable call, long nanos) throws InterruptedException {
+    if (!beginning.readLock().tryLock(nanos, TimeUnit.NANOSECONDS)) {
+      return false;
+    }
     try {
       call.run();
+      return true;
     } finally {
       beginning.readLock().unlock();
     }
@@ -190,12 +195,16 @@ final class Gpu implements AutoCloseable {
 
   /// Keeps calls from beginning, unless somebody else frees for long.
   private boolean keepOut() {
-    boolean isInterrupted = Thread.interrupted(); // it goes on all the same
+    long endNs = System.nanoTime() + FREE_NS;
+    boolean isInterrupted = false; // it goes on all the same
     try {
-      return beginning.writeLock().tryLock(FREE_NS, TimeUnit.NANOSECONDS);
-    } catch (InterruptedException _) {
-      isInterrupted = true;
-      return false;
+      while (true) {
+        try {
+          return beginning.writeLock().tryLock(endNs - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException _) {
+          isInterrupted = true;
+        }
+      }
     } finally {
       if (isInterrupted) {
         Thread.currentThread().interrupt();

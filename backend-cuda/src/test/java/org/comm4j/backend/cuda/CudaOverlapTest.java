@@ -5,12 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.InterruptedCallException;
@@ -92,6 +94,54 @@ class CudaOverlapTest {
       CudaContract.open(root, true, 1, ModelGroups.CONFIG).close();
     } finally {
       gpu.close();
+    }
+  }
+
+  /// As long as a kernel of the program's keeps the driver from it.
+  @Test
+  void allReduce_whileTheDriverFrees_endsAtTheDeadline() throws Exception {
+    CommConfig hasty = ModelGroups.CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
+    var held = new CountDownLatch(1);
+    var isOver = new CountDownLatch(2);
+    try (Gpu gpu = open();
+        LocalGroup group = CudaContract.open(root, true, 2, hasty)) {
+      var ranks =
+          ModelGroups.start(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  ModelGroups.assertSum(comm, buffer); // the devices have met
+                  if (comm.rank() == 0) {
+                    Thread.ofPlatform().daemon().start(() -> hold(gpu, held, isOver));
+                    held.await();
+                  }
+                  comm.barrier();
+                  var call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
+                  assertThatThrownBy(() -> comm.run(call))
+                      .isInstanceOf(CommException.class)
+                      .hasMessageContaining("let that kernel end first");
+                } finally {
+                  isOver.countDown();
+                }
+              });
+      for (var rank : ranks) {
+        rank.get();
+      }
+    }
+  }
+
+  private static void hold(Gpu gpu, CountDownLatch held, CountDownLatch isOver) {
+    boolean isDone = false;
+    while (!isDone) { // calls that have ended may not have been asked yet
+      isDone =
+          gpu.whileIdle(() -> {
+            held.countDown();
+            try {
+              isOver.await();
+            } catch (InterruptedException e) {
+              throw new AssertionError(e);
+            }
+          });
     }
   }
 

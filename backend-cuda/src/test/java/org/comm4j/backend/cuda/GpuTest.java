@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -25,11 +26,11 @@ class GpuTest {
     var begun = new AtomicBoolean();
     try (Gpu gpu = Gpu.open(driver, 0, process, Duration.ofMinutes(1));
         Gpu other = Gpu.open(driver, 1, process, Duration.ofMinutes(1))) {
-      Thread calling = Thread.ofPlatform().unstarted(() -> other.begin(() -> begun.set(true)));
+      Thread calling = Thread.ofPlatform().unstarted(() -> begin(other, begun));
       boolean isDone =
           gpu.whileIdle(() -> {
             calling.start();
-            while (calling.getState() != Thread.State.WAITING) {
+            while (calling.getState() != Thread.State.TIMED_WAITING) {
               Thread.onSpinWait();
             }
             assertThat(begun).isFalse();
@@ -37,6 +38,14 @@ class GpuTest {
       assertThat(isDone).isTrue();
       calling.join();
       assertThat(begun).isTrue();
+    }
+  }
+
+  private static void begin(Gpu gpu, AtomicBoolean begun) {
+    try {
+      assertThat(gpu.begin(() -> begun.set(true), TimeUnit.MINUTES.toNanos(1))).isTrue();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 }
