@@ -160,14 +160,17 @@ final class CudaDevice implements AutoCloseable {
     var before = new CUcontext();
     driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
     boolean isCurrent = context.equals(before);
+    int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
     if (!isCurrent) {
       driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
     }
-    int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
     return () -> {
-      driver.library().exchangeCaptureMode(captureMode);
-      if (!isCurrent) {
-        driver.check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
+      try {
+        if (!isCurrent) {
+          driver.check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
+        }
+      } finally {
+        driver.library().exchangeCaptureMode(captureMode);
       }
     };
   }

@@ -264,6 +264,7 @@ final class CudaIpcBlocks implements AutoCloseable {
         while (!closeImports()) {
           LockSupport.parkNanos(this, DeviceCall.LONG_NS);
         }
+      } finally {
         end();
       }
     });
@@ -277,22 +278,21 @@ final class CudaIpcBlocks implements AutoCloseable {
   }
 
   private boolean closeImports() {
-    try {
-      return gpu.whileIdle(() -> {
-        for (Worker worker : workers) {
-          if (worker.imported != 0) {
-            tried("closing a peer's memory", () -> gpu.device().closeImport(worker.imported));
-          }
+    return gpu.whileIdle(() -> {
+      for (Worker worker : workers) {
+        if (worker.imported != 0) {
+          tried("closing a peer's memory", () -> gpu.device().closeImport(worker.imported));
         }
-      });
-    } catch (RuntimeException _) { // thrown by what a call calls back: the watcher says it
-      return false;
-    }
+      }
+    });
   }
 
   private void end() {
-    sayClosed();
-    hasClosed.countDown();
+    try {
+      sayClosed();
+    } finally {
+      hasClosed.countDown();
+    }
     OPEN.remove(opened(session.rank()));
     synchronized (LEFT_OVER) {
       LEFT_OVER.add(this);

@@ -431,7 +431,7 @@ final class CudaRank {
   /// {@return whether none of its calls is in flight that have kernels} Asks them.
   boolean isIdle() {
     return calls().stream()
-        .allMatch(each -> !(each instanceof DeviceCall call) || (call.isDone() && call.hasEnded()));
+        .allMatch(each -> !(each instanceof DeviceCall call) || (!isBusy(call) && call.hasEnded()));
   }
 
   /// {@return whether such calls are in flight, as far as somebody has asked}
