@@ -81,7 +81,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
       public void barrier() {
         parent.group().checkUsable("barrier");
         if (size() > 1) {
-          meet(CallSignature.Purpose.NODE_BARRIER, 0);
+          meetFor(CallSignature.Purpose.NODE_BARRIER, 0);
         }
       }
     };
@@ -90,7 +90,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   /// Returns when all ranks of the host are there, for the same.
   ///
   /// @param number of the region that is fenced; 0 in the barrier
-  private void meet(CallSignature.Purpose purpose, long number) {
+  private void meetFor(CallSignature.Purpose purpose, long number) {
     calls.checkSameFence(gather(purpose, number), ranksHere.indexOf(parent.rank()));
   }
 
@@ -318,7 +318,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     @Override
     public void fence() {
       Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
-      meet(CallSignature.Purpose.FENCE, window.number());
+      meetFor(CallSignature.Purpose.FENCE, window.number());
       Errors.check(Mpi.winSync(window.handle()), "MPI_Win_sync");
     }
 
