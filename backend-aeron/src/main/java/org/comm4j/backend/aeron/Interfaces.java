@@ -8,9 +8,12 @@ import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.net.UnknownHostException;
+import java.util.List;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Authenticator;
+import org.comm4j.core.session.HostAddresses;
 import org.comm4j.core.session.MembersSession;
 import org.jspecify.annotations.Nullable;
 
@@ -40,7 +43,7 @@ final class Interfaces {
               + REMEDY,
           null);
     }
-    return towards(place);
+    return towards(place, config);
   }
 
   private static InetAddress own(String text) {
@@ -56,9 +59,10 @@ final class Interfaces {
         "COMM_AERON_ADDRESS: '%s' (expected: an address of this host)".formatted(text), null);
   }
 
-  private static InetAddress towards(String place) {
+  private static InetAddress towards(String place, CommConfig config) {
     try (var socket = new DatagramSocket()) {
-      socket.connect(new InetSocketAddress(InetAddress.getByName(place), DISCARD_PORT));
+      InetAddress meeting = meeting(place, List.of(InetAddress.getAllByName(place)), config);
+      socket.connect(new InetSocketAddress(meeting, DISCARD_PORT));
       InetAddress address = socket.getLocalAddress(); // the system looks it up, nothing is sent
       if (!address.isAnyLocalAddress()) {
         return address;
@@ -69,6 +73,12 @@ final class Interfaces {
     }
     throw new TransportFailedException(
         "no way from this host to %s; %s".formatted(place, REMEDY), null);
+  }
+
+  /// Where ranks of several hosts meet, by a name that may mean more: on the host that it names the
+  /// loopback interface too, from which no datagram comes to another one.
+  static InetAddress meeting(String place, List<InetAddress> all, CommConfig config) {
+    return HostAddresses.toMeet(place, all, config, Authenticator.of(config)).getFirst();
   }
 
   /// How much of a datagram a packet holds.

@@ -25,10 +25,15 @@ public final class HostAddresses {
         .toList();
   }
 
-  /// Those at which ranks may meet, in the order in which to try them; rank 0 listens at the first.
+  /// {@return those at which ranks may meet, one at least, in the order in which to try them; rank
+  /// 0 listens at the first}
   ///
+  /// @param host as the user calls it
+  /// @param all addresses of it
+  /// @param config of this rank
+  /// @param authenticator permits some of them; where none, all are left, to be told by its check
   /// @throws JoinException if ranks of other hosts could not come there (`ADDRESS`)
-  static List<InetAddress> toMeet(
+  public static List<InetAddress> toMeet(
       String host, List<InetAddress> all, CommConfig config, Authenticator authenticator) {
     int size = config.worldSize().orElse(1);
     int here = config.localWorldSize().orElse(0); // not known
