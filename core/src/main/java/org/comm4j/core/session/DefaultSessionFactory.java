@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
@@ -63,6 +64,7 @@ public final class DefaultSessionFactory implements SessionFactory {
   private static final Pattern NUMERIC = Pattern.compile("[0-9.]+|.*:.*");
 
   private final Names names;
+  private final LongSupplier nanoTime;
 
   /// Knows the addresses of hosts.
   interface Names {
@@ -71,11 +73,12 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   /// For [java.util.ServiceLoader].
   public DefaultSessionFactory() {
-    this(host -> List.of(InetAddress.getAllByName(host)));
+    this(host -> List.of(InetAddress.getAllByName(host)), System::nanoTime);
   }
 
-  DefaultSessionFactory(Names names) {
+  DefaultSessionFactory(Names names, LongSupplier nanoTime) {
     this.names = names;
+    this.nanoTime = nanoTime;
   }
 
   @Override
@@ -107,11 +110,11 @@ public final class DefaultSessionFactory implements SessionFactory {
     Authenticator authenticator = Authenticator.of(config);
     int port = port(config, address);
     JoinRequest request = request(config, usableBackends);
-    long start = System.nanoTime();
+    long start = nanoTime.getAsLong();
     UnaryOperator<List<InetAddress>> choice =
         all -> HostAddresses.toMeet(address, all, config, authenticator);
     List<InetAddress> places = choice.apply(lookUp(address, request.patienceMillis()));
-    long tookMillis = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start);
+    long tookMillis = TimeUnit.NANOSECONDS.toMillis(nanoTime.getAsLong() - start);
     long leftNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis() - tookMillis);
     JoinRequest inTime = request.forHost(request.generation(), leftNs);
     if (request.rank() == 0 && !"launcher".equals(config.options().get(HOSTED))) {
@@ -120,7 +123,7 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
     return connect(
         inTime,
-        new Places(port, places, () -> choice.apply(names.addresses(address))),
+        new Places(port, places, () -> choice.apply(names.addresses(address)), nanoTime),
         authenticator,
         HELLO_NS,
         true);
@@ -129,7 +132,7 @@ public final class DefaultSessionFactory implements SessionFactory {
   /// Asks until the name is known: in Kubernetes a pod's is some time after the pod has started,
   /// and rank 0 too asks for its own.
   private List<InetAddress> lookUp(String address, long patienceMillis) {
-    long start = System.nanoTime();
+    long start = nanoTime.getAsLong();
     long deadline = start + TimeUnit.MILLISECONDS.toNanos(patienceMillis);
     long backOffNs = TcpSession.FIRST_BACK_OFF_NS;
     while (true) {
@@ -146,7 +149,7 @@ public final class DefaultSessionFactory implements SessionFactory {
                 .formatted(address, unknown.getMessage()),
             unknown);
       }
-      long now = System.nanoTime();
+      long now = nanoTime.getAsLong();
       if (now - deadline >= 0) {
         throw new JoinException(
             Reason.ADDRESS,
@@ -167,12 +170,12 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
   }
 
-  private static Session joinAsHost(
+  private Session joinAsHost(
       JoinRequest request, String address, InetSocketAddress place, Authenticator authenticator) {
-    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+    long deadline = nanoTime.getAsLong() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     while (true) {
       JoinException taken;
-      long leftNs = Math.max(deadline - System.nanoTime(), LISTEN_AGAIN_NS);
+      long leftNs = Math.max(deadline - nanoTime.getAsLong(), LISTEN_AGAIN_NS);
       JoinRequest inTime = request.forHost(request.generation(), leftNs);
       try {
         return host(inTime, place, authenticator);
@@ -209,15 +212,14 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
   }
 
-  private static Session host(
-      JoinRequest request, InetSocketAddress place, Authenticator authenticator) {
+  private Session host(JoinRequest request, InetSocketAddress place, Authenticator authenticator) {
     var server =
         SessionServer.startFor(
             request,
             place.getAddress(),
             place.getPort(),
             authenticator,
-            System::nanoTime,
+            nanoTime,
             ReplicatedSession::haltProcess);
     return await(server.localJoin(), server::close);
   }
@@ -232,7 +234,7 @@ public final class DefaultSessionFactory implements SessionFactory {
     return failure.getCause() instanceof ConnectException;
   }
 
-  private static Session connect(
+  private Session connect(
       JoinRequest request,
       Places places,
       Authenticator authenticator,
@@ -245,12 +247,12 @@ public final class DefaultSessionFactory implements SessionFactory {
             authenticator,
             helloNs,
             awaitsHost,
-            System::nanoTime,
+            nanoTime,
             ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
   }
 
-  private static Session joinOverFile(CommConfig config, List<String> usableBackends) {
+  private Session joinOverFile(CommConfig config, List<String> usableBackends) {
     int worldSize = config.worldSize().orElseThrow();
     if (config.localWorldSize().orElse(worldSize) != worldSize) {
       throw new JoinException(
@@ -263,7 +265,7 @@ public final class DefaultSessionFactory implements SessionFactory {
         FileSession.start(
             directory(config),
             request(config, usableBackends),
-            System::nanoTime,
+            nanoTime,
             ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
   }

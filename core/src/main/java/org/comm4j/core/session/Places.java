@@ -4,34 +4,45 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 
 /// Where a session may be, tried one after the other. When all have been tried the name is asked
-/// again: its addresses may be others by then. Confined to one thread.
+/// again, now and then: its addresses may be others by then. Confined to one thread.
 final class Places {
+  /// As long as the JDK keeps for itself that a name is unknown. Who asks waits for the name
+  /// service, and connects to nobody meanwhile.
+  private static final long ASK_AGAIN_NS = TimeUnit.SECONDS.toNanos(10);
+
   private final int port;
-  private final Names names;
+  private final Meaning meaning;
+  private final LongSupplier nanoTime;
   private List<InetAddress> addresses;
   private int tried;
+  private long askedNs;
 
   /// What a name means now.
-  interface Names {
+  interface Meaning {
     /// Throws where it means nothing, or nothing that may be used.
     List<InetAddress> addresses() throws UnknownHostException;
   }
 
-  /// @param addresses one at least
-  /// @param names asked when all of them have been tried
-  Places(int port, List<InetAddress> addresses, Names names) {
+  /// @param addresses one at least, of which the name has just been asked
+  /// @param meaning asked when all of them have been tried
+  /// @param nanoTime the session's clock
+  Places(int port, List<InetAddress> addresses, Meaning meaning, LongSupplier nanoTime) {
     this.port = port;
     this.addresses = addresses;
-    this.names = names;
+    this.meaning = meaning;
+    this.nanoTime = nanoTime;
+    this.askedNs = nanoTime.getAsLong();
   }
 
   /// One place that does not change.
   static Places of(InetSocketAddress place) {
     List<InetAddress> only = List.of(place.getAddress());
-    return new Places(place.getPort(), only, () -> only);
+    return new Places(place.getPort(), only, () -> only, () -> 0);
   }
 
   /// Which is tried now.
@@ -44,13 +55,17 @@ final class Places {
     tried++;
     if (tried == addresses.size()) {
       tried = 0;
-      askAgain();
+      long now = nanoTime.getAsLong();
+      if (now - askedNs >= ASK_AGAIN_NS) {
+        askAgain();
+        askedNs = nanoTime.getAsLong();
+      }
     }
   }
 
   private void askAgain() {
     try {
-      addresses = names.addresses();
+      addresses = meaning.addresses();
     } catch (UnknownHostException | JoinException e) {
       // what it meant before is as good
     }
