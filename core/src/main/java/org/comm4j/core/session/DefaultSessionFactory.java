@@ -123,7 +123,7 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
     return connect(
         inTime,
-        new Places(port, places, () -> choice.apply(names.addresses(address)), nanoTime),
+        new Places(port, places, () -> permitted(address, choice, authenticator), nanoTime),
         authenticator,
         HELLO_NS,
         true);
@@ -160,6 +160,15 @@ public final class DefaultSessionFactory implements SessionFactory {
       pause(Math.min(backOffNs, deadline - now));
       backOffNs = Math.min(TcpSession.MAX_BACK_OFF_NS, 2 * backOffNs);
     }
+  }
+
+  /// What the name means later, which is held against the secret as what it meant at first.
+  private List<InetAddress> permitted(
+      String address, UnaryOperator<List<InetAddress>> choice, Authenticator authenticator)
+      throws UnknownHostException {
+    List<InetAddress> places = choice.apply(names.addresses(address));
+    authenticator.check(places.getFirst()); // if it is not permitted, none is
+    return places;
   }
 
   private static void pause(long pauseNs) {

@@ -11,6 +11,7 @@ import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
@@ -73,6 +74,23 @@ class DefaultSessionFactoryTest {
       var config = config("rank-0.train").masterPort(host.port()).build();
       factory(_ -> List.of(nobodys, nobodys, loopback)).join(config, List.of()).close();
     }
+  }
+
+  /// Where other hosts come, and nothing is proved.
+  @Test
+  void join_nameMeansAForbiddenPlaceLater_isNotTriedThere() {
+    InetAddress nobodys = InetAddress.ofLiteral("127.0.0.2");
+    InetAddress others = InetAddress.ofLiteral("192.0.2.1");
+    var nowNs = new AtomicLong();
+    var factory =
+        new DefaultSessionFactory(
+            _ -> List.of(asked.getAndIncrement() == 0 ? nobodys : others),
+            () -> nowNs.addAndGet(1_000_000_000)); // a minute in 60 looks at the clock
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory.join(config("rank-0.train").build(), List.of()))
+        .withMessageContaining("127.0.0.2 port 1 ")
+        .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.ADDRESS));
+    assertThat(asked).hasValueGreaterThan(1);
   }
 
   /// On Debian and Ubuntu a host's own name means a loopback address.
