@@ -3,9 +3,12 @@ package org.comm4j.core.session;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import org.comm4j.api.JoinException;
 
 /// Where a session may be, tried one after the other. When all have been tried the name is asked
@@ -18,6 +21,7 @@ final class Places {
   private final int port;
   private final Meaning meaning;
   private final LongSupplier nanoTime;
+  private final Map<InetAddress, String> troubles = new HashMap<>();
   private List<InetAddress> addresses;
   private int tried;
   private long askedNs;
@@ -45,9 +49,29 @@ final class Places {
     return new Places(place.getPort(), only, () -> only, () -> 0);
   }
 
+  /// How many there are.
+  int count() {
+    return addresses.size();
+  }
+
+  /// Whether it is the first that is tried now.
+  boolean isFirst() {
+    return tried == 0;
+  }
+
   /// Which is tried now.
   InetSocketAddress current() {
     return new InetSocketAddress(addresses.get(tried), port);
+  }
+
+  /// Notes why the session can't be joined here yet.
+  void note(String trouble) {
+    troubles.put(addresses.get(tried), trouble);
+  }
+
+  /// The same of a try that had little time, and says less than one before.
+  void noteUnlessKnown(String trouble) {
+    troubles.putIfAbsent(addresses.get(tried), trouble);
   }
 
   /// Goes on to the next one.
@@ -66,8 +90,31 @@ final class Places {
   private void askAgain() {
     try {
       addresses = meaning.addresses();
+      troubles.keySet().retainAll(addresses);
     } catch (UnknownHostException | JoinException e) {
       // what it meant before is as good
     }
+  }
+
+  /// What has been noted, of each place if there are several.
+  String troubles() {
+    if (addresses.size() == 1) {
+      return trouble(addresses.getFirst());
+    }
+    return addresses.stream()
+        .map(each -> each.getHostAddress() + ": " + trouble(each))
+        .collect(Collectors.joining(", "));
+  }
+
+  private String trouble(InetAddress address) {
+    return troubles.getOrDefault(address, "nobody listens");
+  }
+
+  /// All of them.
+  @Override
+  public String toString() {
+    return addresses.stream()
+        .map(InetAddress::getHostAddress)
+        .collect(Collectors.joining(", ", "", " port " + port));
   }
 }

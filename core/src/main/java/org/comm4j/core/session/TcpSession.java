@@ -48,6 +48,10 @@ final class TcpSession implements ReplicatedSession.History {
           Reason.PROTOCOL,
           Reason.VERSION);
 
+  /// With them somebody answers who hosts another session, or none.
+  private static final Set<Reason> ANOTHERS =
+      EnumSet.of(Reason.AUTHENTICATION, Reason.OTHER_JOB, Reason.PROTOCOL, Reason.VERSION);
+
   /// Whoever listens answers sooner: later nothing comes but what the system sends again, ever more
   /// rarely, and who was not there may be there now.
   private static final long ATTEMPT_NS = TimeUnit.SECONDS.toNanos(3);
@@ -76,6 +80,8 @@ final class TcpSession implements ReplicatedSession.History {
   private final List<Member> members = new ArrayList<>();
   private Frame.@Nullable Accepted accepted;
   private boolean refused;
+  private @Nullable JoinException aside; // what one of several places said
+  private boolean isOfFirst; // that
   private @Nullable ReplicatedSession session;
   private String hostId = "";
   private boolean slept;
@@ -185,58 +191,16 @@ final class TcpSession implements ReplicatedSession.History {
     long start = nanoTime.getAsLong();
     long deadline = start + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     long backOffNs = FIRST_BACK_OFF_NS;
-    String trouble = "";
     while (!closing) {
       if (nanoTime.getAsLong() - deadline >= 0) {
-        throw new JoinException(
-            Reason.ADDRESS,
-            "rank %d could not join at %s within %s: %s; start the host of the session (rank 0, or the"
-                    .formatted(
-                        request.rank(),
-                        place(),
-                        ReplicatedSession.seconds(deadline - start),
-                        trouble.isEmpty() ? "nobody listens" : trouble)
-                + " launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT");
+        throw tooLate(deadline - start);
       }
-      if (!trouble.isEmpty()) {
-        places.next();
+      Connection connection = join(start, deadline);
+      if (connection != null) {
+        return connection;
       }
-      Connection connection = null;
-      boolean keep = false;
-      try {
-        long limitNs = awaitsHost ? ATTEMPT_NS : helloNs;
-        connection = connect(Math.min(deadline, nanoTime.getAsLong() + limitNs));
-        if (connection == null && !closing) {
-          if (!awaitsHost) {
-            throw stranger("it does not answer");
-          }
-          trouble = "it does not answer; let TCP through to that port";
-        }
-        if (connection != null) {
-          String retry = shakeHands(connection, deadline);
-          if (retry == null) {
-            keep = true;
-            return connection;
-          }
-          trouble = retry;
-        }
-      } catch (IOException e) {
-        if (accepted != null) {
-          throw hostGone(e);
-        }
-        if (!awaitsHost && e instanceof ConnectException) {
-          throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
-        }
-        checkMayOpenFiles(e);
-        boolean isEarly = nanoTime.getAsLong() - start < helloNs; // it may be just going
-        if (!awaitsHost && connection != null && hostId.isEmpty() && !isEarly) {
-          throw stranger("it closes the connection");
-        }
-        trouble = String.valueOf(e.getMessage());
-      } finally {
-        if (connection != null && !keep) {
-          connection.close();
-        }
+      if (aside != null && isOfFirst && places.isFirst()) {
+        throw aside;
       }
       incoming.clear();
       pause(backOffNs);
@@ -244,6 +208,89 @@ final class TcpSession implements ReplicatedSession.History {
     }
     failClosed();
     return null;
+  }
+
+  /// Tries once.
+  ///
+  /// @return null when to try again
+  private @Nullable Connection join(long start, long deadline) throws IOException {
+    Connection connection = null;
+    boolean keep = false;
+    try {
+      long limitNs = awaitsHost ? ATTEMPT_NS : helloNs;
+      connection = connect(Math.min(deadline, nanoTime.getAsLong() + limitNs));
+      if (connection == null) {
+        if (!closing) {
+          checkAwaitsHost("it does not answer");
+          failed("it does not answer; let TCP through to that port", deadline);
+        }
+        return null;
+      }
+      keep = shakeHands(connection, deadline);
+      return keep ? connection : null;
+    } catch (JoinException e) {
+      setAside(e);
+    } catch (IOException e) {
+      if (accepted != null) {
+        throw hostGone(e);
+      }
+      if (!awaitsHost && e instanceof ConnectException) {
+        throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
+      }
+      checkMayOpenFiles(e);
+      boolean isEarly = nanoTime.getAsLong() - start < helloNs; // it may be just going
+      if (!awaitsHost && connection != null && hostId.isEmpty() && !isEarly) {
+        throw stranger("it closes the connection");
+      }
+      places.note(String.valueOf(e.getMessage()));
+      places.next();
+    } finally {
+      if (connection != null && !keep) {
+        connection.close();
+      }
+    }
+    return null;
+  }
+
+  private void checkAwaitsHost(String what) {
+    if (!awaitsHost) {
+      throw stranger(what);
+    }
+  }
+
+  /// Nothing has come in time; what came before says more, where the time was over.
+  private void failed(String why, long deadline) {
+    if (nanoTime.getAsLong() - deadline >= 0) {
+      places.noteUnlessKnown(why);
+    } else {
+      places.note(why);
+    }
+    places.next();
+  }
+
+  /// What listens at one of several places may be another's, and the host elsewhere. Where it is at
+  /// the first, at which rank 0 listens if it can, it counts when the others have been tried; else
+  /// the host may come there yet.
+  private void setAside(JoinException e) {
+    boolean mayBeAnothers = awaitsHost && accepted == null && ANOTHERS.contains(e.reason());
+    if (!mayBeAnothers || places.count() == 1) {
+      throw e;
+    }
+    refused = false;
+    places.note(String.valueOf(e.getMessage()));
+    if (places.isFirst() || aside == null) {
+      aside = e;
+      isOfFirst = places.isFirst();
+    }
+    places.next();
+  }
+
+  private JoinException tooLate(long patienceNs) {
+    return new JoinException(
+        aside == null ? Reason.ADDRESS : aside.reason(),
+        "rank %d could not join at %s within %s: %s; start the host of the session (rank 0, or the launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT"
+            .formatted(
+                request.rank(), places, ReplicatedSession.seconds(patienceNs), places.troubles()));
   }
 
   private void failClosed() {
@@ -292,17 +339,16 @@ final class TcpSession implements ReplicatedSession.History {
     }
   }
 
-  /// @return null when the session has formed, or this rank has closed and says goodbye; else why
+  /// @return whether the session has formed, or this rank has closed and says goodbye; else it is
   ///   to try again
-  private @Nullable String shakeHands(Connection connection, long deadline) throws IOException {
+  private boolean shakeHands(Connection connection, long deadline) throws IOException {
     long helloDeadline = Math.min(deadline, nanoTime.getAsLong() + helloNs);
     try {
       Frame hello = next(connection, helloDeadline);
-      if (hello == null && awaitsHost) {
-        return "what listens there says nothing"; // a host out of descriptors accepts nobody
-      }
       if (hello == null) {
-        throw stranger("it says nothing");
+        checkAwaitsHost("it says nothing");
+        failed("what listens there says nothing", deadline); // out of descriptors it accepts nobody
+        return false;
       }
       if (!(hello instanceof Frame.Hello greeting)) {
         throw new ProtocolException("not a greeting");
@@ -336,18 +382,20 @@ final class TcpSession implements ReplicatedSession.History {
             throw new JoinException(no.reason(), no.message());
           }
           case Frame.Retry retry -> {
-            return retry.why();
+            places.note(retry.why()); // and stay: there is the host
+            aside = null;
+            return false;
           }
           case Frame.Joined one -> members.add(one.member());
           case Frame.Welcome welcome -> {
             welcome(welcome);
-            return null;
+            return true;
           }
           case null -> {
             if (closing) {
               Meetings.ofThisProcess().add(hostId, request.rank());
               failClosed();
-              return null;
+              return true;
             }
             throw new JoinException(
                 Reason.MISSING_RANKS,

@@ -45,4 +45,17 @@ class PlacesTest {
     places.next();
     assertThat(places.current().getAddress()).isEqualTo(TWO);
   }
+
+  @Test
+  void troubles_ofATryThatHadLittleTime_areNoBetter() {
+    var places = new Places(1, List.of(ONE, TWO), this::unknown, () -> nowNs);
+    places.note("refused");
+    places.noteUnlessKnown("no answer");
+    places.next();
+    places.noteUnlessKnown("no answer");
+    assertThat(places.troubles()).isEqualTo("192.0.2.1: refused, 192.0.2.2: no answer");
+    assertThat(places).hasToString("192.0.2.1, 192.0.2.2 port 1");
+    var one = new Places(1, List.of(ONE), this::unknown, () -> nowNs);
+    assertThat(one.troubles()).isEqualTo("nobody listens");
+  }
 }

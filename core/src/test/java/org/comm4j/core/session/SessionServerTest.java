@@ -527,15 +527,14 @@ final class SessionServerTest {
   }
 
   /// Begins as a host does.
-  private static Frame.Join greet(Socket rank, String hostId)
-      throws IOException, ProtocolException {
+  static Frame.Join greet(Socket rank, String hostId) throws IOException, ProtocolException {
     rank.setSoTimeout(20_000);
     write(rank, new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], hostId));
     return (Frame.Join) read(new DataInputStream(rank.getInputStream()));
   }
 
   /// All of them at once.
-  private static void write(Socket socket, Frame... frames) throws IOException {
+  static void write(Socket socket, Frame... frames) throws IOException {
     var bytes = new ByteArrayOutputStream();
     for (Frame frame : frames) {
       ByteBuffer buffer = FrameCodec.encode(frame);
