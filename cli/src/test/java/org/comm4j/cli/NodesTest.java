@@ -8,6 +8,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.net.ServerSocket;
+import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -414,6 +415,26 @@ final class NodesTest {
               .hasMessageStartingWith("--nnodes: " + hosts + ", but another host at --master")
               .hasMessageContaining("the same --nnodes")
               .hasMessageNotContaining("COMM_"));
+    }
+  }
+
+  /// As behind a firewall that drops what comes.
+  @Test
+  void meet_nodeZeroDoesNotAnswer_saysToLetTcpThrough() throws Exception {
+    InetAddress address = FreePlace.any().getAddress();
+    try (var listener = new ServerSocket(0, 1, address)) {
+      for (int i = 0; i < 4; i++) { // as many as it takes, and more
+        var channel = SocketChannel.open();
+        opened.add(channel);
+        channel.configureBlocking(false);
+        channel.connect(listener.getLocalSocketAddress());
+      }
+      String place = address.getHostAddress() + ":" + listener.getLocalPort();
+      Cluster cluster = Cluster.of(2, OptionalInt.of(1), place, Optional.empty());
+      CommConfig config = CommConfig.builder().joinTimeout(Duration.ofMillis(500)).build();
+      assertThatThrownBy(() -> Nodes.meet(cluster, 1, config, _ -> {}))
+          .isInstanceOf(JoinException.class)
+          .hasMessageContaining("it does not answer (let TCP through to that port); start");
     }
   }
 

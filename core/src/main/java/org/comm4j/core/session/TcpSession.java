@@ -222,7 +222,7 @@ final class TcpSession implements ReplicatedSession.History {
       if (connection == null) {
         if (!closing) {
           checkAwaitsHost("it does not answer");
-          failed("it does not answer; let TCP through to that port", deadline);
+          failed("it does not answer (let TCP through to that port)", deadline);
         }
         return null;
       }
