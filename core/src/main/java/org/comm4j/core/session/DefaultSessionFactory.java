@@ -54,6 +54,9 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   private static final long HELLO_NS = TimeUnit.SECONDS.toNanos(5);
 
+  /// How long a rank tries at least, whose patience the name service has used up.
+  private static final long LEAST_PATIENCE_NS = HELLO_NS;
+
   /// How long a stranger on our port may keep silent before it is one.
   private static final long STRANGER_NS = TimeUnit.MILLISECONDS.toNanos(800);
 
@@ -114,12 +117,14 @@ public final class DefaultSessionFactory implements SessionFactory {
     UnaryOperator<List<InetAddress>> choice =
         all -> HostAddresses.toMeet(address, all, config, authenticator);
     List<InetAddress> places = choice.apply(lookUp(address, request.patienceMillis()));
-    long tookMillis = TimeUnit.NANOSECONDS.toMillis(nanoTime.getAsLong() - start);
-    long leftNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis() - tookMillis);
-    JoinRequest inTime = request.forHost(request.generation(), leftNs);
+    long patienceNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
+    long leftNs = patienceNs - (nanoTime.getAsLong() - start);
+    JoinRequest inTime =
+        request.forHost(
+            request.generation(), Math.max(leftNs, Math.min(patienceNs, LEAST_PATIENCE_NS)));
     if (request.rank() == 0 && !"launcher".equals(config.options().get(HOSTED))) {
-      return joinAsHost(
-          inTime, address, new InetSocketAddress(places.getFirst(), port), authenticator);
+      var place = new InetSocketAddress(places.getFirst(), port);
+      return joinAsHost(inTime, place, warning(config, address, place), authenticator);
     }
     return connect(
         inTime,
@@ -179,8 +184,18 @@ public final class DefaultSessionFactory implements SessionFactory {
     }
   }
 
+  /// What to say of the place where rank 0 listens if others do not come.
+  private static String warning(CommConfig config, String address, InetSocketAddress place) {
+    int worldSize = config.worldSize().orElseThrow();
+    boolean areAllHere = config.localWorldSize().orElse(0) == worldSize;
+    return areAllHere || !HostAddresses.isOfThisHostAlone(address, place.getAddress())
+        ? ""
+        : "; COMM_MASTER_ADDR is %s, which means %s here: no other host reaches that"
+            .formatted(address, place.getAddress().getHostAddress());
+  }
+
   private Session joinAsHost(
-      JoinRequest request, String address, InetSocketAddress place, Authenticator authenticator) {
+      JoinRequest request, InetSocketAddress place, String warning, Authenticator authenticator) {
     long deadline = nanoTime.getAsLong() + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     while (true) {
       JoinException taken;
@@ -189,12 +204,8 @@ public final class DefaultSessionFactory implements SessionFactory {
       try {
         return host(inTime, place, authenticator);
       } catch (JoinException e) {
-        if (e.reason() == Reason.MISSING_RANKS
-            && HostAddresses.isOfThisHostAlone(address, place.getAddress())) {
-          throw new JoinException(
-              e.reason(),
-              "%s; COMM_MASTER_ADDR is %s, which means %s here: no other host reaches that"
-                  .formatted(e.getMessage(), address, place.getAddress().getHostAddress()));
+        if (e.reason() == Reason.MISSING_RANKS && !warning.isEmpty()) {
+          throw new JoinException(e.reason(), e.getMessage() + warning);
         }
         if (!isTaken(e, place)) {
           throw e;

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.comm4j.api.CommConfig;
@@ -18,6 +18,8 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -93,37 +95,75 @@ class DefaultSessionFactoryTest {
     assertThat(asked).hasValueGreaterThan(1);
   }
 
+  /// A name service may be slow, and the host is there.
+  @Test
+  void join_lookUpTakesAllPatience_isTriedNevertheless() {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    var skippedNs = new AtomicLong();
+    try (var host =
+        SessionServer.start(
+            loopback, 0, "job", 1, Authenticator.NONE, new SessionServer.Listener() {})) {
+      var factory =
+          new DefaultSessionFactory(
+              _ -> {
+                skippedNs.addAndGet(TimeUnit.MINUTES.toNanos(1));
+                return List.of(loopback);
+              },
+              () -> System.nanoTime() + skippedNs.get());
+      var config = config("rank-0.train").masterPort(host.port());
+      factory.join(config.joinTimeout(Duration.ofMinutes(1)).build(), List.of()).close();
+    }
+  }
+
   /// On Debian and Ubuntu a host's own name means a loopback address.
   @Test
-  void join_nameMeansThisHostAlone_isSaid() {
-    InetAddress own = InetAddress.ofLiteral("127.0.1.1");
+  @EnabledOnOs(OS.LINUX)
+  void join_nameMeansThisHostAlone_isSaid() throws IOException {
+    InetAddress own = ownAddress();
+    String means = "rank-0, which means %s here".formatted(own.getHostAddress());
     var factory = factory(_ -> List.of(own));
-    CommConfig.Builder config =
-        CommConfig.builder()
-            .rank(0)
-            .worldSize(3)
-            .masterAddress("rank-0")
-            .masterPort(freePort(own))
-            .session("job")
-            .joinTimeout(Duration.ofMillis(100));
+    CommConfig.Builder config = ofThree(own).joinTimeout(Duration.ofMillis(100));
     assertThatExceptionOfType(JoinException.class)
         .isThrownBy(() -> factory.join(config.build(), List.of()))
-        .withMessageContaining("ranks 1, 2 of 3 did not join")
-        .withMessageContaining("rank-0, which means 127.0.1.1 here")
+        .withMessageContainingAll("ranks 1, 2 of 3 did not join", means)
         .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.MISSING_RANKS));
     config.joinTimeout(Duration.ofDays(1)).localRank(0).localWorldSize(2);
     assertThatExceptionOfType(JoinException.class)
         .isThrownBy(() -> factory.join(config.build(), List.of()))
-        .withMessageContainingAll(
-            "rank-0, which means 127.0.1.1 here", "1 of 3 ranks are on others")
+        .withMessageContainingAll(means, "1 of 3 ranks are on others")
         .satisfies(e -> assertThat(e.reason()).isEqualTo(Reason.ADDRESS));
   }
 
-  private static int freePort(InetAddress address) {
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void join_nameMeansThisHostAloneAndAllRanksAreHere_isNoMatter() throws IOException {
+    InetAddress own = ownAddress();
+    CommConfig.Builder config = ofThree(own).localRank(0).localWorldSize(3);
+    config.joinTimeout(Duration.ofMillis(100));
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> factory(_ -> List.of(own)).join(config.build(), List.of()))
+        .withMessageContaining("ranks 1, 2 of 3 did not join")
+        .satisfies(e -> assertThat(e).hasMessageNotContaining("no other host"));
+  }
+
+  private static CommConfig.Builder ofThree(InetAddress address) throws IOException {
+    return CommConfig.builder()
+        .rank(0)
+        .worldSize(3)
+        .masterAddress("rank-0")
+        .masterPort(freePort(address))
+        .session("job");
+  }
+
+  /// Where nobody else listens or connects from by chance.
+  private static InetAddress ownAddress() throws IOException {
+    long process = ProcessHandle.current().pid();
+    return InetAddress.getByAddress(new byte[] {127, (byte) (process >> 8), (byte) process, 3});
+  }
+
+  private static int freePort(InetAddress address) throws IOException {
     try (var socket = new ServerSocket(0, 1, address)) {
       return socket.getLocalPort();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
     }
   }
 
