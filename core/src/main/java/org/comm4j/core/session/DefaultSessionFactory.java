@@ -49,7 +49,7 @@ public final class DefaultSessionFactory implements SessionFactory {
   /// The option that names the directory for sessions over files.
   public static final String DIRECTORY = "COMM_SESSION_DIR";
 
-  /// Below it a port that is not taken may be forbidden.
+  /// Below it a port that is not taken may be forbidden to users.
   private static final int FIRST_PORT_OF_ALL = 1024;
 
   private static final long HELLO_NS = TimeUnit.SECONDS.toNanos(5);
@@ -215,7 +215,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       try {
         return connect(inTime, Places.of(place), authenticator, STRANGER_NS, false);
       } catch (JoinException e) {
-        boolean isLast = leftNs <= LISTEN_AGAIN_NS || place.getPort() < FIRST_PORT_OF_ALL;
+        boolean isLast = leftNs <= LISTEN_AGAIN_NS || mayBeForbidden(place.getPort());
         if (e.reason() == Reason.PROTOCOL || (isNobody(e) && isLast)) {
           throw new JoinException(
               Reason.ADDRESS,
@@ -247,6 +247,11 @@ public final class DefaultSessionFactory implements SessionFactory {
   /// Whether a port may be another's. In which language the system says so is the user's matter.
   static boolean isTaken(JoinException failure, InetSocketAddress place) {
     return failure.getCause() instanceof BindException && LocalHost.has(place.getAddress());
+  }
+
+  /// Whether a port that is not taken may not be listened at by this user.
+  private static boolean mayBeForbidden(int port) {
+    return port < FIRST_PORT_OF_ALL && !LocalHost.isRoot();
   }
 
   /// Whether a join failed because nobody listens.

@@ -52,6 +52,15 @@ public final class LocalHost {
     return (Integer) Files.getAttribute(PROC.resolve("self"), "unix:uid");
   }
 
+  /// Whether this process is the administrator's; where the kernel does not tell, it is not.
+  static boolean isRoot() {
+    try {
+      return uid() == 0;
+    } catch (IOException | UnsupportedOperationException e) {
+      return false;
+    }
+  }
+
   /// {@return whether an address is one of this host's}
   ///
   /// @param address any

@@ -2,11 +2,15 @@ package org.comm4j.core.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.UnknownHostException;
+import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -144,6 +148,36 @@ class DefaultSessionFactoryTest {
         .isThrownBy(() -> factory(_ -> List.of(own)).join(config.build(), List.of()))
         .withMessageContaining("ranks 1, 2 of 3 did not join")
         .satisfies(e -> assertThat(e).hasMessageNotContaining("no other host"));
+  }
+
+  /// By who looked before and lost, or as the near end of somebody's connection.
+  @Test
+  void join_lowPortIsTakenForAWhile_administratorListensAgain() throws IOException {
+    assumeTrue(LocalHost.isRoot(), "only the administrator may listen there");
+    InetAddress own = ownAddress();
+    int port = 600 + (int) (ProcessHandle.current().pid() % 400);
+    try (var taken = SocketChannel.open().bind(new InetSocketAddress(own, port))) {
+      var looks = new AtomicInteger();
+      var factory =
+          new DefaultSessionFactory(
+              _ -> List.of(own),
+              () -> {
+                if (looks.incrementAndGet() == 20) {
+                  close(taken);
+                }
+                return System.nanoTime();
+              });
+      var config = ofThree(own).worldSize(1).masterPort(port);
+      factory.join(config.build(), List.of()).close();
+    }
+  }
+
+  private static void close(SocketChannel channel) {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   private static CommConfig.Builder ofThree(InetAddress address) throws IOException {
