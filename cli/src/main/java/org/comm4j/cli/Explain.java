@@ -171,8 +171,8 @@ final class Explain implements Callable<Integer> {
       paramLabel = "NAME",
       description =
           "Which backend: aeron has messages alone where all ranks are on one host, and one that chooses"
-              + " for itself says which way the call goes on it.")
-  @Nullable String backend;
+              + " for itself says which way the call goes on it. COMM_BACKEND unless given.")
+  @Nullable String backend; // read with the other settings
 
   @Option(
       names = "--rank",
@@ -233,10 +233,8 @@ final class Explain implements Callable<Integer> {
 
   /// The user's settings, as a communicator would have them, with what is asked.
   private CommConfig config(CommandSpec own) {
-    CommConfig.Builder config =
-        Environment.config(environment, RankOptions.given(own)).toBuilder()
-            .backend(backend == null ? CommConfig.AUTO : backend);
-    return (ordered ? config.reduction(Reduction.ORDERED) : config).build();
+    CommConfig config = Environment.config(environment, RankOptions.given(own));
+    return ordered ? config.toBuilder().reduction(Reduction.ORDERED).build() : config;
   }
 
   /// What a backend says that runs no plans of ours.
@@ -257,10 +255,10 @@ final class Explain implements Callable<Integer> {
   /// Whether the ranks of a launch on one host read each other's windows: not on a backend of
   /// messages alone, unless the command line says how large they are.
   private boolean sharesMemory(CommandSpec own, CommConfig config) {
-    return backend == null
+    return config.backend().equals(CommConfig.AUTO)
         || own.commandLine().getParseResult().hasMatchedOption("--windows")
         || Backends.availableBackends(config).stream()
-            .filter(each -> each.name().equals(backend))
+            .filter(each -> each.name().equals(config.backend()))
             .allMatch(each -> each.capabilities().contains(Capability.SHARED_MEMORY));
   }
 

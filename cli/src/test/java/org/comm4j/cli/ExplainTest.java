@@ -68,6 +68,19 @@ class ExplainTest {
   }
 
   @Test
+  void explain_backendOfTheEnvironment_countsUnlessAnotherIsGiven() {
+    var aeron = new Explain(Map.of("COMM_BACKEND", "aeron"));
+    assertThat(Commands.run(aeron, "allReduce", "-n", "4").out()).contains("messages only");
+    var cuda = Map.of("COMM_BACKEND", "cuda");
+    String[] line = {"allReduce", "-n", "4"};
+    assertThat(Commands.run(new Explain(cuda), line).out()).contains("two-stage on at most");
+    String[] other = {"allReduce", "-n", "4", "--backend", "shm"};
+    assertThat(Commands.run(new Explain(cuda), other).out()).contains("windows of 1 MiB");
+    String[] auto = {"allReduce", "-n", "4", "--backend", "auto"};
+    assertThat(Commands.run(new Explain(cuda), auto).out()).contains("windows of 1 MiB");
+  }
+
+  @Test
   void explain_orderedByTheEnvironment_isTheLeftFold() {
     Map<String, String> ordered = Map.of("COMM_REDUCTION", "ordered");
     var done = Commands.run(new Explain(ordered), "allReduce", "-n", "4");
