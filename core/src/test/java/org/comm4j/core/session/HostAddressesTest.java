@@ -30,6 +30,13 @@ class HostAddressesTest {
     assertThat(HostAddresses.reached("127.0.1.1", List.of(OWN_NAME))).containsExactly(OWN_NAME);
   }
 
+  /// At which rank 0 listens.
+  @Test
+  void reached_ofThisHostsOwn_isFirst() {
+    assertThat(HostAddresses.reached("localhost", List.of(OTHERS, OWN_NAME)))
+        .containsExactly(OWN_NAME, OTHERS);
+  }
+
   @Test
   void toMeet_ranksOfOneHost_stayThere() {
     var config = withSecret().localRank(0).localWorldSize(3);

@@ -17,7 +17,12 @@ import org.junit.jupiter.api.Test;
 class SettingsTest {
   private static final Pattern SENTENCE =
       Pattern.compile(
-          "(?s)On all ranks must be equal:(.*?), and the.*? whose name ends in\\s(.*?)\\. Else");
+          "(?s)On all ranks must be equal:(.*?), and the.*?of sessions(.*?) and .*? whose name ends in\\s(.*?)\\. Else");
+
+  /// Those that `core` reads; `comm-cli run` reads COMM_SESSION_PORTS.
+  private static final List<String> OF_SESSIONS =
+      List.of(
+          Authenticator.INSECURE, DefaultSessionFactory.DIRECTORY, DefaultSessionFactory.HOSTED);
 
   private static final Pattern OPTION = Pattern.compile("(?m)^\\| `(COMM_[A-Z_]+)` \\|");
 
@@ -39,7 +44,15 @@ class SettingsTest {
                 .map(CommConfig.Setting::variable)
                 .collect(Collectors.toSet()))
         .hasSameSizeAs(compared);
-    assertThat(names(sentence.group(2))).isEqualTo(Settings.OF_ONE_HOST);
+    assertThat(names(sentence.group(2)))
+        .isEqualTo(
+            OF_SESSIONS.stream().filter(SettingsTest::isCompared).collect(Collectors.toSet()));
+    assertThat(names(sentence.group(3))).isEqualTo(Settings.OF_ONE_HOST);
+  }
+
+  private static boolean isCompared(String option) {
+    return !Settings.of(CommConfig.builder().option(option, "1").build())
+        .equals(Settings.of(CommConfig.builder().build()));
   }
 
   private static Set<String> names(String text) {
