@@ -97,7 +97,7 @@ final class Run implements Callable<Integer> {
       names = "--master",
       paramLabel = "HOST[:PORT]",
       description =
-          "Where the hosts meet: an address of the first one that the others reach. Needs a secret: COMM_SECRET_FILE.")
+          "Where the hosts meet: an address of the first one that the others reach; a name must be known already. Needs a secret: COMM_SECRET_FILE.")
   @Nullable String master;
 
   @Option(
