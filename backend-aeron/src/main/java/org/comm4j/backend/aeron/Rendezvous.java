@@ -222,7 +222,7 @@ final class Rendezvous {
     if (last instanceof RegistrationException
         && isFree(host, lastPort)) { // the driver's own reason
       throw new TransportFailedException(
-          "the media driver can't receive on %s: %s"
+          "the media driver can't receive on %s: %s; if it is that somebody had its port meanwhile, set COMM_AERON_PORTS to another range"
               .formatted(host.getHostAddress(), last.getMessage()),
           last);
     }
