@@ -27,6 +27,7 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.CUuuid;
 import jcuda.driver.JCudaDriver;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 
 /// A device, through the primary context that it has in this process: the one that other libraries
@@ -161,8 +162,13 @@ final class CudaDevice implements AutoCloseable {
     driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
     boolean isCurrent = context.equals(before);
     int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
-    if (!isCurrent) {
-      driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+    try {
+      if (!isCurrent) {
+        driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+      }
+    } catch (BackendException e) {
+      driver.library().exchangeCaptureMode(captureMode);
+      throw e;
     }
     return () -> {
       try {

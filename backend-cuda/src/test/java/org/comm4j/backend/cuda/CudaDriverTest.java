@@ -184,6 +184,17 @@ class CudaDriverTest {
     }
   }
 
+  @Test
+  void call_contextIsRefused_leavesTheThreadItsMode() {
+    try (CudaDevice device = CudaDriver.load().open(0)) {
+      model.fail("cuCtxPushCurrent", OUT_OF_MEMORY);
+      assertThatThrownBy(() -> device.allocate(8)).isInstanceOf(BackendException.class);
+      model.fail("cuCtxPushCurrent", 0);
+      model.capture(true);
+      assertThat(JCudaDriver.cuMemAlloc(new CUdeviceptr(), 8)).isEqualTo(CAPTURING);
+    }
+  }
+
   private static CUcontext current(CudaDriver driver) {
     var current = new CUcontext();
     driver.check(JCudaDriver.cuCtxGetCurrent(current), "cuCtxGetCurrent");
