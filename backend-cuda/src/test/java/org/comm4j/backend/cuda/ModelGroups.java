@@ -22,6 +22,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.StreamSync;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -118,6 +119,19 @@ abstract class ModelGroups {
               ExecutionException.class, failure -> failures.add(failure.getCause()));
     }
     return failures;
+  }
+
+  /// Returns when the device has ended all that was started, which the communicator is not asked.
+  static void awaitOnDevice(Communicator comm) {
+    StreamSync sync = comm.streamSync().orElseThrow();
+    try (StreamSync.Event behind = sync.createEvent();
+        CudaDevice device = CudaDriver.load().open(0)) {
+      sync.recordOnCommunicator(behind);
+      CudaDevice.Stream stream = device.createStream();
+      sync.streamWait(stream.handle(), behind);
+      device.await(stream);
+      device.destroy(stream);
+    }
   }
 
   /// Runs a body on each rank; a rank with an [IllegalStateException] is dead to the others.
