@@ -134,6 +134,25 @@ abstract class ModelGroups {
     }
   }
 
+  @FunctionalInterface
+  interface Element {
+    int at(int index);
+  }
+
+  static void fill(CommBuffer buffer, Element element) {
+    int[] values = new int[(int) buffer.data().count()];
+    Arrays.setAll(values, element::at);
+    buffer.write(0, CommData.of(values));
+  }
+
+  static void assertElements(CommBuffer buffer, Element element) {
+    int[] values = new int[(int) buffer.data().count()];
+    buffer.read(0, CommData.of(values));
+    for (int i = 0; i < values.length; i++) {
+      assertThat(values[i]).as("element %d", i).isEqualTo(element.at(i));
+    }
+  }
+
   /// Runs a body on each rank; a rank with an [IllegalStateException] is dead to the others.
   static List<Future<Communicator>> start(LocalGroup group, Body body) {
     List<Future<Communicator>> running = new ArrayList<>();

@@ -1,0 +1,269 @@
+package org.comm4j.backend.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.ConcurrentUseException;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
+import org.comm4j.api.LocalGroup;
+import org.comm4j.api.PointToPoint;
+import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
+import org.comm4j.api.StreamSync;
+import org.junit.jupiter.api.Test;
+
+/// Calls in order with a program's streams and events. On the model of the driver.
+class CudaStreamSyncTest extends ModelGroups {
+  /// The program's own work comes before the all-reduce and after it, without a wait of the host.
+  @Test
+  void streamSync_ordersTheCommunicatorWithAStream() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          CudaDriver driver = CudaDriver.load();
+          try (CudaDevice device = driver.open(comm.rank());
+              CommBuffer from = comm.allocate(DataType.INT32, 1000);
+              CommBuffer data = comm.allocate(DataType.INT32, 1000);
+              CommBuffer to = comm.allocate(DataType.INT32, 1000);
+              StreamSync.Event ready = sync.createEvent();
+              StreamSync.Event reduced = sync.createEvent()) {
+            fill(from, i -> i + comm.rank());
+            CudaDevice.Stream stream = device.createStream();
+            long bytes = data.data().bytes();
+            long at = ((DeviceData) data.data()).address();
+            device.copy(((DeviceData) from.data()).address(), at, bytes, stream);
+            sync.record(ready, stream.handle());
+            sync.communicatorWait(ready);
+            comm.start(new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM));
+            sync.recordOnCommunicator(reduced);
+            sync.streamWait(stream.handle(), reduced);
+            device.copy(at, ((DeviceData) to.data()).address(), bytes, stream);
+            device.await(stream);
+            assertElements(to, i -> 2 * i + 1);
+            sync.sync();
+            device.destroy(stream);
+          }
+        });
+  }
+
+  @Test
+  void event_ofAnotherDevice_isWaitedForAndNotRecorded() {
+    var events = new LinkedBlockingQueue<StreamSync.Event>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          if (comm.rank() == 0) {
+            events.add(sync.createEvent());
+            comm.barrier();
+          } else {
+            try (StreamSync.Event other = events.take();
+                CudaDevice device = CudaDriver.load().open(1)) {
+              CudaDevice.Stream stream = device.createStream();
+              for (ThrowingCallable recording :
+                  List.<ThrowingCallable>of(
+                      () -> sync.recordOnCommunicator(other),
+                      () -> sync.record(other, stream.handle()))) {
+                assertThatThrownBy(recording)
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContainingAll(
+                        "made for device 0", "expected: one made for device 1");
+              }
+              sync.communicatorWait(other);
+              sync.streamWait(stream.handle(), other);
+              device.destroy(stream);
+            }
+            comm.barrier();
+          }
+        });
+  }
+
+  /// The context is gone by then, or somebody else's.
+  @Test
+  void event_closedBehindItsCommunicator_isGone() {
+    var events = new ConcurrentLinkedQueue<StreamSync.Event>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          events.add(sync.createEvent());
+          StreamSync.Event closed = sync.createEvent();
+          closed.close();
+          closed.close();
+          assertThatThrownBy(() -> sync.recordOnCommunicator(closed))
+              .isInstanceOf(IllegalStateException.class);
+        });
+    assertThat(model.held()).isEqualTo(held);
+    events.forEach(StreamSync.Event::close);
+    assertThat(model.held()).isEqualTo(held);
+  }
+
+  /// What is sent is written by a stream that waits for the other rank, and the event that says so
+  /// was waited for while a call was queued.
+  @Test
+  void send_ofWhatAnEventIsBehind_waitsForIt() {
+    CommConfig naive = options(Map.of("COMM_CUDA_PATH", "naive"));
+    try (LocalGroup naiveGroup = open(2, naive, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = naiveGroup.communicators().get(slow.rank());
+            try (CommBuffer data = slow.allocate(DataType.INT32, 100);
+                CommBuffer other = comm.allocate(DataType.INT32, 4)) {
+              slow.allReduce(data.data(), ReduceOp.SUM);
+              fill(data, i -> i);
+              var late = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+              var first = new Collective.AllReduce(other.data(), other.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                StreamSync sync = comm.streamSync().orElseThrow();
+                try (StreamSync.Event reduced = sync.createEvent()) {
+                  Request running = slow.start(late);
+                  slow.streamSync().orElseThrow().recordOnCommunicator(reduced);
+                  Request queued = comm.start(first);
+                  sync.communicatorWait(reduced);
+                  comm.send(data.data(), 1, 3);
+                  queued.await();
+                  running.await();
+                }
+              } else {
+                comm.run(first);
+                try (CommBuffer got = comm.allocate(DataType.INT32, 100)) {
+                  Request receive = comm.start(new PointToPoint.Receive(got.data(), 0, 3));
+                  assertThatThrownBy(() -> receive.await(Duration.ofMillis(200)))
+                      .as("what comes before the sum")
+                      .isInstanceOf(TimeoutException.class);
+                  slow.run(late);
+                  receive.await();
+                  assertElements(got, i -> 2 * i);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  /// The program's stream still reads what will be received into.
+  @Test
+  void receive_intoWhatAnEventIsBehind_waitsForIt() {
+    var received = new CountDownLatch(1);
+    try (LocalGroup group = open(2, CONFIG, true)) {
+      onRanks(
+          2,
+          CONFIG,
+          slow -> {
+            Communicator comm = group.communicators().get(slow.rank());
+            try (CommBuffer data = slow.allocate(DataType.INT32, 100)) {
+              slow.allReduce(data.data(), ReduceOp.SUM);
+              fill(data, i -> i);
+              var late = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+              if (slow.rank() == 0) {
+                StreamSync sync = comm.streamSync().orElseThrow();
+                try (StreamSync.Event reduced = sync.createEvent()) {
+                  Request running = slow.start(late);
+                  slow.streamSync().orElseThrow().recordOnCommunicator(reduced);
+                  sync.communicatorWait(reduced);
+                  comm.receive(data.data(), 1, 3);
+                  received.countDown();
+                  running.await();
+                  assertElements(data, i -> 7 * i);
+                }
+              } else {
+                try (CommBuffer sent = comm.allocate(DataType.INT32, 100)) {
+                  fill(sent, i -> 7 * i);
+                  Request sending = comm.start(new PointToPoint.Send(sent.data(), 0, 3));
+                  assertThat(received.await(200, TimeUnit.MILLISECONDS))
+                      .as("whether it comes before the sum")
+                      .isFalse();
+                  slow.run(late);
+                  sending.await();
+                  assertElements(data, i -> 2 * i);
+                }
+              }
+            }
+          });
+    }
+  }
+
+  @Test
+  void recordOnCommunicator_receiveTakenBackMeanwhile_isBehindTheRest() {
+    onRanks(
+        1,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CommBuffer data = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event event = sync.createEvent()) {
+            Request receive = comm.start(new PointToPoint.Receive(data.data(), 0, 3));
+            var recording =
+                new FutureTask<>(() -> {
+                  Throwable thrown;
+                  do { // the other thread looks into the communicator now and then
+                    thrown = catchThrowable(() -> sync.recordOnCommunicator(event));
+                  } while (thrown instanceof ConcurrentUseException);
+                  return thrown;
+                });
+            Thread.ofPlatform().start(recording);
+            while (!recording.isDone()
+                && !(catchThrowable(comm::streamSync) instanceof ConcurrentUseException)) {
+              Thread.onSpinWait(); // until that thread is inside
+            }
+            assertThat(receive.cancel()).isTrue();
+            assertThat(recording.get(30, TimeUnit.SECONDS)).isNull();
+          }
+        });
+  }
+
+  @Test
+  void recordOnCommunicator_behindAReceive_isBehindWhatComes() {
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CudaDevice device = CudaDriver.load().open(comm.rank());
+              CommBuffer data = comm.allocate(DataType.INT32, 100);
+              CommBuffer to = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event received = sync.createEvent()) {
+            if (comm.rank() == 0) {
+              CudaDevice.Stream stream = device.createStream();
+              Request receive = comm.start(new PointToPoint.Receive(data.data(), 1, 3));
+              sync.recordOnCommunicator(received);
+              sync.streamWait(stream.handle(), received);
+              device.copy(
+                  ((DeviceData) data.data()).address(),
+                  ((DeviceData) to.data()).address(),
+                  data.data().bytes(),
+                  stream);
+              device.await(stream);
+              device.destroy(stream);
+              assertElements(to, i -> 7 * i);
+              receive.await();
+            } else {
+              fill(data, i -> 7 * i);
+              comm.send(data.data(), 0, 3);
+            }
+          }
+        });
+  }
+}
