@@ -20,6 +20,8 @@ public interface RegisteredMemory extends AutoCloseable {
   ///
   /// @throws CommException if another rank has failed or does not come; closed all the same, but
   ///   who is alive may still reach this rank's memory until it has closed, or ended
+  /// @throws ClosedException if the rank's last communicator was closed before, so that others
+  ///   can't be awaited; closed all the same
   @Override
   void close();
 }

@@ -6,7 +6,6 @@ import java.util.Objects;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
-import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
@@ -289,13 +288,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   // --- together; what fails here, fails on all ranks ---
 
   private long[][] gather(String label, Purpose purpose, long... mine) {
-    try {
-      return host.gatherInNode(label, purpose, mine);
-    } catch (ClosedException e) {
-      throw e;
-    } catch (CommException e) {
-      throw communicator.breakWith(e);
-    }
+    return calls.run(each -> each.gatherInNode(label, purpose, mine));
   }
 
   private CudaIpcBlocks open(String what, String key, Gpu gpu, CudaIpcBlocks.Block own) {
