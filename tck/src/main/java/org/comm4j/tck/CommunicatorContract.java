@@ -163,13 +163,18 @@ public abstract class CommunicatorContract {
     long start = System.nanoTime();
     do { // what is unmapped by another thread may be so later
       grown = usedMemory() - bytes;
-    } while (grown >= MOST_LEFT_BYTES && System.nanoTime() - start < Expect.SOON.toNanos());
+    } while (grown >= MOST_LEFT_BYTES && System.nanoTime() - start < patience().toNanos());
     Expect.that(
         "L8",
         grown < MOST_LEFT_BYTES,
         "10 groups have left %d bytes (expected: fewer than %d)",
         grown,
         MOST_LEFT_BYTES);
+  }
+
+  /// How long memory of closed groups is awaited.
+  Duration patience() {
+    return Expect.SOON;
   }
 
   private void useAndClose() throws Exception {

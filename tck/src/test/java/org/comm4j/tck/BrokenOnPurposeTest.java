@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -137,12 +138,17 @@ class BrokenOnPurposeTest {
         Proxy.newProxyInstance(
             Session.class.getClassLoader(),
             new Class<?>[] {Session.class},
-            (proxy, method, arguments) ->
-                switch (method.getName()) {
+            (_, method, arguments) -> {
+              try {
+                return switch (method.getName()) {
                   case "news" -> Session.News.NONE;
                   case "onNews" -> null;
                   default -> method.invoke(session, arguments);
-                });
+                };
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
   }
 
   @ParameterizedTest
@@ -194,6 +200,11 @@ class BrokenOnPurposeTest {
           protected LocalGroup open(int size, CommConfig config) {
             kept.add(new byte[1_000_000]);
             return Broken.wire("keeps memory", "L8", UnaryOperator.identity()).open(size, config);
+          }
+
+          @Override
+          Duration patience() {
+            return Duration.ofSeconds(1); // what is kept stays
           }
         };
     assertThatExceptionOfType(RuleViolation.class)
