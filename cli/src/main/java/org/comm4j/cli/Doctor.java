@@ -178,6 +178,13 @@ final class Doctor implements Callable<Integer> {
   }
 
   private static Finding option(String variable, String value) {
+    try { // what those do that read them
+      CommConfig alone = CommConfig.builder().option(variable, value).build();
+      Authenticator.of(alone);
+      HostedSession.checkPorts(alone);
+    } catch (JoinException | IllegalArgumentException e) {
+      return Finding.problem(SETTING, variable, value, Sentences.of(e));
+    }
     if (variable.equals(Authenticator.INSECURE) && value.equals("true")) {
       return Finding.note(
           SETTING,

@@ -137,6 +137,18 @@ class DoctorTest {
                     .contains(Finding.Status.OK.toString(), "From which TCP ports"));
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "COMM_SESSION_INSECURE, yes, true or false",
+    "COMM_SESSION_PORTS, 40009-40000, two ports"
+  })
+  void doctor_wrongOptionOfTheSession_isAProblem(String variable, String value, String expected) {
+    assertThat(problems(Map.of(variable, value)))
+        .singleElement()
+        .asString()
+        .contains(variable, value, expected);
+  }
+
   /// No host has space for so many ranks of `aeron`.
   @Test
   void doctor_backendWantsMoreThanThereIs_isANoteWithARemedy() {
