@@ -273,7 +273,7 @@ final class DataChecks {
       Mismatches.staysBroken(comm, reason);
       comm.close();
       LiveRank.works("G9", r.comm());
-      if (beginning == MOST_BEGINNINGS || !reason.getMessage().contains(TOO_EARLY)) {
+      if (beginning == MOST_BEGINNINGS || !Expect.text(reason).contains(TOO_EARLY)) {
         Expect.equal("D17", "whose memory it was", reason.rank(), 1);
         Expect.says("D17", reason, "rank 1", "was closed while");
         return;
