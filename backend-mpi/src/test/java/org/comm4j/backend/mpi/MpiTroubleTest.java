@@ -31,7 +31,7 @@ class MpiTroubleTest {
       value = Abi.class,
       names = {"OPEN_MPI", "MPICH"})
   void deadline_inTheLibrary_watchdogSaysWhoWaitsAndEndsTheJob(Abi abi) throws Exception {
-    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native", "COMM_TIMEOUT", "2s");
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native");
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
     try (var job = MpiTestJob.start(launcher, 2, settings, folder, "late")) {
       assertThat(job.await(BOUND)).as(job.output()).isEqualTo(1);
@@ -166,8 +166,7 @@ class MpiTroubleTest {
   @Test
   void receive_hasComeLongBefore_isNotGivenUp() throws Exception {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
-    Map<String, String> settings = Map.of("COMM_TIMEOUT", "500ms");
-    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "left-sender")) {
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, "left-sender")) {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output())
           .contains("has come in time", "failed: null", "has come before its sender left");

@@ -181,13 +181,11 @@ final class RankInTrouble {
   }
 
   private static void late(CommConfig config) {
-    try (var communicator = Communicators.open(config)) {
-      communicator.barrier();
-      while (communicator.rank() == 1) {
-        LockSupport.park();
-      }
-      communicator.barrier();
+    MpiCommunicator communicator = hasty(open(config), Duration.ofMillis(200));
+    while (communicator.rank() == 1) {
+      LockSupport.park();
     }
+    communicator.run(new Collective.Barrier());
   }
 
   private static void leftHost(CommConfig config) {
@@ -216,7 +214,9 @@ final class RankInTrouble {
   private static void leftSender(CommConfig config) {
     var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
-    var communicator = (MpiCommunicator) World.open(library, session, config);
+    var world = (MpiCommunicator) World.open(library, session, config);
+    Duration timeout = world.rank() == 0 ? Duration.ofMillis(500) : config.timeout();
+    MpiCommunicator communicator = hasty(world, timeout);
     if (communicator.rank() == 1) {
       sendMany(communicator);
       session.put("sent", new byte[0]);
@@ -239,6 +239,7 @@ final class RankInTrouble {
       System.out.println("has come before its sender left");
     }
     communicator.close();
+    world.close();
     session.close();
   }
 
@@ -432,6 +433,19 @@ final class RankInTrouble {
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
     var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
     return (MpiCommunicator) World.open(library, session, config);
+  }
+
+  /// A communicator of the same ranks, which all make it, in a job of its own: its calls may wait
+  /// for a shorter time than what goes before them.
+  private static MpiCommunicator hasty(MpiCommunicator communicator, Duration timeout) {
+    MpiGroup group = communicator.group();
+    MpiJob job = group.job();
+    CommConfig config = job.config().toBuilder().timeout(timeout).build();
+    long comm = Comms.duplicate(group.collectives(), () -> {});
+    long messages = Comms.duplicate(comm, () -> {});
+    Library.jobStarted();
+    var own = new MpiJob(job.session(), config, job.waitsInLibrary());
+    return new MpiCommunicator(new MpiGroup(own, group.name(), 1, group.members(), comm, messages));
   }
 
   private static void wrongRank(CommConfig config) {
