@@ -194,6 +194,7 @@ final class RankInTrouble {
     var communicator = (MpiCommunicator) World.open(library, onTwoHosts(session), config);
     var copy = (MpiCommunicator) communicator.duplicate();
     var region = communicator.sharedMemory().createRegion(DataType.INT8, 8);
+    session.barrier("regions", config.joinTimeout()); // the other host's ranks have theirs too
     switch (communicator.rank()) {
       case 2 -> {
         tryOut(region::fence);
