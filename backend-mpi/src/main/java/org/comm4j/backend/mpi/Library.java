@@ -31,6 +31,9 @@ final class Library {
   private static final Retired RETIRED = new Retired();
   private static final ClosedWindows CLOSED_WINDOWS = new ClosedWindows();
 
+  /// How long the end of the JVM waits for what is closed meanwhile. Not final for tests.
+  static volatile long closingNs = CLOSING_NS;
+
   private static boolean initialised;
   private static boolean isOurs; // and to be finalised, also where it can't be used
   private static boolean absent; // ranks, which may never come
@@ -195,8 +198,8 @@ final class Library {
 
   /// Waits a little for those that the program ends while the JVM does: its hooks run beside ours.
   private static boolean areJobsOver() throws InterruptedException {
-    long endNs = System.nanoTime() + CLOSING_NS;
-    for (long leftNs = CLOSING_NS; jobs > 0 && leftNs > 0; leftNs = endNs - System.nanoTime()) {
+    long endNs = System.nanoTime() + closingNs;
+    for (long leftNs = closingNs; jobs > 0 && leftNs > 0; leftNs = endNs - System.nanoTime()) {
       TimeUnit.NANOSECONDS.timedWait(Library.class, leftNs);
     }
     return jobs == 0;

@@ -124,6 +124,7 @@ final class RankInTrouble {
 
   /// By a hook of the program's own, after that which finalises the library has begun.
   private static void hook(CommConfig config) {
+    Library.closingNs = Duration.ofMinutes(1).toNanos(); // however late the hook has its turn
     var communicator = Communicators.open(config);
     Runnable close =
         () -> {
