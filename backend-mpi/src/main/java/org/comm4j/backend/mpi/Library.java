@@ -34,6 +34,9 @@ final class Library {
   /// How long the end of the JVM waits for what is closed meanwhile. Not final for tests.
   static volatile long closingNs = CLOSING_NS;
 
+  /// How long it waits, and calls nothing, before it finalises. Not final for tests.
+  static volatile long quietNs = QUIET_NS;
+
   private static boolean initialised;
   private static boolean isOurs; // and to be finalised, also where it can't be used
   private static boolean absent; // ranks, which may never come
@@ -235,9 +238,9 @@ final class Library {
     }
     Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");
     if (usesNetwork && Functions.library().abi() == Abi.MPICH) {
-      long quietNs = System.nanoTime() + QUIET_NS;
-      while (System.nanoTime() - quietNs < 0) {
-        LockSupport.parkNanos(QUIET_NS);
+      long quietEndNs = System.nanoTime() + quietNs;
+      while (System.nanoTime() - quietEndNs < 0) {
+        LockSupport.parkNanos(quietNs);
       }
     }
   }

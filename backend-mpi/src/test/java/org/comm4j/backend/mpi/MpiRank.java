@@ -385,6 +385,7 @@ final class MpiRank {
   /// What [Library] does when the JVM ends, but that rank 1 goes on to move messages along for some
   /// time, as in a barrier that the others have left while it had no processor.
   private static void slowEnd(CommConfig config) throws IOException {
+    Library.quietNs = 2_000_000_000; // of rank 0, however late rank 1 is
     run(config, "open");
     if (config.rank().orElseThrow() != 1) {
       return;
