@@ -29,6 +29,10 @@ final class MpiTestJob implements AutoCloseable {
   private static final int MOST_LINES = 1_000;
   private static final long DUMP_SECONDS = 3;
 
+  /// Lets a rank write to a file itself: MPICH's launcher drops what it has not read when a job is
+  /// aborted.
+  private static final String TO_FILE = "exec \"$@\" >>\"$0\" 2>&1";
+
   /// What launchers and we ourselves say of ranks, which these ones must not see.
   private static final Set<String> OF_LAUNCHES =
       Set.of("COMM_", "OMPI_COMM_", "PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "SLURM_");
@@ -77,11 +81,13 @@ final class MpiTestJob implements AutoCloseable {
       Path folder,
       String... arguments)
       throws IOException {
+    Path output = output(folder);
     List<String> command = new ArrayList<>(launcher.command());
+    command.addAll(List.of("sh", "-c", TO_FILE, output.toString()));
     command.addAll(rank(folder, arguments));
     Map<String, String> environment = new HashMap<>(launcher.environment());
     environment.putAll(settings);
-    return start(command, ranks, environment, folder);
+    return start(command, ranks, environment, folder, output);
   }
 
   /// The command of a rank.
@@ -115,12 +121,21 @@ final class MpiTestJob implements AutoCloseable {
   static MpiTestJob start(
       List<String> command, int ranks, Map<String, String> environment, Path folder)
       throws IOException {
-    Path output = Files.createTempFile(folder, "output", ".txt");
+    return start(command, ranks, environment, folder, output(folder));
+  }
+
+  private static Path output(Path folder) throws IOException {
+    return Files.createTempFile(folder, "output", ".txt");
+  }
+
+  private static MpiTestJob start(
+      List<String> command, int ranks, Map<String, String> environment, Path folder, Path output)
+      throws IOException {
     var builder =
         new ProcessBuilder(command)
             .directory(folder.toFile())
             .redirectErrorStream(true)
-            .redirectOutput(output.toFile())
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(output.toFile()))
             .redirectInput(new File("/dev/null"));
     var server =
         SessionServer.start(
