@@ -115,7 +115,8 @@ final class RankInTrouble {
     communicator.barrier();
     try {
       if (communicator.rank() != 0) { // else the launcher may tell of the one that it has ended
-        communicator.barrier();
+        long world = Functions.constants().commWorld;
+        Errors.check(MpiCollectives.barrier(world), "MPI_Barrier"); // which no watchdog ends
       }
     } finally {
       System.exit(7);
