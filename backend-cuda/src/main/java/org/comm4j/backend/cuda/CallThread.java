@@ -6,7 +6,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// The thread of a communicator: does what it is given one after the other, in that order. There is
@@ -18,7 +17,6 @@ import org.jspecify.annotations.Nullable;
 /// launch that the driver holds back has that one for long.
 final class CallThread {
   private final String name;
-  private final AtomicInteger queued = new AtomicInteger();
   private final Queue<Runnable> dropped = new ConcurrentLinkedQueue<>();
   private volatile @Nullable ExecutorService thread; // set under the caller's lock
 
@@ -26,14 +24,8 @@ final class CallThread {
     this.name = name;
   }
 
-  /// {@return whether all is done that it was given; so it stays under the caller's lock}
-  boolean isIdle() {
-    return queued.get() == 0;
-  }
-
   /// Gives it work, which is done at once, here, if [#drop] or [#end] was before.
   void give(Runnable work) {
-    queued.incrementAndGet();
     ExecutorService running = thread;
     if (running == null) {
       running =
@@ -42,17 +34,9 @@ final class CallThread {
       thread = running;
     }
     try {
-      running.execute(() -> runQueued(work));
+      running.execute(work);
     } catch (RejectedExecutionException _) { // broken or closed just now, which it says
-      runQueued(work);
-    }
-  }
-
-  private void runQueued(Runnable work) {
-    try {
       work.run();
-    } finally {
-      queued.decrementAndGet();
     }
   }
 

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import jcuda.driver.CUevent;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
@@ -32,6 +33,7 @@ final class DeviceCall implements InFlight, Pending {
   private final List<Runnable> actions = new ArrayList<>();
   private volatile @Nullable CUevent event; // behind its kernels; null again when it was reached
   private volatile long number;
+  private volatile boolean launched;
   private long brokenNs;
   private boolean isBroken;
   private volatile boolean watched;
@@ -68,6 +70,13 @@ final class DeviceCall implements InFlight, Pending {
   synchronized void launched(CUevent behind, long last) {
     number = last;
     event = behind;
+    launched = true;
+  }
+
+  /// {@return whether its kernels are in the stream, or it has ended: so what comes behind it may
+  /// be put there} Looks at nothing.
+  boolean isInStream() {
+    return launched || done;
   }
 
   /// Not all of its kernels are in the stream. At once, as they end well that are: who saw that and
@@ -222,8 +231,17 @@ final class DeviceCall implements InFlight, Pending {
 
   @Override
   public boolean await(long nanos) {
+    return await(nanos, this::isDone);
+  }
+
+  /// Returns when it [#isInStream].
+  void awaitInStream() {
+    await(Long.MAX_VALUE, () -> isDone() || launched);
+  }
+
+  private boolean await(long nanos, BooleanSupplier isOver) {
     long beginNs = System.nanoTime();
-    while (!isDone()) {
+    while (!isOver.getAsBoolean()) {
       long waitedNs = System.nanoTime() - beginNs;
       if (waitedNs >= nanos) {
         return false;

@@ -47,6 +47,7 @@ final class DeviceCalls {
   private volatile @Nullable DeviceGroup devices; // from the first call on; set by the thread
   private volatile @Nullable KernelCollectives kernels; // set before the devices
   private long number; // of collectives; guarded by this
+  private @Nullable DeviceCall queued; // the last one that was the thread's; guarded by this
   private CudaDevice.@Nullable Stream behindEvents; // only those of the program; guarded by this
   private volatile long reachedNs = System.nanoTime();
   private volatile boolean closed; // set under the list's lock
@@ -87,9 +88,10 @@ final class DeviceCalls {
     String text = "collective #%d, %s".formatted(++number, signature);
     var call = new DeviceCall(this, collective.label(), text, data);
     begin(call);
-    if (thread.isIdle() && isByKernels(collective)) {
+    if ((queued == null || queued.isInStream()) && isByKernels(collective)) {
       launch(call, signature, (to, digest) -> to.launch(collective, digest));
     } else { // as the first one, for which the devices must meet
+      queued = call;
       thread.give(() -> runQueued(call, collective, signature));
     }
     return call;
@@ -330,14 +332,15 @@ final class DeviceCalls {
     }
   }
 
-  /// {@return the stream, when everything that was started is in it or has ended}
+  /// {@return the stream, when everything that was started is in it or has ended} Not when all has
+  /// ended: what is in it may wait for what this rank does next.
   private CudaDevice.Stream stream() {
-    List<DeviceCall> started;
+    DeviceCall last;
     synchronized (this) {
-      started = thread.isIdle() ? List.of() : inFlight();
+      last = queued;
     }
-    for (DeviceCall call : started) {
-      call.await(Long.MAX_VALUE);
+    if (last != null && !last.isInStream()) {
+      last.awaitInStream();
     }
     return stream;
   }

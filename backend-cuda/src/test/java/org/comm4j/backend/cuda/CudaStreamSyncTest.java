@@ -205,6 +205,81 @@ class CudaStreamSyncTest extends ModelGroups {
     }
   }
 
+  /// They wait for the devices to meet, and the second one then for the other rank, which comes
+  /// behind what this rank does next.
+  @Test
+  void recordOnCommunicator_firstCalls_waitsUntilTheyAreLaunched() {
+    var started = new CountDownLatch(1);
+    var recorded = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CommBuffer data = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event event = sync.createEvent()) {
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              Request first = comm.start(call);
+              Request second = comm.start(call);
+              started.countDown();
+              sync.recordOnCommunicator(event);
+              recorded.countDown();
+              first.await();
+              second.await();
+            } else {
+              assertThat(started.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.run(call);
+              assertThat(recorded.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.run(call);
+            }
+          }
+        });
+  }
+
+  /// The thread that has done the call before runs what depends on that, for as long as it takes.
+  @Test
+  void recordOnCommunicator_threadHasEndedTheCallBefore_doesNotWaitForTheThread() {
+    var isWatched = new CountDownLatch(1);
+    var hasEnded = new CountDownLatch(1);
+    var recorded = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (CommBuffer data = comm.allocate(DataType.INT32, 100);
+              StreamSync.Event event = sync.createEvent()) {
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var onHost = new Collective.Scan(data.data(), data.data(), ReduceOp.SUM);
+            comm.run(call); // the devices have met
+            if (comm.rank() == 0) {
+              var over =
+                  comm.start(onHost)
+                      .toCompletableFuture()
+                      .thenRun(() -> {
+                        hasEnded.countDown();
+                        assertThat(catchThrowable(recorded::await)).isNull();
+                      });
+              isWatched.countDown();
+              assertThat(hasEnded.await(30, TimeUnit.SECONDS)).isTrue();
+              Request behind = comm.start(call);
+              sync.recordOnCommunicator(event);
+              recorded.countDown();
+              behind.await();
+              over.get(30, TimeUnit.SECONDS);
+            } else {
+              assertThat(isWatched.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.run(onHost);
+              assertThat(recorded.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.run(call);
+            }
+          } finally {
+            recorded.countDown();
+          }
+        });
+  }
+
   @Test
   void recordOnCommunicator_receiveTakenBackMeanwhile_isBehindTheRest() {
     onRanks(
