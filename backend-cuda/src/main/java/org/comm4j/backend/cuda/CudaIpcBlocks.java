@@ -277,6 +277,11 @@ final class CudaIpcBlocks implements AutoCloseable {
     return hasClosed.getCount() == 0 || hasClosed.await(patience.toNanos(), TimeUnit.NANOSECONDS);
   }
 
+  /// {@return whether workers of this process have not said yet that they have closed}
+  static boolean areOpen() {
+    return !OPEN.isEmpty();
+  }
+
   private boolean closeImports() {
     return gpu.whileIdle(() -> {
       for (Worker worker : workers) {

@@ -117,6 +117,8 @@ abstract class CudaContract extends CommunicatorContract {
             isOneProcess ? () -> CudaRank.PROCESS : UUID::randomUUID,
             THREADS,
             new ModelCompiler());
-    return ThreadGroups.open(provider, size, config);
+    return isOneProcess
+        ? ThreadGroups.open(provider, size, config)
+        : ModelGroups.openProcesses(provider, size, config);
   }
 }

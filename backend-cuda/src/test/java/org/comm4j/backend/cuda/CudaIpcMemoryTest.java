@@ -448,6 +448,7 @@ class CudaIpcMemoryTest {
     @Override
     public void close() {
       threads.forEach(ExecutorService::close);
+      ModelGroups.awaitBlocksClosed();
       sessions.close();
     }
   }

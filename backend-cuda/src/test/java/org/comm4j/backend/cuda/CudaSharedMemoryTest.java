@@ -1,6 +1,7 @@
 package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -11,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
@@ -30,6 +32,7 @@ import org.comm4j.api.RegisteredMemory;
 import org.comm4j.api.Request;
 import org.comm4j.api.SharedRegion;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -480,27 +483,33 @@ class CudaSharedMemoryTest extends ModelGroups {
         });
   }
 
-  /// As where a program that lends its own memory goes on with it.
+  /// As where a program that lends its own memory goes on with it. A rank's session ends with its
+  /// last communicator here.
   @Test
   void registered_closedAfterTheLastCommunicator_givesBackWhatItHasOpened() {
     CudaDriver driver = CudaDriver.load();
     try (CudaDevice first = driver.open(0);
         CudaDevice second = driver.open(1)) {
       long[] own = {first.allocate(32), second.allocate(32)};
-      onRanks(
-          2,
-          CONFIG,
-          false,
-          comm -> {
-            CommData data =
-                CommData.ofUnsafeDeviceAddress(DataType.INT32, own[comm.rank()], 8, comm.rank());
-            RegisteredMemory all = comm.sharedMemory().register((DeviceData) data);
-            comm.barrier();
-            comm.close();
-            assertThatThrownBy(all::close)
-                .as("a close that can't await the others")
-                .isInstanceOf(ClosedException.class);
-          });
+      model.openOwn();
+      try (LocalGroup group = ThreadGroups.open(provider(false), 2, CONFIG)) {
+        for (Future<Communicator> rank :
+            start(
+                group,
+                comm -> {
+                  CommData data =
+                      CommData.ofUnsafeDeviceAddress(
+                          DataType.INT32, own[comm.rank()], 8, comm.rank());
+                  RegisteredMemory all = comm.sharedMemory().register((DeviceData) data);
+                  comm.barrier();
+                  comm.close();
+                  assertThatThrownBy(all::close)
+                      .as("a close that can't await the others")
+                      .isInstanceOf(ClosedException.class);
+                })) {
+          assertThatCode(rank::get).doesNotThrowAnyException();
+        }
+      }
       first.free(own[0]);
       second.free(own[1]);
     }

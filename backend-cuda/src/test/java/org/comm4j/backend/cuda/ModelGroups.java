@@ -16,6 +16,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -23,6 +25,10 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.StreamSync;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.RankGroup;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.session.SessionGroup;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -87,10 +93,57 @@ abstract class ModelGroups {
   }
 
   LocalGroup open(int size, CommConfig config, boolean isOneProcess) {
-    if (!isOneProcess) {
-      model.openOwn();
+    CudaProvider provider = provider(isOneProcess);
+    if (isOneProcess) {
+      return ThreadGroups.open(provider, size, config);
     }
-    return ThreadGroups.open(provider(isOneProcess), size, config);
+    model.openOwn();
+    return openProcesses(provider, size, config);
+  }
+
+  /// Ranks that each are of a process of its own.
+  static LocalGroup openProcesses(CudaProvider provider, int size, CommConfig config) {
+    return LocalGroup.of(
+        new Staying(
+            SessionGroup.open(
+                InMemorySessions.group(size),
+                session -> provider.open(session, config),
+                ModelGroups::awaitBlocksClosed)));
+  }
+
+  /// Ranks whose sessions all last until the group is closed.
+  private record Staying(RankGroup group) implements RankGroup {
+    @Override
+    public int size() {
+      return group.size();
+    }
+
+    @Override
+    public BackendCommunicator communicator(int rank) {
+      return group.communicator(rank);
+    }
+
+    @Override
+    public void fail(int rank, Throwable cause) {
+      group.fail(rank, cause);
+    }
+
+    @Override
+    public void leave(int rank) {}
+
+    @Override
+    public void close() {
+      group.close();
+    }
+  }
+
+  /// Closing waits for the driver for a moment only; who says that it has closed when its session
+  /// is over says it to nobody, and what others lent it stays.
+  static void awaitBlocksClosed() {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (CudaIpcBlocks.areOpen() && System.nanoTime() - endNs < 0) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
+    }
   }
 
   void onRanks(int size, CommConfig config, Body body) {
