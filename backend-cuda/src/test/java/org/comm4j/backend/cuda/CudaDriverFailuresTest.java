@@ -118,11 +118,15 @@ class CudaDriverFailuresTest extends ModelGroups {
           .allSatisfy(each ->
               assertThat(each).isInstanceOf(CommException.class).hasMessageContaining("719"));
     }
-    CudaDriver driver = CudaDriver.load();
-    for (int ordinal = 0; ordinal < 2; ordinal++) { // waits until all is given back that can be
-      Gpu.open(driver, ordinal, CudaRank.PROCESS, Duration.ofMinutes(1)).close();
+    try (Gpu _ = openWhenFreed(0);
+        Gpu _ = openWhenFreed(1)) {
+      held = model.held() - 2; // their contexts
     }
-    held = model.held();
+  }
+
+  /// Opens a device when all is given back that can be.
+  private static Gpu openWhenFreed(int ordinal) {
+    return Gpu.open(CudaDriver.load(), ordinal, CudaRank.PROCESS, Duration.ofMinutes(1));
   }
 
   @Test

@@ -393,6 +393,9 @@ class CudaIpcMemoryTest {
       CudaDevice.HostMemory control = memory.device().allocateHost(Control.BYTES);
       new Control(control.segment()).abort();
       memory.leave(control.segment().address());
+      while (!memory.hasLeft()) { // which it waits for a moment only
+        Thread.onSpinWait();
+      }
       memory.device().freeHost(control);
       return true;
     }
