@@ -212,6 +212,7 @@ class CudaClosingTest extends ModelGroups {
   /// Its call waits in the stream for one of another communicator.
   @Test
   void close_deviceIsBusy_returnsAndGivesBackLater() {
+    var begun = new CountDownLatch(1);
     var closed = new CountDownLatch(1);
     onRanks(
         2,
@@ -231,6 +232,7 @@ class CudaClosingTest extends ModelGroups {
                 sync.recordOnCommunicator(reduced);
                 comm.streamSync().orElseThrow().communicatorWait(reduced);
                 comm.start(never);
+                assertThat(begun.await(1, TimeUnit.MINUTES)).isTrue();
                 comm.close();
                 last.close(); // again
                 closed.countDown();
@@ -238,6 +240,7 @@ class CudaClosingTest extends ModelGroups {
               }
             } else {
               Request failing = comm.start(never);
+              begun.countDown();
               assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
               other.run(call);
               assertThatThrownBy(failing::await).isInstanceOf(AbortedException.class);
