@@ -465,17 +465,26 @@ class CudaKernelTest {
 
   // --- failures ---
 
+  /// All begin behind one event, as this process may pause between them: none is late.
   @ParameterizedTest
   @EnumSource
   void allReduce_ranksAreMissing_theOthersLeaveAndNameThem(Way way) {
-    try (var group = new KernelGroup(5, LONG_FOR_A_LIVING_RANK_NS)) {
+    CudaDevice device = TestDevice.get().device();
+    try (var group = new KernelGroup(5, LONG_FOR_A_LIVING_RANK_NS);
+        var before = new KernelGroup(2, FOR_EVER_NS)) {
+      CudaDevice.Event over = device.createEvent();
+      before.parameters(0).call(1, 0);
+      before.start(0, KernelName.MEET, 1, 1);
+      device.record(over, before.stream(0));
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       KernelName kernel = way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow();
-      for (int rank = 0; rank < 3; rank++) { // one right behind the other: none is late
+      for (int rank = 0; rank < 3; rank++) {
         group.parameters(rank).call(1, 0);
         way.set(group.parameters(rank), 20, 5);
+        device.awaitIn(group.stream(rank), over);
         reduction.start(rank, kernel, new int[] {2, 2});
       }
+      before.control(0).abort();
       for (int rank = 0; rank < 3; rank++) {
         group.await(rank);
       }
@@ -485,6 +494,7 @@ class CudaKernelTest {
         assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.LATE);
         assertThat(group.control(rank).concerns()).isEqualTo(missing);
       }
+      device.destroy(over);
     }
   }
 
