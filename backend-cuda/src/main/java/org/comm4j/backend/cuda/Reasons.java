@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
 /// Why a communicator's calls fail: what kernels have said when they left, in words, and what ranks
 /// tell each other, by the session, of what they call. Has no lock, as who asks may have a call's.
 final class Reasons {
-  private static final Duration TELL = Duration.ofSeconds(1);
+  private static final Duration TELL = Duration.ofSeconds(5); // a peer's process may pause
+  private static final Duration LOOK = Duration.ofMillis(20);
 
   private final DeviceCalls calls;
   private final CudaCommunicator communicator;
@@ -78,11 +79,10 @@ final class Reasons {
   /// Who leaves says why, by the host, which may take longer than a kernel.
   private CommException left(DeviceCall call, int peer) {
     long endNs = System.nanoTime() + 2 * TELL.toNanos(); // it may wait as long for a peer
-    CommException told = communicator.failure();
-    while (told == null && System.nanoTime() - endNs < 0) {
+    while (isOfUse() && System.nanoTime() - endNs < 0) {
       LockSupport.parkNanos(this, DeviceCall.LONG_NS);
-      told = communicator.failure();
     }
+    CommException told = communicator.failure();
     return told != null
         ? told
         : new AbortedException(
@@ -105,6 +105,12 @@ final class Reasons {
                 missing));
   }
 
+  /// {@return whether it matters what a peer has to say: not where the communicator is broken, as
+  /// by a peer that is gone, and who closes it does not wait for that}
+  private boolean isOfUse() {
+    return communicator.failure() == null && calls.mayBegin();
+  }
+
   /// {@return that a peer calls something else} Both say what, and wait a moment for that.
   MismatchedCallException mismatch(DeviceCall call, int peer) {
     tell(call);
@@ -124,10 +130,16 @@ final class Reasons {
   }
 
   private String told(int peer) {
-    try {
-      return new String(session.get(key + "/call/" + peer, TELL), StandardCharsets.UTF_8);
-    } catch (CommException | IllegalStateException _) {
-      return "something else";
-    }
+    long endNs = System.nanoTime() + TELL.toNanos();
+    do {
+      try {
+        return new String(session.get(key + "/call/" + peer, LOOK), StandardCharsets.UTF_8);
+      } catch (CollectiveTimeoutException _) {
+        // not yet
+      } catch (CommException | IllegalStateException _) {
+        break;
+      }
+    } while (isOfUse() && System.nanoTime() - endNs < 0);
+    return "something else";
   }
 }

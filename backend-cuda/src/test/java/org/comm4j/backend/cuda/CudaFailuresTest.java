@@ -98,6 +98,59 @@ class CudaFailuresTest extends ModelGroups {
                     "allReduce(SUM, FLOAT32 × 4)"));
   }
 
+  /// Its process may pause, and its kernel may have told the peers before. What looks at its calls
+  /// is kept here by what depends on another one's future.
+  @Test
+  void rank_callsSomethingElseAndSaysSoLate_allHearWhat() {
+    var hasMet = new CountDownLatch(1);
+    var isKept = new CountDownLatch(1);
+    var hasFailed = new CountDownLatch(1);
+    var goesOn = new CountDownLatch(1);
+    List<Throwable> failures =
+        failures(
+            2,
+            CONFIG,
+            world -> {
+              try (Communicator comm = world.duplicate();
+                  CommBuffer buffer = world.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                assertSum(world, buffer);
+                CommData data = buffer.data();
+                var sum = new Collective.AllReduce(data, data, ReduceOp.SUM);
+                if (comm.rank() == 0) {
+                  assertThat(hasMet.await(1, TimeUnit.MINUTES)).isTrue();
+                  world.run(sum);
+                  Throwable failure = catchThrowable(() -> comm.run(sum));
+                  hasFailed.countDown();
+                  throw (RuntimeException) failure;
+                }
+                var _ =
+                    world
+                        .start(sum)
+                        .toCompletableFuture()
+                        .thenRun(() -> {
+                          isKept.countDown();
+                          assertThat(catchThrowable(goesOn::await)).isNull();
+                        });
+                hasMet.countDown();
+                assertThat(isKept.await(1, TimeUnit.MINUTES)).isTrue();
+                Request other = comm.start(new Collective.AllReduce(data, data, ReduceOp.MAX));
+                assertThat(hasFailed.await(1200, TimeUnit.MILLISECONDS)).isFalse();
+                goesOn.countDown();
+                other.await();
+              } finally {
+                goesOn.countDown();
+              }
+            });
+
+    assertThat(failures)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(MismatchedCallException.class)
+                .hasMessageContainingAll(
+                    "allReduce(MAX, FLOAT32 × 4)", "allReduce(SUM, FLOAT32 × 4)"));
+  }
+
   /// Where no kernels meet either: also if one would be done when the other is not.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 16_384})
