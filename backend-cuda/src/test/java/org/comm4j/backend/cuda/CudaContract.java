@@ -1,5 +1,7 @@
 package org.comm4j.backend.cuda;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -11,6 +13,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.tck.CommunicatorContract;
 import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -31,6 +34,7 @@ abstract class CudaContract extends CommunicatorContract {
   private final boolean isWhole;
 
   @TempDir Path root;
+  private int held;
 
   /// @param isOneProcess whether ranks are of one process, not each of its own
   /// @param isWhole whether all rules are checked, not only the collectives and their epilogues on
@@ -43,19 +47,34 @@ abstract class CudaContract extends CommunicatorContract {
 
   @BeforeEach
   void reset() {
-    reset(isOneProcess);
+    held = reset(isOneProcess);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    assertHeld(held);
   }
 
   /// Begins with a new model, where there is no GPU.
   ///
   /// @param isOneProcess if not, tests are skipped on a GPU
-  static void reset(boolean isOneProcess) {
+  /// @return how many things it holds
+  static int reset(boolean isOneProcess) {
     if (isOneProcess && TestDevice.isReal()) {
-      return;
+      return 0;
     }
     ModelDriver model = ModelDriver.get().reset();
     if (!isOneProcess) {
       model.openOwn();
+    }
+    return model.held();
+  }
+
+  /// Waits until the model holds so many things, else who counts next does so while they are given
+  /// back.
+  static void assertHeld(int expected) {
+    if (!TestDevice.isReal()) {
+      assertThat(ModelDriver.get().heldSoon(expected)).isEqualTo(expected);
     }
   }
 

@@ -20,6 +20,7 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.StreamSync;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -27,10 +28,16 @@ import org.junit.jupiter.api.io.TempDir;
 /// Kernels of the program beside those of a communicator, on the model of the driver or on a GPU.
 class CudaOverlapTest {
   @TempDir Path root;
+  private int held;
 
   @BeforeEach
   void reset() {
-    CudaContract.reset(true);
+    held = CudaContract.reset(true);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    CudaContract.assertHeld(held);
   }
 
   /// The program's kernel waits for another one, which is launched at the end: so it runs as long

@@ -5,16 +5,23 @@ import java.nio.file.Path;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.tck.SharedMemoryContract;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The rules of shared memory, with regions of the host's and of devices' memory.
 class CudaSharedMemoryContractTest extends SharedMemoryContract {
   @TempDir Path root;
+  private int held;
 
   @BeforeEach
   void reset() {
-    CudaContract.reset(true);
+    held = CudaContract.reset(true);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    CudaContract.assertHeld(held);
   }
 
   @Override
