@@ -442,9 +442,9 @@ class CudaFailuresTest extends ModelGroups {
   /// goes on while the JVM pauses; to the last one after the deadline that the first one had.
   @Test
   void calls_behindLateOnes_haveTheirOwnDeadline() {
-    Duration lateness = Duration.ofMillis(600);
+    Duration lateness = Duration.ofMillis(200);
     CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
-    var late = Stream.generate(() -> new CountDownLatch(1)).limit(4).toList();
+    var late = Stream.generate(() -> new CountDownLatch(1)).limit(12).toList();
     try (LocalGroup group = ThreadGroups.open(provider(true, SOON), 2, config)) {
       for (Future<Communicator> rank :
           start(
