@@ -11,11 +11,13 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
@@ -23,9 +25,16 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Request;
+import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.api.spi.Pending;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.select.Selector;
+import org.comm4j.core.select.Tuning;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.tck.Allocations;
 import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -34,6 +43,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class AllocationTest {
   private static final int BOUND_SECONDS = 120;
   private static final int MESSAGE_BYTES = 128 << 10;
+  private static final long LOOK_NS = TimeUnit.MILLISECONDS.toNanos(20);
 
   private static final List<String> INTERPRETER = List.of("-Xint");
 
@@ -142,6 +152,39 @@ class AllocationTest {
     double[] bytes =
         Stream.of(output.getLast().split(" ", -1)).mapToDouble(Double::parseDouble).toArray();
     assertThat(bytes[1]).as("bytes of a message, %s before", bytes[0]).isLessThan(bytes[0] + 1);
+  }
+
+  /// A rank looks at all of its calls now and then while it waits, here at each turn.
+  @Test
+  void isDone_peersAreLate_allocatesNothing() {
+    var transports = LocalTransports.group(2, 4 << 20, NativeCalls.find(), Long.MAX_VALUE);
+    var nowNs = new AtomicLong();
+    try (var sessions = InMemorySessions.group(2)) {
+      BackendCommunicator comm =
+          EngineCommunicator.open(
+              "test",
+              sessions.session(0),
+              transports.get(0),
+              transports.get(0),
+              CommConfig.builder().build(),
+              new Selector(Tuning.none()),
+              nowNs::get);
+      List<Pending> calls =
+          List.of(
+              comm.submit(new Collective.Barrier()),
+              comm.submit(new PointToPoint.Receive(CommData.of(new int[1]), 1, 0)));
+      Runnable look =
+          () -> {
+            nowNs.addAndGet(LOOK_NS);
+            var _ = calls.getFirst().isDone();
+          };
+      double _ = Allocations.perCall(100, look); // which loads classes, and asks peers once
+      assertThat(Allocations.perCall(100, look)).as("bytes of a look").isLessThan(16);
+      assertThat(calls).noneMatch(Pending::isDone);
+      comm.close();
+    } finally {
+      transports.forEach(SharedMemoryTransport::close);
+    }
   }
 
   /// Six messages in four pieces each wait in the ring when the first is received: what is behind

@@ -298,6 +298,15 @@ final class Context {
     return false;
   }
 
+  int callCount() {
+    return calls.size();
+  }
+
+  /// One in flight, for who walks them without a copy.
+  Call call(int index) {
+    return calls.get(index);
+  }
+
   List<Call> calls() {
     return calls.isEmpty() ? List.of() : List.copyOf(calls); // a copy of none takes an object too
   }
