@@ -23,8 +23,8 @@ import org.comm4j.tck.ThreadGroups;
 /// Prints a line for each with its name and the bytes a call, of the round in which fewest were allocated, on the rank that allocates
 /// most. The first rounds load classes and compile, and in any one a rank may have to sleep.
 final class AllocatedBytes {
-  private static final int CALLS = 200;
-  private static final int MOST_ROUNDS = 200;
+  private static final int CALLS = 20; // more than records in turn, and soon over
+  private static final int MOST_ROUNDS = 2000;
 
   private final Communicator comm;
   private final Runnable call;
