@@ -1,19 +1,17 @@
 package org.comm4j.backend.local;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.function.Consumer;
-import java.util.function.ToDoubleFunction;
+import java.util.function.Function;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -30,8 +28,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /// What a rank that waits takes from others.
 class WaitingTest {
-  private static final Duration LATE = Duration.ofSeconds(2);
-  private static final Duration BUSY = Duration.ofMillis(100); // as long it may use more
+  private static final Duration BUSY = Duration.ofMillis(300); // as long it may use more
+  private static final Duration LATE = Duration.ofMillis(1800);
+  private static final String PROGRESS = "comm4j-progress-1";
 
   static List<BackendProvider> providers() {
     return List.of(new LocalProvider(), new ShmProvider());
@@ -63,27 +62,36 @@ class WaitingTest {
         provider,
         barrier,
         barrier,
-        second -> {
-          var _ = second.start(future).toCompletableFuture();
-        },
-        request -> ProcessorTime.share("comm4j-progress-1", request::await));
+        second ->
+            newThread(
+                PROGRESS,
+                () -> {
+                  var _ = second.start(future).toCompletableFuture();
+                }));
+  }
+
+  /// The thread of this name that an action starts; groups of other tests have such threads too.
+  private static Thread newThread(String name, Runnable action) {
+    Set<Thread> before = Thread.getAllStackTraces().keySet();
+    action.run();
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals(name) && !before.contains(thread))
+        .findAny()
+        .orElseThrow();
   }
 
   /// Rank 0 does its part late; rank 1 waits for it with at most a hundredth of a processor.
   private static void assertWaitsCheaply(
       BackendProvider provider, Operation late, Operation awaited) throws Exception {
-    assertWaitsCheaply(
-        provider, late, awaited, _ -> {}, request -> ProcessorTime.share(request::await));
+    assertWaitsCheaply(provider, late, awaited, _ -> Thread.currentThread());
   }
 
-  /// @param before done by the rank that waits
-  /// @param waiting awaits, and returns what of a processor was used meanwhile
+  /// @param measured called by the rank that waits; which thread takes little of a processor
   private static void assertWaitsCheaply(
       BackendProvider provider,
       Operation late,
       Operation awaited,
-      Consumer<Communicator> before,
-      ToDoubleFunction<Request> waiting)
+      Function<Communicator, Thread> measured)
       throws Exception {
     CommConfig config = CommConfig.builder().timeout(LATE.multipliedBy(5)).build();
     try (LocalGroup group = ThreadGroups.open(provider, 2, config);
@@ -91,28 +99,37 @@ class WaitingTest {
             Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
       Communicator first = group.communicators().get(0);
       Communicator second = group.communicators().get(1);
-      var isWaiting = new CountDownLatch(1);
-      Callable<Boolean> lateRank =
+      var waiting = new CompletableFuture<Thread>();
+      Callable<Double> lateRank =
           () -> {
             first.run(late); // loads classes
-            assertThat(isWaiting.await(1, TimeUnit.MINUTES)).isTrue();
-            Thread.sleep(LATE); // being late is what this is about; nobody waits for its end
+            Thread thread = waiting.get(1, TimeUnit.MINUTES);
+            beLate(BUSY);
+            double share = ProcessorTime.share(thread, () -> beLate(LATE));
             first.run(late);
-            return true;
+            return share;
           };
-      Callable<Double> waitingRank =
+      Callable<Boolean> waitingRank =
           () -> {
-            before.accept(second);
+            Thread thread = measured.apply(second);
             second.run(awaited);
             Request request = second.start(awaited);
-            assertThatThrownBy(() -> request.await(BUSY)).isInstanceOf(TimeoutException.class);
-            isWaiting.countDown();
-            return waiting.applyAsDouble(request);
+            waiting.complete(thread);
+            request.await();
+            return true;
           };
-      Future<Boolean> end = threads.submit(lateRank);
-      double share = threads.submit(waitingRank).get();
-      assertThat(end.get()).isTrue();
-      assertThat(share).as("share of a processor while waiting").isLessThan(0.01);
+      Future<Double> share = threads.submit(lateRank);
+      assertThat(threads.submit(waitingRank).get()).isTrue();
+      assertThat(share.get()).as("share of a processor while waiting").isLessThan(0.01);
+    }
+  }
+
+  /// What this is about; nobody waits for its end.
+  private static void beLate(Duration time) {
+    try {
+      Thread.sleep(time);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
     }
   }
 }
