@@ -51,8 +51,7 @@ class HostAdviceTest {
   @Test
   void of_littleSpace_saysWhatRanksTake() throws Exception {
     assumeThat(MEMORY).isDirectory();
-    long free = Files.getFileStore(MEMORY).getUsableSpace();
-    int ranks = (int) Math.min(100_000, free / (32 << 20) + 2);
+    int ranks = 100_000; // whatever is free now
     var host = new HostAdvice(system(4 << 20, 4 << 20), MEMORY, Map.of());
     List<Advice> advice = host.of(ranks(ranks));
     assertThat(advice).extracting(Advice::subject).containsExactly("space in /dev/shm");
