@@ -144,15 +144,15 @@ final class AeronTransport implements Transport {
   }
 
   private int work() {
-    int done = driver.work();
     long nowNs = System.nanoTime();
-    workedNs = nowNs;
     if (nowNs - probedNs > PROBE_NS) {
       probedNs = nowNs;
       for (Peer peer : peers) {
-        peer.probe(nowNs);
+        peer.probe(nowNs); // which the driver sends now, since the next turn may be a nap later
       }
     }
+    int done = driver.work();
+    workedNs = nowNs;
     return done;
   }
 

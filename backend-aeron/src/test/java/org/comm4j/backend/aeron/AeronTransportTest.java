@@ -90,6 +90,35 @@ class AeronTransportTest {
     }
   }
 
+  /// What follows a message, so that its loss is noticed, goes out with the turn that makes it: the
+  /// next one may be a nap of the daemon thread's later.
+  @Test
+  void poll_afterAnOffer_leavesNoProbeUnsent() throws Exception {
+    List<AeronTransport> group = open(2, Map.of());
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    int[] arrived = new int[1];
+    boolean isTaken = false;
+    int late = 0;
+    try {
+      long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      while (arrived[0] == 0 && System.nanoTime() - endNs < 0) {
+        isTaken = isTaken || group.get(0).offer(1, header, payload);
+        group.get(1).poll((_, _, _) -> arrived[0]++, 1);
+      }
+      long probesEndNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(100);
+      while (System.nanoTime() - probesEndNs < 0) {
+        group.get(0).poll((_, _, _) -> {}, 1);
+        late += group.get(0).isAllSent() ? 0 : 1;
+        group.get(1).poll((_, _, _) -> {}, 1);
+      }
+      assertThat(arrived[0]).isEqualTo(1);
+      assertThat(late).as("turns after which something was still here").isZero();
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
   /// A rank that computes answers those that leave: its daemon thread does.
   @Test
   void close_othersDoNotPoll_loseNothing() throws Exception {
