@@ -6,22 +6,26 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileVisitResult;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.SimpleFileVisitor;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// A folder of this process's own for a while, which only its user may enter. It is removed when it
 /// is closed, or else when this JVM ends, by a signal too; beside its shutdown hooks, or after them
@@ -29,8 +33,8 @@ import java.util.stream.Stream;
 /// others [#sweep].
 ///
 /// A POSIX lock is gone when its process closes *any* channel of the file, so no process probes a
-/// lock of its own. And who probes another's holds it for that moment, so a lock gets its name when
-/// its process has it. Thread-safe.
+/// lock of its own. And who probes another's holds it for that moment, shared, so that others who
+/// probe it see no owner in that; a lock gets its name when its process has it. Thread-safe.
 public final class OwnFolder implements AutoCloseable {
   private static final String LOCK = "lock";
   private static final String BEGINNING = "lock.new";
@@ -116,7 +120,8 @@ public final class OwnFolder implements AutoCloseable {
     FileChannel channel =
         FileChannel.open(beginning, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     try {
-      var _ = tryLock(channel); // without locks in this file system nobody can probe it either
+      var _ =
+          tryLock(channel, false); // without locks in this file system nobody can probe it either
       Files.move(beginning, folder.resolve(LOCK), StandardCopyOption.ATOMIC_MOVE);
       return channel;
     } catch (IOException e) {
@@ -125,9 +130,9 @@ public final class OwnFolder implements AutoCloseable {
     }
   }
 
-  private static boolean tryLock(FileChannel channel) {
+  private static boolean tryLock(FileChannel channel, boolean shared) {
     try {
-      return channel.tryLock() != null;
+      return channel.tryLock(0, Long.MAX_VALUE, shared) != null;
     } catch (IOException | OverlappingFileLockException e) {
       return false;
     }
@@ -213,8 +218,8 @@ public final class OwnFolder implements AutoCloseable {
         Instant made = Files.getLastModifiedTime(folder).toInstant();
         return made.isBefore(Instant.now().minus(STARTING));
       }
-      try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
-        return tryLock(channel);
+      try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+        return tryLock(channel, true);
       }
     } catch (IOException e) {
       return false; // somebody removes it at the same time
@@ -246,13 +251,50 @@ public final class OwnFolder implements AutoCloseable {
     }
   }
 
+  /// The lock goes last: without one a folder is taken for one that is just being made.
   private static void remove(Path folder) {
-    try (Stream<Path> files = Files.walk(folder)) {
-      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+    Path lock = folder.resolve(LOCK);
+    try {
+      Files.walkFileTree(folder, new Removing(Set.of(folder, lock)));
+      Files.deleteIfExists(lock);
+      Files.deleteIfExists(folder);
+    } catch (IOException _) {
+      // somebody is just writing there, or the system does it
+    }
+  }
+
+  /// Removes what it visits, which another process may do at the same time.
+  private static final class Removing extends SimpleFileVisitor<Path> {
+    private final Set<Path> kept;
+
+    Removing(Set<Path> kept) {
+      this.kept = kept;
+    }
+
+    @Override
+    public FileVisitResult visitFile(Path file, BasicFileAttributes attributes) throws IOException {
+      return removed(file);
+    }
+
+    @Override
+    public FileVisitResult postVisitDirectory(Path folder, @Nullable IOException failure)
+        throws IOException {
+      return removed(folder);
+    }
+
+    private FileVisitResult removed(Path file) throws IOException {
+      if (!kept.contains(file)) {
         Files.deleteIfExists(file);
       }
-    } catch (IOException | UncheckedIOException _) {
-      // it was deleted before, or the system does it
+      return FileVisitResult.CONTINUE;
+    }
+
+    @Override
+    public FileVisitResult visitFileFailed(Path file, IOException failure) throws IOException {
+      if (failure instanceof NoSuchFileException) {
+        return FileVisitResult.CONTINUE;
+      }
+      throw failure; // too many files are open, say, and the lock must not go before the rest
     }
   }
 }

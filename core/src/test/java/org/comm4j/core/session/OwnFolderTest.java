@@ -7,6 +7,9 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.WatchKey;
+import java.nio.file.WatchService;
 import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
@@ -55,6 +58,34 @@ class OwnFolderTest {
     OwnFolder.sweep(root, PREFIX);
     assertThat(left).doesNotExist();
     assertThat(other).exists();
+  }
+
+  /// Who comes in between would take one without a lock for one that is being made.
+  @Test
+  void sweep_lockGoesLast() throws Exception {
+    Path left = leftFolder();
+    List<String> removed = new ArrayList<>();
+    try (WatchService watch = root.getFileSystem().newWatchService()) {
+      WatchKey removals = left.register(watch, StandardWatchEventKinds.ENTRY_DELETE);
+      OwnFolder.sweep(root, PREFIX);
+      long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      while (removed.size() < 2 && System.nanoTime() - endNs < 0) {
+        removals.pollEvents().forEach(each -> removed.add(String.valueOf(each.context())));
+        Thread.yield();
+      }
+    }
+    assertThat(removed).containsExactly("inner", "lock");
+  }
+
+  /// What a killed process may leave, not too little.
+  private Path leftFolder() throws IOException {
+    Path left = ownFolder(PREFIX + 321);
+    Path inner = Files.createDirectory(left.resolve("inner"));
+    for (int i = 0; i < 100; i++) {
+      Files.createFile(inner.resolve("file-" + i));
+    }
+    Files.createFile(left.resolve("lock"));
+    return left;
   }
 
   /// A process that was killed before it had the lock leaves a folder without one.
@@ -227,6 +258,42 @@ class OwnFolderTest {
           }
         }
       }
+    }
+  }
+
+  /// Sweeps once for each byte that it reads.
+  static final class Sweeper {
+    public static void main(String[] root) throws Exception {
+      while (System.in.read() >= 0) {
+        OwnFolder.sweep(Path.of(root[0]), PREFIX);
+        IO.print('.');
+        System.out.flush();
+      }
+    }
+  }
+
+  /// None hides what was left from the other one, nor keeps it from removing it.
+  @Test
+  void sweep_whileAnotherSweeps_leavesNothing() throws Exception {
+    Process other =
+        new ProcessBuilder(java(Sweeper.class))
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    try (var go = other.getOutputStream();
+        var done = other.getInputStream()) {
+      for (int i = 0; i < 40; i++) {
+        Path left = leftFolder();
+        go.write('\n');
+        go.flush();
+        OwnFolder.sweep(root, PREFIX);
+        // the other one may be just about to remove the folder itself
+        assertThat(left.resolve("inner")).as("in round %d", i).doesNotExist();
+        assertThat(left.resolve("lock")).as("in round %d", i).doesNotExist();
+        assertThat(done.read()).isEqualTo('.');
+        assertThat(root).isEmptyDirectory();
+      }
+    } finally {
+      other.destroyForcibly();
     }
   }
 
