@@ -88,7 +88,10 @@ final class DeviceCalls {
     String text = "collective #%d, %s".formatted(++number, signature);
     var call = new DeviceCall(this, collective.label(), text, data);
     begin(call);
-    if ((queued == null || queued.isInStream()) && isByKernels(collective)) {
+    if (queued != null && queued.isInStream()) {
+      queued = null; // it keeps what the program may have dropped
+    }
+    if (queued == null && isByKernels(collective)) {
       launch(call, signature, (to, digest) -> to.launch(collective, digest));
     } else { // as the first one, for which the devices must meet
       queued = call;
