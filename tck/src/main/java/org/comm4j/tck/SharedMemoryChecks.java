@@ -663,6 +663,7 @@ final class SharedMemoryChecks {
         Expect.equal("F6", "who aborted", reason.rank(), by);
         Mismatches.staysBroken(comm, reason);
       }
+      r.comm().barrier(); // a rank that closes before would be what ends the call
     }
     LiveRank.works("F6", r.comm());
   }
