@@ -145,6 +145,7 @@ final class LifeCycleChecks {
       closesDuring(comm, comm::shrink);
       Promise.CLOSED.keep("L4", "a call while another thread closes", start);
     }
+    r.comm().barrier(); // that others had closed would end it too
     closes(comm);
     LiveRank.works("L5", r.comm());
   }
