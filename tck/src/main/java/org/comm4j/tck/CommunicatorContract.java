@@ -14,7 +14,6 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -196,14 +195,13 @@ public abstract class CommunicatorContract {
     }
   }
 
-  /// The least after some collections, since what one finds others free; and what is mapped.
+  /// On the heap, and what is mapped.
   private static long usedMemory() {
     long mapped = // first: what it loads is no group's
         ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
             .mapToLong(BufferPoolMXBean::getMemoryUsed)
             .sum();
-    long heap = LongStream.generate(MessageChecks::usedMemory).limit(3).min().orElseThrow();
-    return heap + mapped;
+    return Allocations.heldBytes() + mapped;
   }
 
   /// How many files this process has open; 0 where nothing says so.

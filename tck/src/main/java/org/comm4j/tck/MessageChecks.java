@@ -514,13 +514,13 @@ final class MessageChecks {
       sends.add(startSend(comm, CommData.of(78), 1, 3));
       Request.waitAll(sends);
     } else if (r.rank() == 1) {
-      long before = usedMemory();
+      long before = Allocations.heldBytes();
       int[] passed = new int[1];
       comm.receive(CommData.of(passed), 0, 2);
       Expect.equal("P13", "what passed the others", passed[0], 77);
       comm.receive(CommData.of(passed), 0, 3);
       Expect.equal("P13", "what passed the others", passed[0], 78);
-      long grown = usedMemory() - before;
+      long grown = Allocations.heldBytes() - before;
       Expect.that(
           "P13",
           grown < bound,
@@ -534,12 +534,6 @@ final class MessageChecks {
         Expect.equal("P13", "length", comm.receive(CommData.of(got), 0, 1).count(), (long) bytes);
       }
     }
-  }
-
-  /// Of the heap.
-  static long usedMemory() {
-    System.gc();
-    return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
   }
 
   /// Many ranks send many messages to one that takes them later.
