@@ -533,6 +533,7 @@ final class LifeCycleChecks {
     } else {
       r.meet("when it is sent");
       if (r.rank() == 0) {
+        comm.probe(1, 1); // what has been sent need not be here yet
         Request receive = comm.start(new PointToPoint.Receive(data, 1, 1));
         closes(comm);
         whole[0] = (int) numbers[last]; // the close may have taken until then
