@@ -523,23 +523,19 @@ final class LifeCycleChecks {
     int last = numbers.length - 1;
     int[] whole = {0};
     if (r.rank() == 0) {
-      comm.receive(CommData.of(new int[1]), 1, 2);
-    }
-    if (r.rank() == 1) {
+      comm.probe(1, 1); // a part of it is here
+    } else if (r.rank() == 1) {
       numbers[last] = 1;
-      comm.send(CommData.of(1), 0, 2); // the first message on a way may have to wait for it
-      comm.start(new PointToPoint.Send(data, 0, 1)); // of which a part leaves
-      r.meet("when it is sent");
-    } else {
-      r.meet("when it is sent");
-      if (r.rank() == 0) {
-        comm.probe(1, 1); // what has been sent need not be here yet
-        Request receive = comm.start(new PointToPoint.Receive(data, 1, 1));
-        closes(comm);
-        whole[0] = (int) numbers[last]; // the close may have taken until then
-        Expect.that("L3", whole[0] == 1 || !endedWell(receive), "a part was received well");
-      }
+      comm.start(new PointToPoint.Send(data, 0, 1));
     }
+    r.comm().barrier();
+    if (r.rank() == 0) {
+      Request receive = comm.start(new PointToPoint.Receive(data, 1, 1));
+      closes(comm);
+      whole[0] = (int) numbers[last]; // it may need nothing more of the sender
+      Expect.that("L3", whole[0] == 1 || !endedWell(receive), "a part was received well");
+    }
+    r.meet("after the close"); // until then the sender sends no more
     r.comm().broadcast(CommData.of(whole), 0);
     if (r.rank() != 0 && whole[0] == 0) {
       Expect.eventually("F12", "they hear of it", () -> comm.failure().isPresent());
