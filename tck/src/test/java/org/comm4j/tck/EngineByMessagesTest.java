@@ -271,28 +271,29 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
-  /// A user who has caught an `InterruptedCallException` closes with the flag set.
+  /// A user who has caught an `InterruptedCallException` closes with the flag set. The thread
+  /// sleeps on until it is waited for, or has lost its transport.
   @Test
   @Timeout(60)
   void close_ofAnInterruptedThread_waitsForTheProgressThread() throws Exception {
     Nap nap = new Nap();
-    CountDownLatch closed = new CountDownLatch(1);
+    Thread closer = Thread.currentThread();
     CompletableFuture<Boolean> closedUnderIt = new CompletableFuture<>();
     UnaryOperator<Transport> sleepy =
         nap.ofRank0((inner, itsNap) ->
             new Sleepy(inner, itsNap) {
+              private volatile boolean isOver;
+
               @Override
-              public void park(long nanos) {
-                boolean sleeps = itsNap.isNext();
-                super.park(nanos);
-                if (sleeps) {
-                  closedUnderIt.complete(EngineByMessagesTest.await(closed, 200));
-                }
+              void sleep() {
+                Expect.eventually(
+                    "L6", "it is over", () -> isJoining(closer) || closedUnderIt.isDone());
+                isOver = true;
               }
 
               @Override
               public void close() {
-                closed.countDown();
+                closedUnderIt.complete(!isOver);
                 super.close();
               }
             });
@@ -308,12 +309,11 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
-  private static boolean await(CountDownLatch latch, long millis) {
-    try {
-      return latch.await(millis, TimeUnit.MILLISECONDS);
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
+  private static boolean isJoining(Thread thread) {
+    return Stream.of(thread.getStackTrace())
+        .anyMatch(frame ->
+            frame.getClassName().equals(Thread.class.getName())
+                && frame.getMethodName().equals("join"));
   }
 
   @Test
@@ -376,12 +376,8 @@ class EngineByMessagesTest extends CommunicatorContract {
       tired.set(true);
     }
 
-    boolean isNext() {
-      return tired.get();
-    }
-
-    void await() {
-      assertThat(EngineByMessagesTest.await(asleep, 30_000)).isTrue();
+    void await() throws InterruptedException {
+      assertThat(asleep.await(30, TimeUnit.SECONDS)).isTrue();
     }
   }
 
@@ -400,10 +396,14 @@ class EngineByMessagesTest extends CommunicatorContract {
       if (nap.tired.compareAndSet(true, false)) {
         bell.drainPermits();
         nap.asleep.countDown();
-        bell.acquireUninterruptibly();
+        sleep();
       } else {
         super.park(nanos);
       }
+    }
+
+    void sleep() {
+      bell.acquireUninterruptibly();
     }
 
     @Override
