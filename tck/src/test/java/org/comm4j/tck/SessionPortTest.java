@@ -4,7 +4,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -12,15 +11,15 @@ import java.net.Socket;
 import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.Authenticator;
@@ -77,17 +76,15 @@ final class SessionPortTest {
     SessionServer server = server(2);
     CommConfig.Builder config = Configs.launched(2, server.port());
     var join0 = CompletableFuture.supplyAsync(() -> Joining.join(Joining.rank(config, 0)), THREADS);
-    var isOver = new AtomicBoolean();
-    var isFull = new CountDownLatch(200);
-    var strangers = new ArrayList<CompletableFuture<Void>>();
-    for (int i = 0; i < 2; i++) {
-      var random = new Random(i);
-      strangers.add(
-          CompletableFuture.runAsync(
-              () -> connectWithoutEnd(source, server, random, isFull, isOver), THREADS));
-    }
+    int strangers = 200; // more than may stay, and fewer than may wait to be accepted
+    var connected = new CountDownLatch(strangers);
+    ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
     try {
-      assertThat(isFull.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
+      for (int i = 0; i < strangers; i++) {
+        boolean isNoisy = i % 4 == 0;
+        threads.execute(() -> connectWithoutEnd(source, server, isNoisy, connected));
+      }
+      assertThat(connected.await(SOON.toSeconds(), TimeUnit.SECONDS)).isTrue();
       long start = System.nanoTime();
       Object rank1 = Joining.join(Joining.rank(config, 1));
       Duration took = Duration.ofNanos(System.nanoTime() - start);
@@ -96,47 +93,28 @@ final class SessionPortTest {
       opened.add((Session) join0.orTimeout(SOON.toSeconds(), TimeUnit.SECONDS).join());
       Promise.JOIN_ANSWERED.keep("F49", "a join", took);
     } finally {
-      isOver.set(true);
-      strangers.forEach(CompletableFuture::join);
+      threads.shutdownNow();
+      threads.close();
     }
   }
 
-  /// Mute connections and noisy ones, which stay as long as they may.
+  /// One connection after the other, until the thread is interrupted: each stays as long as it may.
+  /// Were there more at once than the kernel keeps for the server, it would drop a rank's first
+  /// try, whose next is a second later.
   private static void connectWithoutEnd(
-      InetAddress source,
-      SessionServer server,
-      Random random,
-      CountDownLatch connected,
-      AtomicBoolean isOver) {
-    var sockets = new ArrayDeque<Socket>();
-    try {
-      while (!isOver.get()) {
-        var socket = new Socket();
-        sockets.add(socket);
-        try {
-          socket.bind(new InetSocketAddress(source, 0));
-          socket.connect(address(server), (int) SOON.toMillis());
-          if (random.nextInt(4) == 0) {
-            socket.getOutputStream().write(random.nextInt(256));
-          }
-        } catch (IOException e) {
-          // The server has had enough of it.
-        }
+      InetAddress source, SessionServer server, boolean isNoisy, CountDownLatch connected) {
+    while (!Thread.currentThread().isInterrupted()) {
+      try (var socket = new Socket()) {
+        socket.bind(new InetSocketAddress(source, 0));
+        socket.connect(address(server), (int) SOON.toMillis());
         connected.countDown();
-        if (sockets.size() > 500) {
-          closeQuietly(sockets.remove());
+        if (isNoisy) {
+          socket.getOutputStream().write('?');
         }
+        awaitEnd(socket);
+      } catch (IOException e) {
+        // The server has had enough of it.
       }
-    } finally {
-      sockets.forEach(SessionPortTest::closeQuietly);
-    }
-  }
-
-  private static void closeQuietly(Socket socket) {
-    try {
-      socket.close();
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
     }
   }
 
