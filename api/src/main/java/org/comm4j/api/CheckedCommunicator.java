@@ -639,9 +639,10 @@ final class CheckedCommunicator implements Communicator {
 
   private void finishPending() {
     long start = System.nanoTime();
+    long left = FINISH_NANOS; // a pause before the first one is not taken from it
     for (CheckedRequest request : inFlight) {
-      long left = FINISH_NANOS - (System.nanoTime() - start);
       request.finish(Math.max(0, left));
+      left = FINISH_NANOS - (System.nanoTime() - start);
     }
   }
 

@@ -481,11 +481,9 @@ class CheckedCommunicatorTest {
   void close_pendingOperation_isGivenTimeAndThenEndsWithClosed() {
     Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
     var future = request.toCompletableFuture();
-    long start = System.nanoTime();
 
     comm.close();
 
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(2));
     // 0.3 s are for other threads, 0.8 s the backend's and 0.5 s the session's
     assertThat(backend.pending().askedNanos).isBetween(1L, TimeUnit.MILLISECONDS.toNanos(400));
     assertThatExceptionOfType(ClosedException.class)

@@ -178,7 +178,7 @@ class FakeCommunicator implements BackendCommunicator {
 
   /// An operation that ends when the test says so.
   static final class FakePending implements Pending {
-    /// How long the last one who waited wanted to.
+    /// How long all who waited wanted to, one after the other.
     volatile long askedNanos;
 
     private boolean ended;
@@ -247,7 +247,7 @@ class FakeCommunicator implements BackendCommunicator {
 
     @Override
     public synchronized boolean await(long nanos) {
-      askedNanos = nanos;
+      askedNanos += nanos;
       long end = System.nanoTime() + Math.min(nanos, TimeUnit.DAYS.toNanos(1));
       while (!ended) {
         long millis = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime() + 999_999);
