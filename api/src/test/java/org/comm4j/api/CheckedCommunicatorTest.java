@@ -509,7 +509,7 @@ class CheckedCommunicatorTest {
   @Test
   void close_pendingOperationThatEndsInTime_endsWell() {
     Request request = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
-    Thread.ofPlatform().start(() -> backend.pending().end(null));
+    backend.pending().whenAwaited(() -> backend.pending().end(null));
 
     comm.close();
 

@@ -187,6 +187,7 @@ class FakeCommunicator implements BackendCommunicator {
     private @Nullable Runnable action;
     private boolean cancellable = true;
     private volatile @Nullable Look look;
+    private @Nullable Runnable wait;
     private @Nullable Error callBackFailure;
 
     interface Look {
@@ -196,6 +197,11 @@ class FakeCommunicator implements BackendCommunicator {
     /// Has something done when somebody asks whether it has ended, once.
     void whenLookedAt(Look action) {
       look = action;
+    }
+
+    /// Has something done when somebody has time to wait for its end, once.
+    void whenAwaited(Runnable action) {
+      wait = action;
     }
 
     /// Has the next registration of a callback fail, once.
@@ -248,6 +254,11 @@ class FakeCommunicator implements BackendCommunicator {
     @Override
     public synchronized boolean await(long nanos) {
       askedNanos += nanos;
+      Runnable waiting = wait;
+      if (waiting != null && nanos > 0) {
+        wait = null;
+        waiting.run();
+      }
       long end = System.nanoTime() + Math.min(nanos, TimeUnit.DAYS.toNanos(1));
       while (!ended) {
         long millis = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime() + 999_999);
