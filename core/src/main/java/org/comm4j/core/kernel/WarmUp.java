@@ -11,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +42,9 @@ final class WarmUp {
 
   private static final boolean COMPILES_WELL = compilesWell(System.getProperty("java.vm.info", ""));
 
+  /// What was started and has not ended. The executor doesn't count what its thread has just taken.
+  private static final AtomicInteger DUE = new AtomicInteger();
+
   private static final ThreadPoolExecutor THREAD =
       new ThreadPoolExecutor(
           1,
@@ -70,13 +74,18 @@ final class WarmUp {
     if (!COMPILES_WELL) {
       return;
     }
+    DUE.incrementAndGet();
     THREAD.execute(() -> {
-      Memory made = memory.get();
-      MemorySegment a = made.a();
-      MemorySegment b = made.b();
-      MemorySegment out = made.out();
-      if (a != null && b != null && out != null && isFast(loop, maskedBytes, a, b, out)) {
-        whenFast.run();
+      try {
+        Memory made = memory.get();
+        MemorySegment a = made.a();
+        MemorySegment b = made.b();
+        MemorySegment out = made.out();
+        if (a != null && b != null && out != null && isFast(loop, maskedBytes, a, b, out)) {
+          whenFast.run();
+        }
+      } finally {
+        DUE.decrementAndGet();
       }
     });
   }
@@ -89,7 +98,12 @@ final class WarmUp {
 
   /// Whether it calls some loop, or is going to.
   static boolean isAtWork() {
-    return THREAD.getActiveCount() > 0 || !THREAD.getQueue().isEmpty();
+    return DUE.get() > 0;
+  }
+
+  /// Whether it has ever begun to.
+  static boolean hasStarted() {
+    return THREAD.getLargestPoolSize() > 0;
   }
 
   private static boolean isFast(

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class WarmUpTest {
-  /// Uses a kernel until its loop is worth a warm-up and says whether there is one.
+  /// Uses a kernel until its loop is worth a warm-up and says whether one was begun.
   static final class Program {
     private Program() {}
 
@@ -30,7 +30,7 @@ class WarmUpTest {
       for (int i = 0; i < 2; i++) {
         kernel.combine(a, 0, b, 0, 1 << 20);
       }
-      System.out.println(Kernel.areWarmingUp());
+      System.out.println(WarmUp.hasStarted());
     }
   }
 
