@@ -64,6 +64,8 @@ final class Context {
   private long history; // a digest of all collectives so far
   private long nextStage;
   private volatile @Nullable CommException failure;
+  private boolean isPart; // made together with another one, and ends with it
+  private boolean isEnding;
   private boolean closed;
 
   /// @param members world ranks, in the order of the communicator's
@@ -193,6 +195,16 @@ final class Context {
 
   boolean isClosed() {
     return closed;
+  }
+
+  /// Whether it keeps this rank in the session: the program has not begun to close it.
+  boolean isKept() {
+    return !isPart && !isEnding && !closed;
+  }
+
+  /// The program has begun to close it.
+  void ends() {
+    isEnding = true;
   }
 
   /// Numbers a collective.
@@ -778,6 +790,7 @@ final class Context {
   /// of this one.
   void makingTogether(Context other) {
     together.add(other);
+    other.isPart = true;
     if (failure != null) {
       other.breakWith(failure, false);
     }
@@ -950,6 +963,9 @@ final class Context {
   }
 
   private void tellClosed(int peer) {
+    if (!engine.isKept()) {
+      return; // this rank leaves with its last one, which the session says
+    }
     try {
       engine.control(members[peer], Frame.word(Frame.CLOSED, 0, 0, id), 0);
     } catch (TransportFailedException _) {

@@ -389,6 +389,12 @@ final class Engine {
     }
   }
 
+  /// Whether this rank stays in the session. With its last communicator it leaves, and who still
+  /// needs it is told that by the session, not that it has closed one.
+  boolean isKept() {
+    return contexts.stream().anyMatch(Context::isKept);
+  }
+
   private static void remember(Context context, ArrayDeque<Long> last) {
     last.add(context.id());
     if (last.size() > MOST_REMEMBERED) {
@@ -504,7 +510,9 @@ final class Engine {
       if (broken.contains(Frame.context(word)) && !Context.isOfShrink(frame)) {
         return; // why is known to the session, and soon to who asks
       }
-      control(peer, Frame.word(Frame.CLOSED, 0, 0, Frame.context(word)), 0);
+      if (isKept()) {
+        control(peer, Frame.word(Frame.CLOSED, 0, 0, Frame.context(word)), 0);
+      }
       return;
     }
     boolean kept = context != null && context.deliver(peer, frame, payload);

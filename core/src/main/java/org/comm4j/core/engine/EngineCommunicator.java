@@ -645,6 +645,12 @@ public final class EngineCommunicator implements BackendCommunicator {
       // why it failed was, or will be, thrown to whoever awaits it
     }
     closed = true;
+    engine.lock();
+    try {
+      context.ends();
+    } finally {
+      engine.unlock();
+    }
     groups.close();
     EngineSharedMemory provider = sharedMemory;
     if (provider != null) {
