@@ -67,6 +67,7 @@ final class Context {
   private boolean isPart; // made together with another one, and ends with it
   private boolean isEnding;
   private boolean closed;
+  private boolean isLeftInTheMiddle; // which the session tells the others
 
   /// @param members world ranks, in the order of the communicator's
   Context(Engine engine, long id, String name, int[] members) {
@@ -205,6 +206,11 @@ final class Context {
   /// The program has begun to close it.
   void ends() {
     isEnding = true;
+  }
+
+  /// Whether the session tells the others why nothing comes any more.
+  boolean isBroken() {
+    return failure != null || isLeftInTheMiddle;
   }
 
   /// Numbers a collective.
@@ -449,7 +455,7 @@ final class Context {
     switch (Frame.kind(Frame.word(header))) {
       case Frame.CLOSED -> hasClosed(peer);
       case Frame.INQUIRY -> {
-        if (closed && (failure == null || isOfShrink(header))) {
+        if (closed && (!isBroken() || isOfShrink(header))) {
           tellClosed(peer);
         } else if (isOfShrink(header)) {
           shrinkInquirers.set(peer);
@@ -915,6 +921,7 @@ final class Context {
   private void leave() {
     for (Call call : calls) {
       if (failure == null && call.concernsPeers()) {
+        isLeftInTheMiddle = true;
         String message = "rank %d closed '%s' during %s".formatted(rank, name, call.describe());
         engine
             .session()
@@ -955,7 +962,7 @@ final class Context {
   /// They wait for this rank, and have asked. Others ask when they do.
   private void tellInquirers() {
     BitSet told = shrinkInquirers;
-    if (failure == null) { // else they know that
+    if (!isBroken()) { // else they know that
       told.or(messageInquirers);
       inquiries.forEach(inquiry -> told.set(inquiry.peer()));
     }

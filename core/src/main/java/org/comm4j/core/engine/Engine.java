@@ -367,7 +367,7 @@ final class Engine {
     lock.lock();
     try {
       context.close();
-      if (context.failure() != null) {
+      if (context.isBroken()) {
         remember(context, broken);
       }
       if (contexts.remove(context)) {

@@ -32,6 +32,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class ContextTest {
   private static final int TAG = 3;
+  private static final int MORE_THAN_CREDIT = 2 << 20;
 
   /// Where the session can't be told that a communicator is broken, others may stay whole. What
   /// comes for them then must not go into the memory of a receive that was thrown out of.
@@ -118,6 +119,28 @@ class ContextTest {
     }
   }
 
+  /// The session says more: in the middle of what it has closed.
+  @Test
+  void remove_duringASend_isToldByTheSessionAlone() {
+    try (var ranks = new Ranks()) {
+      ranks.add(0, 2);
+      ranks.add(1, 2);
+      Context receiving = ranks.add(0, 4);
+      Context sending = ranks.add(1, 4);
+      ranks.ask(receiving);
+      var send = new PointToPoint.Send(CommData.of(new byte[MORE_THAN_CREDIT]), 0, TAG);
+      sending.start(sending.messages().send(send, send, true, null), false);
+
+      ranks.close(1, 4);
+      ranks.ask(receiving);
+      ranks.poll(0);
+      assertThat(receiving.hasLeft(1)).as("whether it is told of a close").isFalse();
+
+      ranks.takeNews(0);
+      assertThat(receiving.failure()).hasMessageContaining("closed 'test' during send");
+    }
+  }
+
   /// Two ranks, moved along by the test.
   private static final class Ranks implements AutoCloseable {
     private final InMemorySessions sessions = InMemorySessions.group(2);
@@ -142,6 +165,10 @@ class ContextTest {
 
     void poll(int rank) {
       engines.get(rank).poll();
+    }
+
+    void takeNews(int rank) {
+      engines.get(rank).takeNews();
     }
 
     void close(int rank, long id) {
