@@ -135,7 +135,7 @@ public final class SessionServer implements AutoCloseable {
   private long unacceptingNs; // since when no connection can be accepted
   private long unacceptedNs; // when that was tried last
   private long plannedNs;
-  private long forgaveNs;
+  private long sleptNs; // when it was last noticed that this process was stopped
   private Event.@Nullable Halt localHalt;
   private long deadlineNs;
   private boolean finishing;
@@ -369,10 +369,15 @@ public final class SessionServer implements AutoCloseable {
   }
 
   /// If this process itself was stopped, the silence of the others says nothing: what they have
-  /// sent has perhaps not been read yet. Everyone gets a new chance.
+  /// sent has perhaps not been read yet. Everyone gets a new chance. Who has not heard from us
+  /// either is right only if we were late for longer than the liveness time less what lies between
+  /// two heartbeats.
   private void noticeSleep(long now, long tickNs) {
-    if (now - plannedNs - tickNs > livenessNs / 4) {
-      forgaveNs = now;
+    long lateNs = now - plannedNs - tickNs;
+    if (lateNs > livenessNs / 2) {
+      sleptNs = now;
+    }
+    if (lateNs > livenessNs / 4) {
       connected.keySet().forEach(connection -> connection.forgive(now));
     }
   }
@@ -739,7 +744,7 @@ public final class SessionServer implements AutoCloseable {
   /// A rank has not heard from us for too long. If we have slept it is right and we are out.
   private void givenUp(int rank, String evidence, long now) {
     ReplicatedSession local = localSession;
-    if (local != null && forgaveNs != 0 && now - forgaveNs < 2 * livenessNs) {
+    if (local != null && sleptNs != 0 && now - sleptNs < 2 * livenessNs) {
       local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
       local.tellNews();
     }

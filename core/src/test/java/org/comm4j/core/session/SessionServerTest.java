@@ -32,6 +32,8 @@ import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class SessionServerTest {
@@ -439,6 +441,33 @@ final class SessionServerTest {
       isOver.orTimeout(20, TimeUnit.SECONDS).join();
       assertThat(heard.news().aborts()).hasSize(1);
       heard.close();
+    }
+  }
+
+  /// A turn that comes late now and then does not make a rank right that hears nothing because the
+  /// network is cut.
+  @ParameterizedTest
+  @CsvSource({"3, false", "6, true"})
+  void lost_afterALateTurn_hostIsOutIfItWasStopped(int lateSeconds, boolean isOut)
+      throws Exception {
+    var skippedNs = new AtomicLong();
+    try (var ofRank0 =
+            SessionServer.startFor(
+                request("1", 0),
+                InetAddress.getLoopbackAddress(),
+                0,
+                Authenticator.NONE,
+                () -> System.nanoTime() + skippedNs.get(),
+                _ -> {});
+        var cut = new Socket(address.getAddress(), ofRank0.port())) {
+      write(cut, new Frame.Join(request("1", 1), new byte[0], new byte[0]));
+      ReplicatedSession host = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
+      var isTold = new CompletableFuture<Boolean>();
+      host.onNews(() -> isTold.complete(true));
+      skippedNs.set(TimeUnit.SECONDS.toNanos(lateSeconds)); // of 10 that rank 1 may be silent
+      write(cut, new Frame.Lost("a test's"));
+      isTold.orTimeout(20, TimeUnit.SECONDS).join();
+      assertThat(host.news().evicted() != null).isEqualTo(isOut);
     }
   }
 
