@@ -11,6 +11,7 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -130,6 +131,7 @@ public final class SessionServer implements AutoCloseable {
   private long firstJoinNs;
   private long joinDeadlineNs;
   private long livenessNs = TimeUnit.SECONDS.toNanos(10);
+  private final ArrayDeque<Event> forLocal = new ArrayDeque<>(); // not handed to it yet
   private @Nullable JoinException whyOver;
   private long acceptAgainNs;
   private long unacceptingNs; // since when no connection can be accepted
@@ -357,7 +359,9 @@ public final class SessionServer implements AutoCloseable {
       take(event);
     }
     judge(now);
+    int delivered = forLocal.size();
     flush(now);
+    deliver(delivered);
     end(now, ending);
     plannedNs = now;
   }
@@ -655,14 +659,13 @@ public final class SessionServer implements AutoCloseable {
       peer.gone = true;
     }
     tell(FrameCodec.encode(event), event);
-    ReplicatedSession local = localSession;
-    if (local != null && event instanceof Event.Halt order) {
+    if (localSession != null && event instanceof Event.Halt order) {
       if (localHalt == null) {
         localHalt = order; // The others must hear it before this process ends.
         deadlineNs = nanoTime.getAsLong() + FLUSH_NS;
       }
-    } else if (local != null && local.deliver(event)) {
-      local.tellNews();
+    } else if (localSession != null) {
+      forLocal.add(event);
     }
     switch (event) {
       case Event.Leave leave -> {
@@ -678,6 +681,23 @@ public final class SessionServer implements AutoCloseable {
     }
     if (!isInUse()) {
       phase = Phase.OVER;
+    }
+  }
+
+  /// Hands the local rank what has been sent to the others: it may end its process because of it.
+  ///
+  /// @param count how many events; who is lost while they are sent is told with the next ones
+  private void deliver(int count) {
+    boolean isNews = false;
+    for (int i = 0; i < count; i++) {
+      Event event = forLocal.remove();
+      isNews |= localSession != null && localSession.deliver(event);
+    }
+    if (isNews && localSession != null) {
+      localSession.tellNews();
+    }
+    if (!forLocal.isEmpty()) {
+      selector.wakeup();
     }
   }
 

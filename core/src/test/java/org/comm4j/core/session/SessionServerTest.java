@@ -471,6 +471,30 @@ final class SessionServerTest {
     }
   }
 
+  /// The host may end its process at once, as a launcher does when it hears that all have ended.
+  @Test
+  void abort_ofTheHost_isSentBeforeItIsHeardThere() throws Exception {
+    try (var ofRank0 =
+            SessionServer.startFor(
+                request("1", 0),
+                InetAddress.getLoopbackAddress(),
+                0,
+                Authenticator.NONE,
+                System::nanoTime,
+                _ -> {});
+        var other = new Socket(address.getAddress(), ofRank0.port())) {
+      other.setSoTimeout(5_000);
+      var in = new DataInputStream(other.getInputStream());
+      write(other, new Frame.Join(request("1", 1), new byte[0], new byte[0]));
+      ReplicatedSession host = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
+      for (Frame frame = read(in); !(frame instanceof Frame.Welcome); frame = read(in)) {}
+      var heard = new CompletableFuture<Frame>();
+      host.onNews(() -> heard.completeAsync(() -> uncheckedRead(in), Runnable::run));
+      host.abort(7, new byte[0]);
+      assertThat(heard.orTimeout(20, TimeUnit.SECONDS).join()).isInstanceOf(Event.Abort.class);
+    }
+  }
+
   /// Whoever has more places than there are, elsewhere, costs a rank none: it gets one of them, and
   /// keeps it while it answers.
   @Test
@@ -572,6 +596,14 @@ final class SessionServerTest {
       bytes.write(each);
     }
     socket.getOutputStream().write(bytes.toByteArray());
+  }
+
+  private static Frame uncheckedRead(DataInputStream in) {
+    try {
+      return read(in);
+    } catch (IOException | ProtocolException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   private static Frame read(DataInputStream in) throws IOException, ProtocolException {
