@@ -192,15 +192,15 @@ final class TcpSession implements ReplicatedSession.History {
     long deadline = start + TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
     long backOffNs = FIRST_BACK_OFF_NS;
     while (!closing) {
-      if (nanoTime.getAsLong() - deadline >= 0) {
-        throw tooLate(deadline - start);
-      }
       Connection connection = join(start, deadline);
       if (connection != null) {
         return connection;
       }
       if (aside != null && isOfFirst && places.isFirst()) {
         throw aside;
+      }
+      if (nanoTime.getAsLong() - deadline >= 0) {
+        throw tooLate(deadline - start);
       }
       incoming.clear();
       pause(backOffNs);
@@ -465,17 +465,23 @@ final class TcpSession implements ReplicatedSession.History {
         e);
   }
 
-  /// The next frame, or null at the deadline.
+  /// The next frame, or null at the deadline if none has come: this process may have been stopped.
   private @Nullable Frame next(Connection connection, long deadline)
       throws IOException, ProtocolException {
     while (incoming.isEmpty()) {
       long now = nanoTime.getAsLong();
-      if (closing || now - deadline >= 0) {
+      boolean isLast = now - deadline >= 0;
+      if (closing) {
         return null;
       }
-      select(now, deadline);
+      if (!isLast) {
+        select(now, deadline);
+      }
       connection.flush(nanoTime.getAsLong());
       incoming.addAll(connection.read(nanoTime.getAsLong()));
+      if (isLast && incoming.isEmpty()) {
+        return null;
+      }
     }
     return incoming.removeFirst();
   }

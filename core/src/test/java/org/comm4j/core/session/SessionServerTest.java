@@ -6,12 +6,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -29,6 +31,7 @@ import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.Secret;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -275,6 +278,64 @@ final class SessionServerTest {
       } finally {
         rank.close();
       }
+    }
+  }
+
+  /// As a rank does that is stopped just when it would wait for the greeting: it has come meanwhile.
+  @Test
+  void join_greetingIsThereWhenTheTimeIsOver_isHeard() throws Exception {
+    try (var listener = ServerSocketChannel.open()) {
+      listener.bind(new InetSocketAddress(address.getAddress(), 0));
+      listener.configureBlocking(false);
+      var host = new CompletableFuture<Socket>();
+      var nowNs = new AtomicLong();
+      TcpSession rank =
+          start(
+              (InetSocketAddress) listener.getLocalAddress(),
+              request("1", 1),
+              Authenticator.NONE,
+              () -> {
+                if (host.isDone()) {
+                  return nowNs.addAndGet(TimeUnit.SECONDS.toNanos(6)); // it waits for 5
+                }
+                SocketChannel connected = acceptAndGreet(listener);
+                if (connected != null) {
+                  host.complete(connected.socket());
+                }
+                return nowNs.get();
+              });
+      try (Socket socket = host.orTimeout(20, TimeUnit.SECONDS).join()) {
+        socket.setSoTimeout(20_000);
+        assertThat(read(new DataInputStream(socket.getInputStream())))
+            .isInstanceOf(Frame.Join.class);
+      } finally {
+        rank.close();
+      }
+    }
+  }
+
+  private static @Nullable SocketChannel acceptAndGreet(ServerSocketChannel listener) {
+    try {
+      SocketChannel connected = listener.accept();
+      if (connected != null) {
+        String id = InMemorySessions.randomId();
+        write(connected.socket(), new Frame.Hello(FrameCodec.PROTOCOL, new byte[0], id));
+      }
+      return connected;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// As a rank does that is stopped before it tries, or has spent its patience elsewhere.
+  @Test
+  void join_timeIsOverBeforeItTries_triesOnce() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      listener.setSoTimeout(20_000);
+      TcpSession rank =
+          start(placeOf(listener), request("1", 1).forHost(0, 0), Authenticator.NONE);
+      listener.accept().close();
+      assertThatThrownBy(() -> joined(rank)).cause().isInstanceOf(JoinException.class);
     }
   }
 
