@@ -399,13 +399,15 @@ final class FileSession implements ReplicatedSession.History {
   private void inTurn(Turn action) throws IOException, ProtocolException {
     LogFile file = file();
     long start = nanoTime.getAsLong();
+    boolean isLast = false; // that one, or this one, may only have been stopped for a while
     while (!file.tryTurn()) {
-      LockSupport.parkNanos(FAST_NS / 10);
-      long now = nanoTime.getAsLong();
-      beat(now);
-      if (now - start > (closing ? LAST_TURN_NS : 2 * livenessNs)) {
+      if (isLast) {
         throw new IOException("a process that does not run has it locked");
       }
+      long now = nanoTime.getAsLong();
+      beat(now);
+      isLast = now - start > (closing ? LAST_TURN_NS : 2 * livenessNs);
+      LockSupport.parkNanos(FAST_NS / 10);
     }
     try {
       action.run();

@@ -4,10 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.spi.Session.Member;
@@ -23,12 +27,16 @@ class FileSessionTest {
   @TempDir Path root;
 
   private FileSession start(int rank) {
+    return start(rank, 3, System::nanoTime);
+  }
+
+  private FileSession start(int rank, int worldSize, LongSupplier nanoTime) {
     var member =
         new Member(rank, LocalHost.identity(), ProcessHandle.current().pid(), Set.of(), List.of());
     return FileSession.start(
         root.resolve("sessions"),
-        new JoinRequest("1", "job", 0, member, 3, 60_000, 10_000, ""),
-        System::nanoTime,
+        new JoinRequest("1", "job", 0, member, worldSize, 60_000, 10_000, ""),
+        nanoTime,
         _ -> {});
   }
 
@@ -58,5 +66,45 @@ class FileSessionTest {
               assertThat(e.reason()).isEqualTo(Reason.PEER_FAILED);
               assertThat(e).hasMessage("rank 0 closed the session while it was joined");
             });
+  }
+
+  /// The machine was stopped, or both processes were: the turn is free by now.
+  @Test
+  void put_timeIsOverWhenTheTurnIsFree_goesOut() throws Exception {
+    var looks = new AtomicLong(); // at the clock
+    var nowNs = new AtomicLong(1);
+    var stopped = new CompletableFuture<Boolean>();
+    var goesOn = new CompletableFuture<Boolean>();
+    FileSession alone =
+        start(
+            0,
+            1,
+            () -> {
+              looks.incrementAndGet();
+              if (nowNs.get() > 1 && stopped.complete(true)) {
+                goesOn.join();
+              }
+              return nowNs.get();
+            });
+    ReplicatedSession session = alone.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    LogFile file = Objects.requireNonNull(LogFile.open(root.resolve("sessions/job.session")));
+    try {
+      while (!file.tryTurn()) {
+        Thread.onSpinWait();
+      }
+      session.put("key", new byte[] {7});
+      long before = looks.get();
+      while (looks.get() < before + 5) { // it waits for its turn
+        Thread.onSpinWait();
+      }
+      nowNs.set(TimeUnit.SECONDS.toNanos(60));
+      stopped.orTimeout(20, TimeUnit.SECONDS).join();
+      file.endTurn();
+      goesOn.complete(true);
+      assertThat(session.get("key", Duration.ofSeconds(20))).containsExactly(7);
+    } finally {
+      file.close();
+      session.close();
+    }
   }
 }
