@@ -255,11 +255,10 @@ public final class SessionServer implements AutoCloseable {
     try {
       acceptor = ServerSocketChannel.open();
       acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      acceptor.bind(new InetSocketAddress(address, port), 512);
       var server =
           new SessionServer(
               acceptor, job, worldSize, authenticator, listener, localRequest, nanoTime, halt);
-      server.thread.start();
+      server.listen(new InetSocketAddress(address, port));
       return server;
     } catch (IOException e) {
       if (acceptor != null) {
@@ -276,6 +275,23 @@ public final class SessionServer implements AutoCloseable {
                   OpenFiles.remedy(e)),
           e);
     }
+  }
+
+  /// Whoever else wanted the port takes who listens there for a stranger if it says nothing for too
+  /// long ([DefaultSessionFactory]). So all that takes time in a fresh JVM comes before.
+  private void listen(InetSocketAddress place) throws IOException {
+    try {
+      FrameCodec.encode(greeting());
+      acceptor.bind(place, 512);
+    } catch (IOException e) {
+      closeQuietly(selector);
+      throw e;
+    }
+    thread.start();
+  }
+
+  private Frame.Hello greeting() {
+    return new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId);
   }
 
   /// @param failure in the language of the user's system
@@ -398,7 +414,7 @@ public final class SessionServer implements AutoCloseable {
         try {
           InetAddress from = ((InetSocketAddress) channel.getRemoteAddress()).getAddress();
           var connection = new Connection(channel, selector, now);
-          connection.greet(new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId));
+          connection.greet(greeting());
           connection.flush(now);
           pending.add(connection, PendingConnections.source(from), now);
         } catch (IOException e) {

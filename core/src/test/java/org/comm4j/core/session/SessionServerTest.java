@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
+import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.BindException;
@@ -18,6 +19,7 @@ import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -35,6 +37,8 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -53,9 +57,13 @@ final class SessionServerTest {
   }
 
   private static SessionServer start(int worldSize) {
+    return start(worldSize, 0);
+  }
+
+  private static SessionServer start(int worldSize, int port) {
     return SessionServer.start(
         InetAddress.getLoopbackAddress(),
-        0,
+        port,
         "job",
         worldSize,
         Authenticator.NONE,
@@ -256,6 +264,21 @@ final class SessionServerTest {
     var here = new InetSocketAddress(loopback, 5000);
     assertThat(DefaultSessionFactory.isTaken(join, here)).isTrue();
     assertThat(DefaultSessionFactory.isTaken(join, new InetSocketAddress(nobodys, 5000))).isFalse();
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void listen_portIsTaken_leavesNothingOpen() {
+    int tries = 20;
+    int before = openFiles();
+    for (int i = 0; i < tries; i++) {
+      assertThatThrownBy(() -> start(2, address.getPort())).isInstanceOf(JoinException.class);
+    }
+    assertThat(openFiles()).isLessThan(before + tries);
+  }
+
+  private static int openFiles() {
+    return Objects.requireNonNull(new File("/proc/self/fd").list()).length;
   }
 
   /// As a host does that is out of descriptors for a while.
