@@ -199,10 +199,10 @@ final class SessionServerTest {
     List<SocketChannel> waiting = new ArrayList<>();
     try (var listener = new ServerSocket(0, 1, address.getAddress())) {
       var place = new InetSocketAddress(address.getAddress(), listener.getLocalPort());
-      for (int i = 0; i < 4; i++) { // as many as it takes, and more
+      for (int i = 0; i < 4; i++) { // as many as it takes, which are two, and more
         var channel = SocketChannel.open();
         waiting.add(channel);
-        channel.configureBlocking(false);
+        channel.configureBlocking(i < 2);
         channel.connect(place);
       }
       var member =
@@ -304,7 +304,8 @@ final class SessionServerTest {
     }
   }
 
-  /// As a rank does that is stopped just when it would wait for the greeting: it has come meanwhile.
+  /// As a rank does that is stopped just when it would wait for the greeting: it has come
+  /// meanwhile.
   @Test
   void join_greetingIsThereWhenTheTimeIsOver_isHeard() throws Exception {
     try (var listener = ServerSocketChannel.open()) {
@@ -355,8 +356,7 @@ final class SessionServerTest {
   void join_timeIsOverBeforeItTries_triesOnce() throws Exception {
     try (var listener = new ServerSocket(0, 1, address.getAddress())) {
       listener.setSoTimeout(20_000);
-      TcpSession rank =
-          start(placeOf(listener), request("1", 1).forHost(0, 0), Authenticator.NONE);
+      TcpSession rank = start(placeOf(listener), request("1", 1).forHost(0, 0), Authenticator.NONE);
       listener.accept().close();
       assertThatThrownBy(() -> joined(rank)).cause().isInstanceOf(JoinException.class);
     }
@@ -485,19 +485,19 @@ final class SessionServerTest {
   }
 
   /// What a rank that hosts the session says just before it closes is not overtaken by its goodbye,
-  /// whatever the server's thread is doing: here it has just found out that rank 1 is silent.
+  /// whatever the server's thread is doing: here it has just found out that rank 1 is gone.
   @Test
   void close_rightAfterAnAbort_abortIsHeard() throws Exception {
     try (var ofRank0 =
             SessionServer.startFor(
-                request(0, 3, 1000),
+                request(0, 3, 10_000),
                 InetAddress.getLoopbackAddress(),
                 0,
                 Authenticator.NONE,
                 System::nanoTime,
                 _ -> {});
-        var silent = new Socket(address.getAddress(), ofRank0.port())) {
-      write(silent, new Frame.Join(request(1, 3, 1000), new byte[0], new byte[0]));
+        var rank1 = new Socket(address.getAddress(), ofRank0.port())) {
+      write(rank1, new Frame.Join(request(1, 3, 10_000), new byte[0], new byte[0]));
       var _ =
           ofRank0
               .localJoin()
@@ -510,9 +510,10 @@ final class SessionServerTest {
       TcpSession rank2 =
           start(
               new InetSocketAddress(address.getAddress(), ofRank0.port()),
-              request(2, 3, 1000),
+              request(2, 3, 10_000),
               Authenticator.NONE);
       ReplicatedSession heard = joined(rank2);
+      rank1.shutdownOutput();
       var isOver = new CompletableFuture<Boolean>();
       Runnable look =
           () -> {
@@ -580,33 +581,43 @@ final class SessionServerTest {
   }
 
   /// Whoever has more places than there are, elsewhere, costs a rank none: it gets one of them, and
-  /// keeps it while it answers.
+  /// keeps it while it answers. The clock stands, so that it is never too late for that.
   @Test
   void join_strangersTakeAllPlaces_rankOfAnotherAddressKeepsIts() throws Exception {
     List<Socket> strangers = new ArrayList<>();
-    try {
-      addStrangers(strangers);
-      try (var rank = new Socket(address.getAddress(), address.getPort())) {
+    try (var ofRank0 =
+        SessionServer.startFor(
+            request("1", 0),
+            InetAddress.getLoopbackAddress(),
+            0,
+            Authenticator.NONE,
+            () -> 0L,
+            _ -> {})) {
+      var place = new InetSocketAddress(address.getAddress(), ofRank0.port());
+      try (var rank = new Socket()) {
+        addStrangers(strangers, place);
+        rank.connect(place);
         var in = new DataInputStream(rank.getInputStream());
         assertThat(read(in)).isInstanceOf(Frame.Hello.class);
-        addStrangers(strangers);
-        write(rank, new Frame.Join(request("1", 0), new byte[0], new byte[0]));
+        addStrangers(strangers, place);
+        write(rank, new Frame.Join(request("1", 1), new byte[0], new byte[0]));
         assertThat(read(in)).isInstanceOf(Frame.Accepted.class);
-      }
-    } finally {
-      for (Socket each : strangers) {
-        each.close();
+      } finally {
+        for (Socket each : strangers) {
+          each.close();
+        }
       }
     }
   }
 
   /// As many as there are places.
-  private void addStrangers(List<Socket> strangers) throws Exception {
+  private static void addStrangers(List<Socket> strangers, InetSocketAddress place)
+      throws Exception {
     for (int i = 0; i < PendingConnections.PLACES; i++) {
       var stranger = new Socket();
       strangers.add(stranger);
       stranger.bind(new InetSocketAddress(InetAddress.getByAddress(new byte[] {127, 0, 0, 2}), 0));
-      stranger.connect(address);
+      stranger.connect(place);
       assertThat(read(new DataInputStream(stranger.getInputStream())))
           .isInstanceOf(Frame.Hello.class);
     }
