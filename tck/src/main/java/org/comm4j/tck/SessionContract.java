@@ -465,6 +465,9 @@ public abstract class SessionContract {
     }
     onAll(others, session -> session.agree("k", List.of(1, 2), new byte[1], SOON));
     others.get(0).abort(7, bytes("why"));
+    for (Session session : others) { // before the death, which does not wait for it
+      assertThat(eventually(() -> session.news().aborts().size() == 1)).isTrue();
+    }
     victim(group).kill();
     for (Session session : others) {
       assertThat(eventually(() -> session.news().isGone(3))).isTrue();

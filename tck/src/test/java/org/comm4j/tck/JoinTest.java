@@ -395,12 +395,11 @@ final class JoinTest {
 
   @Test
   void join_whoHadThePortOfRank0IsGone_rank0Listens() throws Exception {
-    CompletableFuture<Outcome> join0;
-    int port;
-    try (var other = new ServerSocket(0, 16, InetAddress.getLoopbackAddress())) {
-      port = other.getLocalPort();
-      join0 = join(Configs.tcp(2, port), 0);
-      other.accept().close();
+    var other = new ServerSocket(0, 16, InetAddress.getLoopbackAddress());
+    int port = other.getLocalPort();
+    var join0 = join(Configs.tcp(2, port), 0);
+    try (var _ = other.accept()) {
+      other.close(); // first: else rank 0 might find the port taken again
     }
     in(join(Configs.tcp(2, port), 1));
     in(join0);
