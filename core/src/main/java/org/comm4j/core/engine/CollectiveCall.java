@@ -426,7 +426,7 @@ final class CollectiveCall extends Call {
     }
     if (!asked) {
       asked = true;
-      context.inquireBefore(peer, sequence); // it will say what
+      context.inquiries().askBefore(peer, sequence); // it will say what
     }
     return false;
   }
@@ -669,7 +669,7 @@ final class CollectiveCall extends Call {
   @Override
   void inquire() {
     for (int peer : chain(false)) {
-      context.inquire(peer, sequence, signature);
+      context.inquiries().ask(peer, sequence, signature);
     }
   }
 

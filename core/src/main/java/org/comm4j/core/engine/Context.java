@@ -10,7 +10,6 @@ import java.util.Optional;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommException;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.PointToPoint;
@@ -25,11 +24,6 @@ import org.jspecify.annotations.Nullable;
 /// One communicator inside the engine: its ranks, its calls in flight, what came early, and whether
 /// it is broken. Guarded by the engine's lock, but for [#failure()].
 final class Context {
-  // How many calls back a peer that waits can be told that it calls something else.
-  private static final int PAST = 64; // a power of two
-  private static final int MOST_ANSWERS = 64;
-  private static final long OF_MESSAGE = 0; // instead of a collective's number
-  private static final long OF_SHRINK = -1; // the same
   private static final String ALREADY_CLOSED = "Already closed"; // the JDK's word for an arena
   private static final int LOOKS_PER_ADVANCE = 8; // at the transport; it seldom lacks room
 
@@ -50,15 +44,12 @@ final class Context {
   private final Map<Long, Map<Early.Key, Early>> early = new HashMap<>(); // by sequence
   private final Messages messages;
   private final KeptPayloads kept;
+  private final Inquiries inquiries;
   private final BitSet left = new BitSet(); // the session, or this communicator
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
   private final List<Context> together = new ArrayList<>(); // that break when this one does
   private final List<Context> unfinished = new ArrayList<>(); // that are being made of this one
   private @Nullable Context shrunk; // of these, the one that does not break when this one does
-  private final @Nullable CallSignature[] past = new @Nullable CallSignature[PAST];
-  private final List<Inquiry> inquiries = new ArrayList<>();
-  private final BitSet messageInquirers = new BitSet();
-  private final BitSet shrinkInquirers = new BitSet(); // who hear of a close though this is broken
   private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
   private long history; // a digest of all collectives so far
@@ -89,6 +80,7 @@ final class Context {
     this.rank = own;
     this.messages = new Messages(this);
     this.kept = new KeptPayloads(this);
+    this.inquiries = new Inquiries(this);
   }
 
   private static boolean isIdentity(int[] members) {
@@ -190,6 +182,10 @@ final class Context {
     return kept;
   }
 
+  Inquiries inquiries() {
+    return inquiries;
+  }
+
   @Nullable CommException failure() {
     return failure;
   }
@@ -215,8 +211,13 @@ final class Context {
 
   /// Numbers a collective.
   long takeSequence(CallSignature signature) {
-    past[(int) nextSequence & (PAST - 1)] = signature;
+    inquiries.called(nextSequence, signature);
     return nextSequence++;
+  }
+
+  /// The number that the next collective will have.
+  long nextSequence() {
+    return nextSequence;
   }
 
   /// Takes a collective into the digest of all of them, in the order of their numbers.
@@ -455,10 +456,10 @@ final class Context {
     switch (Frame.kind(Frame.word(header))) {
       case Frame.CLOSED -> hasClosed(peer);
       case Frame.INQUIRY -> {
-        if (closed && (!isBroken() || isOfShrink(header))) {
-          tellClosed(peer);
-        } else if (isOfShrink(header)) {
-          shrinkInquirers.set(peer);
+        if (closed && (!isBroken() || Inquiries.isOfShrink(header))) {
+          inquiries.tellClosed(peer);
+        } else if (Inquiries.isOfShrink(header)) {
+          inquiries.ofShrink(peer);
         }
       }
       default -> {} // nobody waits for it any more
@@ -470,11 +471,6 @@ final class Context {
     closers.set(peer);
   }
 
-  /// Whether an inquiry is to be answered also where the communicator was broken.
-  static boolean isOfShrink(long[] header) {
-    return Frame.sequence(header) == OF_SHRINK;
-  }
-
   private boolean dispatch(int worldPeer, int peer, long[] header, MemorySegment payload) {
     long word = Frame.word(header);
     int aux = Frame.aux(word);
@@ -482,9 +478,7 @@ final class Context {
     return switch (Frame.kind(word)) {
       case Frame.COLLECTIVE -> collective(peer, header, payload, false);
       case Frame.INQUIRY -> {
-        inquired(
-            new Inquiry(
-                peer, sequence, Frame.what(header), Frame.count(header), Frame.detail(header)));
+        inquiries.deliver(peer, header);
         yield false;
       }
       case Frame.PRESENT -> {
@@ -550,7 +544,7 @@ final class Context {
     long detail = Frame.detail(header);
     CollectiveCall call = find(sequence);
     if (call == null && sequence < nextSequence) {
-      CallSignature mine = past(sequence);
+      CallSignature mine = inquiries.past(sequence);
       if (mine != null && (mine.what() != what || mine.detail() != detail)) {
         throw new MismatchedCallException(mine.difference(rank, peer, sequence, what, count));
       }
@@ -579,103 +573,6 @@ final class Context {
     return true;
   }
 
-  /// Asks a peer what it has called as its last collectives before that number. If one was
-  /// something else, it says so by breaking the communicator.
-  void inquireBefore(int peer, long sequence) {
-    for (long each = Math.max(1, sequence - PAST); each < sequence; each++) {
-      CallSignature mine = past(each);
-      if (mine != null) {
-        inquire(peer, each, mine);
-      }
-    }
-  }
-
-  /// Asks a peer whether it calls this as its collective of that number.
-  void inquire(int peer, long sequence, CallSignature mine) {
-    link(peer)
-        .control(
-            engine.header(),
-            Frame.word(Frame.INQUIRY, 0, 0, id),
-            sequence,
-            mine.what(),
-            mine.count(),
-            mine.detail());
-  }
-
-  /// Asks the other end of a message whether it is still there. Not where that may be anyone: such
-  /// a receive ends only when all others have left.
-  void inquire(int peer) {
-    if (peer != Communicator.ANY_SOURCE) {
-      inquire(peer, OF_MESSAGE);
-    }
-  }
-
-  /// Asks a rank whether it can still [#shrink][Groups#shrink()]: not once it has closed the
-  /// communicator, broken or not.
-  void inquireForShrink(int peer) {
-    try {
-      inquire(peer, OF_SHRINK);
-    } catch (TransportFailedException _) {
-      // it is broken as a rule, and maybe by that; survivors meet by the session
-    }
-  }
-
-  private void inquire(int peer, long sequence) {
-    if (peer != rank) {
-      engine.control(members[peer], Frame.word(Frame.INQUIRY, 0, 0, id), sequence);
-    }
-  }
-
-  /// A peer waits for this rank, in a collective, for a message or to shrink.
-  private record Inquiry(int peer, long sequence, long what, long count, long detail) {}
-
-  private void inquired(Inquiry inquiry) {
-    if (inquiry.sequence() == OF_MESSAGE) {
-      messageInquirers.set(inquiry.peer());
-      return;
-    }
-    if (inquiry.sequence() == OF_SHRINK) {
-      shrinkInquirers.set(inquiry.peer());
-      return;
-    }
-    if (inquiry.sequence() >= nextSequence) {
-      inquiries.remove(inquiry); // it asks again now and then
-      inquiries.add(inquiry);
-      return;
-    }
-    CallSignature mine = past(inquiry.sequence());
-    if (mine != null
-        && (mine.what() != inquiry.what()
-            || mine.count() != inquiry.count()
-            || mine.detail() != inquiry.detail())) {
-      throw new MismatchedCallException(
-          mine.difference(
-              rank, inquiry.peer(), inquiry.sequence(), inquiry.what(), inquiry.count()));
-    }
-    CollectiveCall call = find(inquiry.sequence());
-    List<Integer> missing = call == null ? List.of() : call.missing();
-    answer(inquiry, 0, missing.isEmpty() ? -1 : missing.getFirst());
-    for (int i = 1; i < Math.min(missing.size(), MOST_ANSWERS); i++) {
-      answer(inquiry, i, missing.get(i));
-    }
-  }
-
-  /// What this rank has called as its collective of that number; null if that was long ago.
-  private @Nullable CallSignature past(long sequence) {
-    return nextSequence - sequence <= PAST ? past[(int) sequence & (PAST - 1)] : null;
-  }
-
-  private void answer(Inquiry inquiry, int number, int missing) {
-    link(inquiry.peer())
-        .control(
-            engine.header(),
-            Frame.word(Frame.PRESENT, 0, 0, id),
-            inquiry.sequence(),
-            missing,
-            number,
-            0);
-  }
-
   /// Compares a collective that begins with what has come for it: its plan may need none of that if
   /// peers call something else.
   ///
@@ -687,18 +584,8 @@ final class Context {
     }
   }
 
-  /// Answers those who waited for this collective to be started here.
-  void started(CollectiveCall started) {
-    if (inquiries.isEmpty()) {
-      return;
-    }
-    List<Inquiry> now =
-        inquiries.stream().filter(each -> each.sequence() == started.sequence()).toList();
-    inquiries.removeAll(now);
-    now.forEach(this::inquired);
-  }
-
-  private @Nullable CollectiveCall find(long sequence) {
+  /// The collective of that number, where it is in flight.
+  @Nullable CollectiveCall find(long sequence) {
     for (int i = 0; i < calls.size(); i++) {
       if (calls.get(i) instanceof CollectiveCall call && call.sequence() == sequence) {
         return call;
@@ -940,7 +827,7 @@ final class Context {
       }
       leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
-      tellInquirers();
+      inquiries.tellClosed();
       together.forEach(other -> other.breakIfNeeded(name));
       unfinished.forEach(other -> other.breakFor(name)); // nobody gets it any more
     }
@@ -957,26 +844,5 @@ final class Context {
   private void breakFor(String closedName) {
     String reason = "rank %d closed '%s'".formatted(rank, closedName);
     breakWith(new AbortedException(rank, reason, null), true);
-  }
-
-  /// They wait for this rank, and have asked. Others ask when they do.
-  private void tellInquirers() {
-    BitSet told = shrinkInquirers;
-    if (!isBroken()) { // else they know that
-      told.or(messageInquirers);
-      inquiries.forEach(inquiry -> told.set(inquiry.peer()));
-    }
-    told.stream().forEach(this::tellClosed);
-  }
-
-  private void tellClosed(int peer) {
-    if (!engine.isKept()) {
-      return; // this rank leaves with its last one, which the session says
-    }
-    try {
-      engine.control(members[peer], Frame.word(Frame.CLOSED, 0, 0, id), 0);
-    } catch (TransportFailedException _) {
-      // then they hear that this rank is gone
-    }
   }
 }

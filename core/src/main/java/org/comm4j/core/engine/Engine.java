@@ -507,7 +507,7 @@ final class Engine {
       return;
     }
     if (context == null && Frame.kind(word) == Frame.INQUIRY) {
-      if (broken.contains(Frame.context(word)) && !Context.isOfShrink(frame)) {
+      if (broken.contains(Frame.context(word)) && !Inquiries.isOfShrink(frame)) {
         return; // why is known to the session, and soon to who asks
       }
       if (isKept()) {

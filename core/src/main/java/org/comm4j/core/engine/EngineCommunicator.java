@@ -285,7 +285,7 @@ public final class EngineCommunicator implements BackendCommunicator {
           };
       context.start(call, alone);
       if (call instanceof CollectiveCall collective) {
-        context.started(collective);
+        context.inquiries().started(collective);
       }
       return call;
     } catch (MismatchedCallException mismatch) {

@@ -85,7 +85,7 @@ final class Groups {
     Absentees known = absentees;
     Absentees found =
         known == null
-            ? new Absentees(context, key, context::inquireForShrink)
+            ? new Absentees(context, key, context.inquiries()::askForShrink)
             : known; // as each of its keys is used once
     absentees = found;
     Map<Integer, long[]> living =

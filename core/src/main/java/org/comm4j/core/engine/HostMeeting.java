@@ -31,7 +31,7 @@ final class HostMeeting {
     this.context = parent.context();
     this.members = Arrays.stream(members).boxed().toList();
     this.key = "node/" + Long.toHexString(parent.scope());
-    this.absentees = new Absentees(context, key, context::inquire);
+    this.absentees = new Absentees(context, key, context.inquiries()::ask);
   }
 
   /// {@return what all of them say, by world rank}

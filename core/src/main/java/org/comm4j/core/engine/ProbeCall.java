@@ -58,7 +58,7 @@ final class ProbeCall extends Call {
 
   @Override
   void inquire() {
-    context.inquire(probe.source());
+    context.inquiries().ask(probe.source());
   }
 
   @Override

@@ -216,7 +216,7 @@ final class ReceiveCall extends Call {
   @Override
   void inquire() {
     if (message == null) {
-      context.inquire(receive.source());
+      context.inquiries().ask(receive.source());
     }
   }
 

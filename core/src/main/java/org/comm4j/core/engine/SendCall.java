@@ -103,7 +103,7 @@ final class SendCall extends Call {
 
   @Override
   void inquire() {
-    context.inquire(send.destination());
+    context.inquiries().ask(send.destination());
   }
 
   @Override

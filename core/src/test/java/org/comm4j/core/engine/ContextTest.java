@@ -159,7 +159,7 @@ class ContextTest {
 
     /// Rank 0 asks rank 1 whether it is there.
     void ask(Context of) {
-      of.inquire(1);
+      of.inquiries().ask(1);
       poll(1);
     }
 
