@@ -41,7 +41,7 @@ final class CudaCommunicator implements BackendCommunicator {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
 
   private final CudaRank rank;
-  private final BackendCommunicator host;
+  private final EngineCommunicator host;
   private final BackendCommunicator path;
   private final List<Integer> members; // ranks of the session
   private final boolean isReadInPlace; // this rank's data, by other devices
@@ -394,6 +394,7 @@ final class CudaCommunicator implements BackendCommunicator {
       return;
     }
     boolean hasLeft = calls.end();
+    host.beginClose(); // else the path's ranks are told of a close where this rank leaves
     path.close();
     host.close();
     messages.close();

@@ -200,12 +200,12 @@ final class Context {
   }
 
   /// The program has begun to close it.
-  void ends() {
+  void beginClose() {
     isEnding = true;
   }
 
   /// Whether the session tells the others why nothing comes any more.
-  boolean isBroken() {
+  boolean isToldBySession() {
     return failure != null || isLeftInTheMiddle;
   }
 
@@ -456,7 +456,7 @@ final class Context {
     switch (Frame.kind(Frame.word(header))) {
       case Frame.CLOSED -> hasClosed(peer);
       case Frame.INQUIRY -> {
-        if (closed && (!isBroken() || Inquiries.isOfShrink(header))) {
+        if (closed && (!isToldBySession() || Inquiries.isOfShrink(header))) {
           inquiries.tellClosed(peer);
         } else if (Inquiries.isOfShrink(header)) {
           inquiries.ofShrink(peer);

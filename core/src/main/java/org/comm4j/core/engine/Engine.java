@@ -367,7 +367,7 @@ final class Engine {
     lock.lock();
     try {
       context.close();
-      if (context.isBroken()) {
+      if (context.isToldBySession()) {
         remember(context, broken);
       }
       if (contexts.remove(context)) {

@@ -645,17 +645,23 @@ public final class EngineCommunicator implements BackendCommunicator {
       // why it failed was, or will be, thrown to whoever awaits it
     }
     closed = true;
-    engine.lock();
-    try {
-      context.ends();
-    } finally {
-      engine.unlock();
-    }
+    beginClose();
     groups.close();
     EngineSharedMemory provider = sharedMemory;
     if (provider != null) {
       provider.close();
     }
     engine.remove(context, buffers);
+  }
+
+  /// Says that it will be closed next, so that it keeps this rank in the session no longer: for a
+  /// backend that has made another one for its own use and closes that first.
+  public void beginClose() {
+    engine.lock();
+    try {
+      context.beginClose();
+    } finally {
+      engine.unlock();
+    }
   }
 }

@@ -174,7 +174,7 @@ final class Inquiries {
   /// Others ask when they do.
   void tellClosed() {
     BitSet told = ofShrink;
-    if (!context.isBroken()) { // else they know that
+    if (!context.isToldBySession()) { // else they know that
       told.or(ofMessages);
       unanswered.forEach(inquiry -> told.set(inquiry.peer()));
     }

@@ -28,6 +28,8 @@ import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(60)
 class ContextTest {
@@ -88,17 +90,21 @@ class ContextTest {
     }
   }
 
-  @Test
-  void remove_ofTheLastWithWhatTheLibraryMadeOfIt_isToldByTheSessionAlone() {
+  /// @param isOfTheEngine or else of a backend, which closes it on its own
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void remove_ofTheLastWithWhatTheLibraryMadeOfIt_isToldByTheSessionAlone(boolean isOfTheEngine) {
     try (var ranks = new Ranks()) {
       ranks.add(0, 2);
       Context node = ranks.add(0, 4);
       Context world = ranks.add(1, 2);
       Context part = ranks.add(1, 4);
-      world.makingTogether(part);
+      if (isOfTheEngine) {
+        world.makingTogether(part);
+      }
       ranks.ask(node);
 
-      world.ends();
+      world.beginClose();
       ranks.close(1, 4);
       ranks.poll(0);
       assertThat(node.hasLeft(1)).isFalse();
