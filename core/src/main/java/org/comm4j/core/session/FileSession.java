@@ -193,14 +193,16 @@ final class FileSession implements ReplicatedSession.History {
   // --- Joining ---
 
   private void join() throws IOException, ProtocolException {
+    boolean isLast = false; // try: this process may have been stopped
     while (!attach()) {
-      if (closing || waitedNs() > patienceNs()) {
+      if (closing || isLast) {
         throw new JoinException(
             Reason.ADDRESS,
             "rank %d could not join at %s within %s: the session before this one has not ended"
                 .formatted(request.rank(), path, ReplicatedSession.seconds(waitedNs())));
       }
       detach();
+      isLast = waitedNs() > patienceNs();
       LockSupport.parkNanos(SLOW_NS / 4);
     }
     while (session == null) {

@@ -279,6 +279,9 @@ public final class OwnFolder implements AutoCloseable {
     @Override
     public FileVisitResult postVisitDirectory(Path folder, @Nullable IOException failure)
         throws IOException {
+      if (failure != null) {
+        throw failure; // not all of it was visited
+      }
       return removed(folder);
     }
 

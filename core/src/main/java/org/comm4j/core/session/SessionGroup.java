@@ -40,7 +40,7 @@ public final class SessionGroup implements RankGroup {
   ///
   /// @param sessions closed with the group, also where this fails
   /// @param opener opens each rank
-  /// @param end what else to do when all communicators and sessions are closed
+  /// @param end what else to do when all communicators are closed, before the sessions are
   /// @return the group; the caller closes it
   public static SessionGroup open(InMemorySessions sessions, Opener opener, Runnable end) {
     int size = sessions.sessions().size();

@@ -131,7 +131,7 @@ public final class SessionServer implements AutoCloseable {
   private long firstJoinNs;
   private long joinDeadlineNs;
   private long livenessNs = TimeUnit.SECONDS.toNanos(10);
-  private final ArrayDeque<Event> forLocal = new ArrayDeque<>(); // not handed to it yet
+  private final ArrayDeque<Runnable> forLocal = new ArrayDeque<>(); // that it has not heard yet
   private @Nullable JoinException whyOver;
   private long acceptAgainNs;
   private long unacceptingNs; // since when no connection can be accepted
@@ -341,6 +341,7 @@ public final class SessionServer implements AutoCloseable {
     try {
       if (localRequest != null) {
         joinLocally(localRequest);
+        hearLocally(forLocal.size());
       }
       plannedNs = nanoTime.getAsLong();
       while (!finished) {
@@ -375,9 +376,9 @@ public final class SessionServer implements AutoCloseable {
       take(event);
     }
     judge(now);
-    int delivered = forLocal.size();
+    int sent = forLocal.size();
     flush(now);
-    deliver(delivered);
+    hearLocally(sent);
     end(now, ending);
     plannedNs = now;
   }
@@ -390,8 +391,8 @@ public final class SessionServer implements AutoCloseable {
 
   /// If this process itself was stopped, the silence of the others says nothing: what they have
   /// sent has perhaps not been read yet. Everyone gets a new chance. Who has not heard from us
-  /// either is right only if we were late for longer than the liveness time less what lies between
-  /// two heartbeats.
+  /// either is right only if we were late for most of the liveness time; half of it is taken, since
+  /// heartbeats lie a quarter apart and may be late too.
   private void noticeSleep(long now, long tickNs) {
     long lateNs = now - plannedNs - tickNs;
     if (lateNs > livenessNs / 2) {
@@ -624,7 +625,8 @@ public final class SessionServer implements AutoCloseable {
       localSession =
           new ReplicatedSession(
               localRequest.rank(), id, members, new LocalHistory(), nanoTime, halt);
-      localJoin.complete(localSession);
+      ReplicatedSession formed = localSession;
+      forLocal.add(() -> localJoin.complete(formed));
     }
     listener.formed(id, members);
   }
@@ -657,7 +659,7 @@ public final class SessionServer implements AutoCloseable {
     peers.values().forEach(peer -> peer.gone = true);
     List.copyOf(connected.keySet()).forEach(this::dismiss);
     if (localRequest != null) {
-      localJoin.completeExceptionally(why);
+      forLocal.add(() -> localJoin.completeExceptionally(why));
       closing = true;
     }
     listener.notFormed(why);
@@ -681,7 +683,7 @@ public final class SessionServer implements AutoCloseable {
         deadlineNs = nanoTime.getAsLong() + FLUSH_NS;
       }
     } else if (localSession != null) {
-      forLocal.add(event);
+      forLocal.add(() -> deliverLocally(event));
     }
     switch (event) {
       case Event.Leave leave -> {
@@ -700,20 +702,22 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  /// Hands the local rank what has been sent to the others: it may end its process because of it.
+  /// Lets the local rank hear what has been sent to the others: it may end its process because of
+  /// it.
   ///
-  /// @param count how many events; who is lost while they are sent is told with the next ones
-  private void deliver(int count) {
-    boolean isNews = false;
+  /// @param count how much; who is lost while it is sent is told with what comes next
+  private void hearLocally(int count) {
     for (int i = 0; i < count; i++) {
-      Event event = forLocal.remove();
-      isNews |= localSession != null && localSession.deliver(event);
-    }
-    if (isNews && localSession != null) {
-      localSession.tellNews();
+      forLocal.remove().run();
     }
     if (!forLocal.isEmpty()) {
       selector.wakeup();
+    }
+  }
+
+  private void deliverLocally(Event event) {
+    if (localSession != null && localSession.deliver(event)) {
+      localSession.tellNews();
     }
   }
 
@@ -781,8 +785,10 @@ public final class SessionServer implements AutoCloseable {
   private void givenUp(int rank, String evidence, long now) {
     ReplicatedSession local = localSession;
     if (local != null && sleptNs != 0 && now - sleptNs < 2 * livenessNs) {
-      local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
-      local.tellNews();
+      forLocal.add(() -> {
+        local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
+        local.tellNews();
+      });
     }
     fail(rank, "it has given up the session's host: " + evidence);
   }

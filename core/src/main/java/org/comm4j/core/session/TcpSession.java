@@ -317,12 +317,16 @@ final class TcpSession implements ReplicatedSession.History {
       channel.configureBlocking(false);
       if (!channel.connect(places.current())) {
         channel.register(selector, SelectionKey.OP_CONNECT);
+        boolean isLast = false; // look: this process may have been stopped
         while (!channel.finishConnect()) {
-          long now = nanoTime.getAsLong();
-          if (closing || now - deadline >= 0) {
+          if (closing || isLast) {
             return null;
           }
-          select(now, deadline);
+          long now = nanoTime.getAsLong();
+          isLast = now - deadline >= 0;
+          if (!isLast) {
+            select(now, deadline);
+          }
         }
         channel.keyFor(selector).interestOps(0);
       }

@@ -535,21 +535,21 @@ final class SessionServerTest {
   @CsvSource({"3, false", "6, true"})
   void lost_afterALateTurn_hostIsOutIfItWasStopped(int lateSeconds, boolean isOut)
       throws Exception {
-    var skippedNs = new AtomicLong();
+    var nowNs = new AtomicLong(); // which stands else
     try (var ofRank0 =
             SessionServer.startFor(
                 request("1", 0),
                 InetAddress.getLoopbackAddress(),
                 0,
                 Authenticator.NONE,
-                () -> System.nanoTime() + skippedNs.get(),
+                nowNs::get,
                 _ -> {});
         var cut = new Socket(address.getAddress(), ofRank0.port())) {
       write(cut, new Frame.Join(request("1", 1), new byte[0], new byte[0]));
       ReplicatedSession host = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
       var isTold = new CompletableFuture<Boolean>();
       host.onNews(() -> isTold.complete(true));
-      skippedNs.set(TimeUnit.SECONDS.toNanos(lateSeconds)); // of 10 that rank 1 may be silent
+      nowNs.set(TimeUnit.SECONDS.toNanos(lateSeconds)); // of 10 that rank 1 may be silent
       write(cut, new Frame.Lost("a test's"));
       isTold.orTimeout(20, TimeUnit.SECONDS).join();
       assertThat(host.news().evicted() != null).isEqualTo(isOut);
@@ -565,7 +565,7 @@ final class SessionServerTest {
                 InetAddress.getLoopbackAddress(),
                 0,
                 Authenticator.NONE,
-                System::nanoTime,
+                () -> 0L, // no heartbeat comes before
                 _ -> {});
         var other = new Socket(address.getAddress(), ofRank0.port())) {
       other.setSoTimeout(5_000);
