@@ -75,19 +75,27 @@ final class WarmUp {
       return;
     }
     DUE.incrementAndGet();
-    THREAD.execute(() -> {
-      try {
-        Memory made = memory.get();
-        MemorySegment a = made.a();
-        MemorySegment b = made.b();
-        MemorySegment out = made.out();
-        if (a != null && b != null && out != null && isFast(loop, maskedBytes, a, b, out)) {
-          whenFast.run();
+    try {
+      THREAD.execute(() -> {
+        try {
+          run(loop, maskedBytes, memory.get(), whenFast);
+        } finally {
+          DUE.decrementAndGet();
         }
-      } finally {
-        DUE.decrementAndGet();
-      }
-    });
+      });
+    } catch (Throwable e) { // as where no thread can be made
+      DUE.decrementAndGet();
+      throw e;
+    }
+  }
+
+  private static void run(VectorLoop loop, int maskedBytes, Memory memory, Runnable whenFast) {
+    MemorySegment a = memory.a();
+    MemorySegment b = memory.b();
+    MemorySegment out = memory.out();
+    if (a != null && b != null && out != null && isFast(loop, maskedBytes, a, b, out)) {
+      whenFast.run();
+    }
   }
 
   /// Whether a virtual machine that says this of itself has the optimizing compiler: not with
