@@ -178,10 +178,13 @@ class AllocationTest {
             nowNs.addAndGet(LOOK_NS);
             var _ = calls.getFirst().isDone();
           };
-      double _ = Allocations.perCall(100, look); // which loads classes, and asks peers once
-      assertThat(Allocations.perCall(100, look)).as("bytes of a look").isLessThan(16);
-      assertThat(calls).noneMatch(Pending::isDone);
-      comm.close();
+      try {
+        double _ = Allocations.perCall(100, look); // which loads classes, and asks peers once
+        assertThat(Allocations.perCall(100, look)).as("bytes of a look").isLessThan(16);
+        assertThat(calls).noneMatch(Pending::isDone);
+      } finally {
+        comm.close();
+      }
     } finally {
       transports.forEach(SharedMemoryTransport::close);
     }
