@@ -187,7 +187,7 @@ class FakeCommunicator implements BackendCommunicator {
     private @Nullable Runnable action;
     private boolean cancellable = true;
     private volatile @Nullable Look look;
-    private @Nullable Runnable wait;
+    private @Nullable Runnable whenAwaited;
     private @Nullable Error callBackFailure;
 
     interface Look {
@@ -201,7 +201,7 @@ class FakeCommunicator implements BackendCommunicator {
 
     /// Has something done when somebody has time to wait for its end, once.
     void whenAwaited(Runnable action) {
-      wait = action;
+      whenAwaited = action;
     }
 
     /// Has the next registration of a callback fail, once.
@@ -254,9 +254,9 @@ class FakeCommunicator implements BackendCommunicator {
     @Override
     public synchronized boolean await(long nanos) {
       askedNanos += nanos;
-      Runnable waiting = wait;
+      Runnable waiting = whenAwaited;
       if (waiting != null && nanos > 0) {
-        wait = null;
+        whenAwaited = null;
         waiting.run();
       }
       long end = System.nanoTime() + Math.min(nanos, TimeUnit.DAYS.toNanos(1));

@@ -2,10 +2,13 @@ package org.comm4j.tck;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
 import java.lang.management.MemoryType;
+import java.lang.management.MemoryUsage;
+import java.util.Objects;
 
-/// The JVM's own count of what threads allocate and of what stays, for tests of backends that
-/// promise to allocate nothing or to keep little.
+/// The JVM's own count of what threads allocate and of what stays, for checks and tests of backends
+/// that promise to allocate nothing or to keep little.
 public final class Allocations {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
@@ -35,7 +38,9 @@ public final class Allocations {
     System.gc();
     return ManagementFactory.getMemoryPoolMXBeans().stream()
         .filter(pool -> pool.getType() == MemoryType.HEAP)
-        .mapToLong(pool -> pool.getCollectionUsage().getUsed())
+        .map(MemoryPoolMXBean::getCollectionUsage)
+        .filter(Objects::nonNull) // where a collector does not tell
+        .mapToLong(MemoryUsage::getUsed)
         .sum();
   }
 }

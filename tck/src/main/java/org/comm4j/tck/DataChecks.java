@@ -298,8 +298,11 @@ final class DataChecks {
         try {
           await.run();
         } catch (IllegalArgumentException e) {
+          if (!waits) { // start() had looked at it
+            throw e;
+          }
           // another beginning could end before its memory is closed: the others are in theirs now
-          comm.abort(TOO_EARLY);
+          comm.abort(TOO_EARLY + ": " + e.getMessage());
           comm.barrier();
         }
       });

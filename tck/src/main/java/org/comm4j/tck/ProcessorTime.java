@@ -15,11 +15,15 @@ public final class ProcessorTime {
   /// @param action as long as the other thread is measured
   /// @return the other thread's processor time over the time that the action took; 1 is a processor
   ///   of its own
+  /// @throws IllegalStateException if the other thread has ended
   public static double share(Thread thread, Runnable action) {
     long start = System.nanoTime();
     long used = THREADS.getThreadCpuTime(thread.threadId());
     action.run();
-    return (THREADS.getThreadCpuTime(thread.threadId()) - used)
-        / (double) (System.nanoTime() - start);
+    long usedSince = THREADS.getThreadCpuTime(thread.threadId()) - used;
+    if (usedSince < 0) {
+      throw new IllegalStateException("thread '%s' has ended".formatted(thread.getName()));
+    }
+    return usedSince / (double) (System.nanoTime() - start);
   }
 }
