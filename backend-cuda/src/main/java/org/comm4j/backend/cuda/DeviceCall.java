@@ -36,6 +36,8 @@ final class DeviceCall implements InFlight, Pending {
   private volatile boolean launched;
   private long brokenNs;
   private boolean isBroken;
+  private long endedNs; // when its kernels were seen to have ended, perhaps before it has
+  private boolean haveKernelsEnded;
   private volatile boolean watched;
   private volatile boolean done;
   private volatile @Nullable RuntimeException failure;
@@ -162,29 +164,24 @@ final class DeviceCall implements InFlight, Pending {
     return Math.min(now - startNs, now - calls.reachedNs());
   }
 
-  /// Sees whether its kernels have ended, or should have long ago.
+  /// Sees whether its kernels have ended, or should have long ago. Where a peer may still say why
+  /// they did, it has not ended.
   void look() {
     RuntimeException reason;
     boolean isGivenUp = false;
     synchronized (this) {
-      CUevent behind = event;
-      if (behind == null) {
-        return;
-      }
       try {
-        boolean isReached = calls.isReached(behind);
-        if (isReached) {
-          event = null;
-          calls.forget(behind);
-        }
-        if (done) {
+        lookAtEvent();
+        if (done || (event == null && !haveKernelsEnded)) {
           return;
         }
-        reason = isReached ? calls.reasonAfter(this) : stuck();
-        if (reason == null && !isReached) {
+        Reasons.Ending ending =
+            haveKernelsEnded ? calls.endingOf(this, System.nanoTime() - endedNs) : stuck();
+        if (ending == null) {
           return;
         }
-        isGivenUp = !isReached;
+        reason = ending.reason();
+        isGivenUp = !haveKernelsEnded;
       } catch (BackendException e) {
         if (CudaDriver.isOver(e)) {
           event = null;
@@ -207,8 +204,18 @@ final class DeviceCall implements InFlight, Pending {
     end(reason);
   }
 
+  private void lookAtEvent() {
+    CUevent behind = event;
+    if (behind != null && calls.isReached(behind)) {
+      haveKernelsEnded = true;
+      endedNs = System.nanoTime();
+      event = null;
+      calls.forget(behind);
+    }
+  }
+
   /// Kernels leave at their deadline, and soon after the communicator broke.
-  private @Nullable RuntimeException stuck() {
+  private Reasons.@Nullable Ending stuck() {
     long now = System.nanoTime();
     CommException broken = communicator.failure();
     if (broken != null && !isBroken) {
@@ -216,16 +223,17 @@ final class DeviceCall implements InFlight, Pending {
       brokenNs = now;
     }
     if (isBroken && now - brokenNs > communicator.graceNs()) {
-      return broken;
+      return new Reasons.Ending(broken);
     }
     long timeoutNs = communicator.timeoutNs();
     return turnNs() - timeoutNs > communicator.graceNs()
-        ? communicator.breakWith(
-            new TransportFailedException(
-                "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"
-                    .formatted(
-                        communicator.rank(), text, communicator.name(), (now - startNs) / 1e9),
-                null))
+        ? new Reasons.Ending(
+            communicator.breakWith(
+                new TransportFailedException(
+                    "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"
+                        .formatted(
+                            communicator.rank(), text, communicator.name(), (now - startNs) / 1e9),
+                    null)))
         : null;
   }
 

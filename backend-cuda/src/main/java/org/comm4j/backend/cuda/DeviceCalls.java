@@ -428,10 +428,12 @@ final class DeviceCalls {
     rank.startWatcher();
   }
 
-  /// {@return why a call failed whose kernels have ended; null if it did not}
-  @Nullable CommException reasonAfter(DeviceCall call) {
+  /// {@return how a call has ended whose kernels have; null while that is not known, ask again}
+  ///
+  /// @param endedNs for how long it has been known that they have
+  Reasons.@Nullable Ending endingOf(DeviceCall call, long endedNs) {
     DeviceGroup group = devices;
-    return group == null ? null : reasons.after(call, group);
+    return group == null ? Reasons.Ending.WELL : reasons.after(call, group, endedNs);
   }
 
   /// {@return the call that a kernel's number belongs to}

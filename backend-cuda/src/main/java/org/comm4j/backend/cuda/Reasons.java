@@ -3,6 +3,7 @@ package org.comm4j.backend.cuda;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -12,15 +13,23 @@ import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
 
 /// Why a communicator's calls fail: what kernels have said when they left, in words, and what ranks
-/// tell each other, by the session, of what they call. Has no lock, as who asks may have a call's.
+/// tell each other, by the session, of what they call. Has no lock, as who asks may have a call's;
+/// for the same reason it is the asker who waits, and asks again, except the communicator's thread.
 final class Reasons {
-  private static final Duration TELL = Duration.ofSeconds(5); // a peer's process may pause
-  private static final Duration LOOK = Duration.ofMillis(20);
+  private static final long TELL_NS = TimeUnit.SECONDS.toNanos(5); // a peer's process may pause
 
   private final DeviceCalls calls;
   private final CudaCommunicator communicator;
   private final Session session;
   private final String key;
+  private volatile boolean hasTold;
+
+  /// How a call has ended.
+  ///
+  /// @param reason why it failed; null if it did not
+  record Ending(@Nullable CommException reason) {
+    static final Ending WELL = new Ending(null);
+  }
 
   /// @param key the communicator's alone in the session
   Reasons(DeviceCalls calls, Session session, String key) {
@@ -32,20 +41,33 @@ final class Reasons {
 
   /// Breaks the communicator where a call has failed.
   ///
-  /// @return why one failed whose kernels have ended; null if it did not
-  @Nullable CommException after(DeviceCall call, DeviceGroup group) {
+  /// @param endedNs for how long it has been known that its kernels have ended
+  /// @return how it has ended; null while a peer may still say why it failed: ask again
+  @Nullable Ending after(DeviceCall call, DeviceGroup group, long endedNs) {
     Control control = group.control();
     if (control == null) {
-      return null;
+      return Ending.WELL;
     }
     Control.Outcome outcome = control.outcome(); // first, as kernels write it last
     long number = control.number();
     if (number > call.number()) {
-      return null;
+      return Ending.WELL;
     }
-    CommException reason =
-        reason(outcome, control, number == 0 ? call : calls.callOf(number, call));
-    return reason == null && group.hasLeft() ? givenUp(call) : reason;
+    DeviceCall first = number == 0 ? call : calls.callOf(number, call);
+    List<Integer> concerned = control.concerns().stream().boxed().toList();
+    return switch (outcome) {
+      case DONE -> group.hasLeft() ? new Ending(givenUp(call)) : Ending.WELL;
+      case ABORTED -> {
+        tell(first);
+        yield new Ending(failureOr(first.text() + " was aborted"));
+      }
+      case LATE -> broken(late(first, concerned));
+      case MISMATCH -> {
+        tell(first);
+        yield broken(mismatch(first, concerned.getFirst(), endedNs));
+      }
+      case LEFT -> broken(left(first, concerned.getFirst(), endedNs));
+    };
   }
 
   /// Its kernels may not have come, which they don't tell. One that has ended just before, seen by
@@ -61,26 +83,14 @@ final class Reasons {
         : communicator.breakWith(new AbortedException(communicator.rank(), aborted, null));
   }
 
-  private @Nullable CommException reason(
-      Control.Outcome outcome, Control control, DeviceCall call) {
-    List<Integer> concerned = control.concerns().stream().boxed().toList();
-    return switch (outcome) {
-      case DONE -> null;
-      case ABORTED -> {
-        tell(call);
-        yield failureOr(call.text() + " was aborted");
-      }
-      case LATE -> communicator.breakWith(late(call, concerned));
-      case MISMATCH -> communicator.breakWith(mismatch(call, concerned.getFirst()));
-      case LEFT -> communicator.breakWith(left(call, concerned.getFirst()));
-    };
+  private @Nullable Ending broken(@Nullable CommException reason) {
+    return reason == null ? null : new Ending(communicator.breakWith(reason));
   }
 
   /// Who leaves says why, by the host, which may take longer than a kernel.
-  private CommException left(DeviceCall call, int peer) {
-    long endNs = System.nanoTime() + 2 * TELL.toNanos(); // it may wait as long for a peer
-    while (isOfUse() && System.nanoTime() - endNs < 0) {
-      LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+  private @Nullable CommException left(DeviceCall call, int peer, long endedNs) {
+    if (isOfUse() && endedNs < 2 * TELL_NS) { // it may wait as long for a peer
+      return null;
     }
     CommException told = communicator.failure();
     return told != null
@@ -114,13 +124,31 @@ final class Reasons {
   /// {@return that a peer calls something else} Both say what, and wait a moment for that.
   MismatchedCallException mismatch(DeviceCall call, int peer) {
     tell(call);
-    return new MismatchedCallException(
-        "rank %d started %s but rank %d started %s"
-            .formatted(peer, told(peer), communicator.rank(), call.text()));
+    long beginNs = System.nanoTime();
+    while (true) {
+      MismatchedCallException known = mismatch(call, peer, System.nanoTime() - beginNs);
+      if (known != null) {
+        return known;
+      }
+      LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+    }
+  }
+
+  private @Nullable MismatchedCallException mismatch(DeviceCall call, int peer, long waitedNs) {
+    String theirs = told(peer, waitedNs);
+    return theirs == null
+        ? null
+        : new MismatchedCallException(
+            "rank %d started %s but rank %d started %s"
+                .formatted(peer, theirs, communicator.rank(), call.text()));
   }
 
   /// Lets peers that find out that this rank does something else say what.
   private void tell(DeviceCall call) {
+    if (hasTold) {
+      return;
+    }
+    hasTold = true;
     try {
       session.put(
           key + "/call/" + communicator.rank(), call.text().getBytes(StandardCharsets.UTF_8));
@@ -129,17 +157,17 @@ final class Reasons {
     }
   }
 
-  private String told(int peer) {
-    long endNs = System.nanoTime() + TELL.toNanos();
-    do {
-      try {
-        return new String(session.get(key + "/call/" + peer, LOOK), StandardCharsets.UTF_8);
-      } catch (CollectiveTimeoutException _) {
-        // not yet
-      } catch (CommException | IllegalStateException _) {
-        break;
+  /// {@return what a peer calls; null while it may still say that}
+  private @Nullable String told(int peer, long waitedNs) {
+    try {
+      return new String(session.get(key + "/call/" + peer, Duration.ZERO), StandardCharsets.UTF_8);
+    } catch (CollectiveTimeoutException _) {
+      if (isOfUse() && waitedNs < TELL_NS) {
+        return null;
       }
-    } while (isOfUse() && System.nanoTime() - endNs < 0);
+    } catch (CommException | IllegalStateException _) {
+      // the session is over, and with it what could be said
+    }
     return "something else";
   }
 }

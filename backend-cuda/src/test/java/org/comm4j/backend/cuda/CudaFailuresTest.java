@@ -11,8 +11,10 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -21,11 +23,13 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.InterruptedCallException;
@@ -38,6 +42,7 @@ import org.comm4j.api.Request;
 import org.comm4j.api.StreamSync;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.tck.LogLines;
+import org.comm4j.tck.Promise;
 import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -98,50 +103,15 @@ class CudaFailuresTest extends ModelGroups {
                     "allReduce(SUM, FLOAT32 × 4)"));
   }
 
-  /// Its process may pause, and its kernel may have told the peers before. What looks at its calls
-  /// is kept here by what depends on another one's future.
+  /// Its process may pause, and its kernel may have told the peers before.
   @Test
   void rank_callsSomethingElseAndSaysSoLate_allHearWhat() {
-    var hasMet = new CountDownLatch(1);
-    var isKept = new CountDownLatch(1);
-    var hasFailed = new CountDownLatch(1);
-    var goesOn = new CountDownLatch(1);
     List<Throwable> failures =
-        failures(
-            2,
-            CONFIG,
-            world -> {
-              try (Communicator comm = world.duplicate();
-                  CommBuffer buffer = world.allocate(DataType.FLOAT32, 4)) {
-                assertSum(comm, buffer);
-                assertSum(world, buffer);
-                CommData data = buffer.data();
-                var sum = new Collective.AllReduce(data, data, ReduceOp.SUM);
-                if (comm.rank() == 0) {
-                  assertThat(hasMet.await(1, TimeUnit.MINUTES)).isTrue();
-                  world.run(sum);
-                  Throwable failure = catchThrowable(() -> comm.run(sum));
-                  hasFailed.countDown();
-                  throw (RuntimeException) failure;
-                }
-                var _ =
-                    world
-                        .start(sum)
-                        .toCompletableFuture()
-                        .thenRun(() -> {
-                          isKept.countDown();
-                          assertThat(catchThrowable(goesOn::await)).isNull();
-                        });
-                hasMet.countDown();
-                assertThat(isKept.await(1, TimeUnit.MINUTES)).isTrue();
-                Request other = comm.start(new Collective.AllReduce(data, data, ReduceOp.MAX));
-                assertThat(hasFailed.await(1200, TimeUnit.MILLISECONDS)).isFalse();
-                goesOn.countDown();
-                other.await();
-              } finally {
-                goesOn.countDown();
-              }
-            });
+        besideASilentRank((_, call, goesOn) -> {
+          assertThat(call.isDone()).isFalse(); // looks at what the kernel says
+          goesOn.countDown();
+          call.await();
+        });
 
     assertThat(failures)
         .allSatisfy(failure ->
@@ -149,6 +119,87 @@ class CudaFailuresTest extends ModelGroups {
                 .isInstanceOf(MismatchedCallException.class)
                 .hasMessageContainingAll(
                     "allReduce(MAX, FLOAT32 × 4)", "allReduce(SUM, FLOAT32 × 4)"));
+  }
+
+  /// Also beside a thread that waits for the call.
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void rank_callsSomethingElseAndSaysNothing_closeDoesNotWait(boolean isAwaited) {
+    List<Throwable> failures =
+        besideASilentRank((comm, call, goesOn) -> {
+          FutureTask<Throwable> awaiting = new FutureTask<>(() -> catchThrowable(call::await));
+          if (isAwaited) {
+            Thread waiting = Thread.ofPlatform().daemon().start(awaiting);
+            while (waiting.isAlive() && waiting.getState() != Thread.State.TIMED_WAITING) {
+              Thread.onSpinWait();
+            }
+          }
+          long startNs = System.nanoTime();
+          comm.close();
+          Promise.CLOSED.keep("L1", "close()", startNs);
+          if (isAwaited) {
+            Throwable failure = awaiting.get();
+            Promise.CLOSED.keep("L4", "a wait that another thread's close ends", startNs);
+            assertThat(failure).isInstanceOf(ClosedException.class);
+          }
+          goesOn.countDown();
+          throw new CompletionException("closed", null);
+        });
+
+    assertThat(failures.get(0)).hasMessage("closed");
+    assertThat(failures.get(1)).isInstanceOf(CommException.class);
+  }
+
+  @FunctionalInterface
+  private interface BesideASilentRank {
+    /// Does what ends with a failure.
+    ///
+    /// @param call what rank 0 has started, which its kernel has left
+    /// @param goesOn lets rank 1 say what it has started instead
+    void run(Communicator comm, Request call, CountDownLatch goesOn) throws Exception;
+  }
+
+  /// {@return how two ranks fail that call different things} What looks at rank 1's calls is kept
+  /// by what depends on another one's future.
+  private List<Throwable> besideASilentRank(BesideASilentRank body) {
+    var hasMet = new CountDownLatch(1);
+    var isKept = new CountDownLatch(1);
+    var goesOn = new CountDownLatch(1);
+    return failures(
+        2,
+        CONFIG,
+        world -> {
+          try (Communicator comm = world.duplicate();
+              CommBuffer buffer = world.allocate(DataType.FLOAT32, 4)) {
+            assertSum(comm, buffer);
+            assertSum(world, buffer);
+            CommData data = buffer.data();
+            var sum = new Collective.AllReduce(data, data, ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              assertThat(hasMet.await(1, TimeUnit.MINUTES)).isTrue();
+              world.run(sum);
+              Request call = comm.start(sum);
+              awaitOnDevice(comm);
+              body.run(comm, call, goesOn);
+              return;
+            }
+            var _ =
+                world
+                    .start(sum)
+                    .toCompletableFuture()
+                    .thenRun(() -> {
+                      isKept.countDown();
+                      assertThat(catchThrowable(goesOn::await)).isNull();
+                    });
+            hasMet.countDown();
+            assertThat(isKept.await(1, TimeUnit.MINUTES)).isTrue();
+            Request other = comm.start(new Collective.AllReduce(data, data, ReduceOp.MAX));
+            assertThat(goesOn.await(1, TimeUnit.MINUTES)).isTrue();
+            other.await();
+          } finally {
+            goesOn.countDown();
+          }
+        });
   }
 
   /// Where no kernels meet either: also if one would be done when the other is not.
