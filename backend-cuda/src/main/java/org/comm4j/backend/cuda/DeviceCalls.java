@@ -344,6 +344,10 @@ final class DeviceCalls {
     }
     if (last != null && !last.isInStream()) {
       last.awaitInStream();
+      CommException broken = communicator.failure(); // an interrupt of this wait does that
+      if (broken != null) {
+        throw broken;
+      }
     }
     return stream;
   }

@@ -21,6 +21,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
@@ -276,6 +277,76 @@ class CudaStreamSyncTest extends ModelGroups {
             }
           } finally {
             recorded.countDown();
+          }
+        });
+  }
+
+  /// The call is launched all the same: the thread has begun that, and the driver, which frees
+  /// something for the program, holds it back.
+  @Test
+  void recordOnCommunicator_interruptedWhileACallIsLaunched_throwsThat() {
+    var isQueued = new CountDownLatch(1);
+    var hasEnded = new CountDownLatch(1);
+    var goesOn = new CountDownLatch(1);
+    var isBroken = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        world -> {
+          Communicator comm = world.duplicate();
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (StreamSync.Event event = sync.createEvent();
+              CommBuffer busy = world.allocate(DataType.INT32, 100);
+              CommBuffer data = world.allocate(DataType.INT32, 100);
+              CudaDevice device = CudaDriver.load().open(world.rank())) {
+            var before = new Collective.AllReduce(busy.data(), busy.data(), ReduceOp.SUM);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            var onHost = new Collective.Scan(data.data(), data.data(), ReduceOp.SUM);
+            world.run(before); // the devices have met
+            comm.run(call);
+            if (world.rank() == 1) {
+              assertThat(isQueued.await(30, TimeUnit.SECONDS)).isTrue();
+              comm.run(onHost);
+              assertThat(isBroken.await(30, TimeUnit.SECONDS)).isTrue();
+              world.run(before);
+              return;
+            }
+            var _ =
+                comm.start(onHost)
+                    .toCompletableFuture()
+                    .thenRun(() -> {
+                      hasEnded.countDown();
+                      assertThat(catchThrowable(goesOn::await)).isNull();
+                    });
+            Request failing = comm.start(call);
+            isQueued.countDown();
+            assertThat(hasEnded.await(30, TimeUnit.SECONDS)).isTrue();
+            var recording =
+                new FutureTask<>(() -> catchThrowable(() -> sync.recordOnCommunicator(event)));
+            Thread waiting = Thread.ofPlatform().daemon().start(recording);
+            while (waiting.isAlive() && waiting.getState() != Thread.State.TIMED_WAITING) {
+              Thread.onSpinWait();
+            }
+            Request running = world.start(before);
+            long address = device.allocate(512);
+            Thread freeing = Thread.ofPlatform().daemon().start(() -> device.free(address));
+            model.awaitWaiting(1);
+            goesOn.countDown();
+            model.awaitWaiting(2);
+            waiting.interrupt();
+            while (waiting.isAlive() && comm.failure().isEmpty()) {
+              Thread.onSpinWait();
+            }
+            isBroken.countDown();
+            running.await();
+            assertThat(recording.get(30, TimeUnit.SECONDS))
+                .isInstanceOf(InterruptedCallException.class);
+            assertThatThrownBy(failing::await).isInstanceOf(InterruptedCallException.class);
+            freeing.join();
+          } finally {
+            goesOn.countDown();
+            isBroken.countDown();
+            comm.close();
           }
         });
   }
