@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -13,9 +14,17 @@ import org.junit.jupiter.api.Timeout;
 /// On the model of the driver.
 @Timeout(60)
 class GpuTest {
+  private int held;
+
   @BeforeEach
   void reset() {
-    ModelDriver.get().reset();
+    held = ModelDriver.get().reset().held();
+  }
+
+  /// What is closed is given back aside.
+  @AfterEach
+  void nothingIsLeft() {
+    CudaContract.assertHeld(held);
   }
 
   /// Not on another device of the process either.
