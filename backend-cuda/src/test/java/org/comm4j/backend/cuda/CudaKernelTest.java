@@ -472,19 +472,23 @@ class CudaKernelTest {
     CudaDevice device = TestDevice.get().device();
     try (var group = new KernelGroup(5, LONG_FOR_A_LIVING_RANK_NS);
         var before = new KernelGroup(2, FOR_EVER_NS)) {
-      CudaDevice.Event over = device.createEvent();
-      before.parameters(0).call(1, 0);
-      before.start(0, KernelName.MEET, 1, 1);
-      device.record(over, before.stream(0));
       var reduction = new Reduction(group, new Random(SEED), ReduceOp.SUM, DataType.FLOAT32, 20);
       KernelName kernel = way.kernel(ReduceOp.SUM, DataType.FLOAT32).orElseThrow();
-      for (int rank = 0; rank < 3; rank++) {
-        group.parameters(rank).call(1, 0);
-        way.set(group.parameters(rank), 20, 5);
-        device.awaitIn(group.stream(rank), over);
-        reduction.start(rank, kernel, new int[] {2, 2});
+      CudaDevice.Event over = device.createEvent();
+      before.parameters(0).call(1, 0);
+      try {
+        before.start(0, KernelName.MEET, 1, 1);
+        device.record(over, before.stream(0));
+        for (int rank = 0; rank < 3; rank++) {
+          group.parameters(rank).call(1, 0);
+          way.set(group.parameters(rank), 20, 5);
+          device.awaitIn(group.stream(rank), over);
+          reduction.start(rank, kernel, new int[] {2, 2});
+        }
+      } finally {
+        before.control(0).abort(); // else its stream does not end
+        device.destroy(over); // who waits for it still does
       }
-      before.control(0).abort();
       for (int rank = 0; rank < 3; rank++) {
         group.await(rank);
       }
@@ -494,7 +498,6 @@ class CudaKernelTest {
         assertThat(group.control(rank).outcome()).isEqualTo(Control.Outcome.LATE);
         assertThat(group.control(rank).concerns()).isEqualTo(missing);
       }
-      device.destroy(over);
     }
   }
 
