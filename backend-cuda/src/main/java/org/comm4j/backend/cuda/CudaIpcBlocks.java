@@ -277,7 +277,8 @@ final class CudaIpcBlocks implements AutoCloseable {
     return hasClosed.getCount() == 0 || hasClosed.await(patience.toNanos(), TimeUnit.NANOSECONDS);
   }
 
-  /// {@return whether workers of this process have not said yet that they have closed}
+  /// {@return whether workers of this process have not said yet that they have closed} For tests,
+  /// which keep sessions until then.
   static boolean areOpen() {
     return !OPEN.isEmpty();
   }

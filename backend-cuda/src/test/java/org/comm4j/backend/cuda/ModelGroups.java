@@ -18,6 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -140,8 +141,16 @@ abstract class ModelGroups {
   /// Closing waits for the driver for a moment only; who says that it has closed when its session
   /// is over says it to nobody, and what others lent it stays.
   static void awaitBlocksClosed() {
+    await("workers have not closed their blocks", () -> !CudaIpcBlocks.areOpen());
+  }
+
+  /// Waits until something is so, and leaves the processors to who sees to that.
+  ///
+  /// @param problem if it is not within 30 s
+  static void await(String problem, BooleanSupplier isSo) {
     long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-    while (CudaIpcBlocks.areOpen() && System.nanoTime() - endNs < 0) {
+    while (!isSo.getAsBoolean()) {
+      assertThat(System.nanoTime() - endNs).as(problem).isNegative();
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
     }
   }
