@@ -24,9 +24,11 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// Workers that are threads, some of which act as processes of their own to the model of the
 /// driver.
+@Timeout(120)
 class CudaIpcMemoryTest {
   private static final Duration TIMEOUT = Duration.ofMinutes(1);
   private static final KernelName KERNEL =
@@ -393,9 +395,7 @@ class CudaIpcMemoryTest {
       CudaDevice.HostMemory control = memory.device().allocateHost(Control.BYTES);
       new Control(control.segment()).abort();
       memory.leave(control.segment().address());
-      while (!memory.hasLeft()) { // which it waits for a moment only
-        Thread.onSpinWait();
-      }
+      ModelGroups.await("its copies go on", memory::hasLeft); // it waits for a moment only
       memory.device().freeHost(control);
       return true;
     }
