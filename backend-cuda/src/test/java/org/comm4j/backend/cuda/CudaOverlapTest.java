@@ -108,7 +108,7 @@ class CudaOverlapTest {
   @Test
   void allReduce_whileTheDriverFrees_endsAtTheDeadline() throws Exception {
     CommConfig hasty = ModelGroups.CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
-    var held = new CountDownLatch(1);
+    var isHeld = new CountDownLatch(1);
     var isOver = new CountDownLatch(2);
     try (Gpu gpu = open();
         LocalGroup group = CudaContract.open(root, true, 2, hasty)) {
@@ -119,8 +119,8 @@ class CudaOverlapTest {
                 try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
                   ModelGroups.assertSum(comm, buffer); // the devices have met
                   if (comm.rank() == 0) {
-                    Thread.ofPlatform().daemon().start(() -> hold(gpu, held, isOver));
-                    held.await();
+                    Thread.ofPlatform().daemon().start(() -> hold(gpu, isHeld, isOver));
+                    isHeld.await();
                   }
                   comm.barrier();
                   var call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
@@ -137,12 +137,12 @@ class CudaOverlapTest {
     }
   }
 
-  private static void hold(Gpu gpu, CountDownLatch held, CountDownLatch isOver) {
+  private static void hold(Gpu gpu, CountDownLatch isHeld, CountDownLatch isOver) {
     boolean isDone = false;
     while (!isDone) { // calls that have ended may not have been asked yet
       isDone =
           gpu.whileIdle(() -> {
-            held.countDown();
+            isHeld.countDown();
             try {
               isOver.await();
             } catch (InterruptedException e) {
