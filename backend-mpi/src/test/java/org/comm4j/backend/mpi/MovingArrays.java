@@ -16,7 +16,7 @@ import org.comm4j.api.ReduceOp;
 /// Arrays that ranks communicate while the collector moves objects. Says on standard output how
 /// many rounds were good.
 final class MovingArrays {
-  private static final int ROUNDS = 4;
+  private static final int ROUNDS = 2;
   private static final int LENT_BY_STAGES = 20; // each call below lends one array or two
 
   private MovingArrays() {}
