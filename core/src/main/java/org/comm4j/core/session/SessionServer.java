@@ -29,6 +29,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
@@ -131,7 +132,7 @@ public final class SessionServer implements AutoCloseable {
   private long firstJoinNs;
   private long joinDeadlineNs;
   private long livenessNs = TimeUnit.SECONDS.toNanos(10);
-  private final ArrayDeque<Runnable> forLocal = new ArrayDeque<>(); // that it has not heard yet
+  private final ArrayDeque<BooleanSupplier> forLocal = new ArrayDeque<>(); // not heard there yet
   private @Nullable JoinException whyOver;
   private long acceptAgainNs;
   private long unacceptingNs; // since when no connection can be accepted
@@ -622,11 +623,14 @@ public final class SessionServer implements AutoCloseable {
     tell(FrameCodec.encode(new Frame.Welcome(id)), null);
     connected.keySet().forEach(connection -> connection.forgive(now));
     if (localRequest != null) {
-      localSession =
+      var formed =
           new ReplicatedSession(
               localRequest.rank(), id, members, new LocalHistory(), nanoTime, halt);
-      ReplicatedSession formed = localSession;
-      forLocal.add(() -> localJoin.complete(formed));
+      localSession = formed;
+      forLocal.add(() -> {
+        localJoin.complete(formed);
+        return false;
+      });
     }
     listener.formed(id, members);
   }
@@ -659,7 +663,10 @@ public final class SessionServer implements AutoCloseable {
     peers.values().forEach(peer -> peer.gone = true);
     List.copyOf(connected.keySet()).forEach(this::dismiss);
     if (localRequest != null) {
-      forLocal.add(() -> localJoin.completeExceptionally(why));
+      forLocal.add(() -> {
+        localJoin.completeExceptionally(why);
+        return false;
+      });
       closing = true;
     }
     listener.notFormed(why);
@@ -683,7 +690,7 @@ public final class SessionServer implements AutoCloseable {
         deadlineNs = nanoTime.getAsLong() + FLUSH_NS;
       }
     } else if (localSession != null) {
-      forLocal.add(() -> deliverLocally(event));
+      forLocal.add(() -> localSession != null && localSession.deliver(event));
     }
     switch (event) {
       case Event.Leave leave -> {
@@ -707,17 +714,15 @@ public final class SessionServer implements AutoCloseable {
   ///
   /// @param count how much; who is lost while it is sent is told with what comes next
   private void hearLocally(int count) {
+    boolean isNews = false;
     for (int i = 0; i < count; i++) {
-      forLocal.remove().run();
+      isNews |= forLocal.remove().getAsBoolean();
+    }
+    if (isNews && localSession != null) {
+      localSession.tellNews();
     }
     if (!forLocal.isEmpty()) {
       selector.wakeup();
-    }
-  }
-
-  private void deliverLocally(Event event) {
-    if (localSession != null && localSession.deliver(event)) {
-      localSession.tellNews();
     }
   }
 
@@ -787,7 +792,7 @@ public final class SessionServer implements AutoCloseable {
     if (local != null && sleptNs != 0 && now - sleptNs < 2 * livenessNs) {
       forLocal.add(() -> {
         local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
-        local.tellNews();
+        return true;
       });
     }
     fail(rank, "it has given up the session's host: " + evidence);
