@@ -11,6 +11,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
@@ -74,18 +75,24 @@ final class WarmUp {
     if (!COMPILES_WELL) {
       return;
     }
+    var isDue = new AtomicBoolean(true);
+    Runnable over =
+        () -> {
+          if (isDue.getAndSet(false)) {
+            DUE.decrementAndGet();
+          }
+        };
     DUE.incrementAndGet();
     try {
       THREAD.execute(() -> {
         try {
           run(loop, maskedBytes, memory.get(), whenFast);
         } finally {
-          DUE.decrementAndGet();
+          over.run();
         }
       });
-    } catch (Throwable e) { // as where no thread can be made
-      DUE.decrementAndGet();
-      throw e;
+    } catch (OutOfMemoryError _) { // no thread can be made; the call that wants the loop needs none
+      over.run();
     }
   }
 
