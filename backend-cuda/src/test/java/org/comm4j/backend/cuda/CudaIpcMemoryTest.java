@@ -451,8 +451,11 @@ class CudaIpcMemoryTest {
     @Override
     public void close() {
       threads.forEach(ExecutorService::close);
-      ModelGroups.awaitBlocksClosed();
-      sessions.close();
+      try {
+        ModelGroups.awaitBlocksClosed();
+      } finally {
+        sessions.close();
+      }
     }
   }
 }

@@ -133,7 +133,10 @@ public final class SessionGroup implements RankGroup {
   @Override
   public void close() {
     onThreads("comm4j-close", communicators.size(), rank -> communicators.get(rank).close());
-    end.run();
-    sessions.close();
+    try {
+      end.run();
+    } finally {
+      sessions.close();
+    }
   }
 }
