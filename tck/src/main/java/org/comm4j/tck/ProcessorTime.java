@@ -20,10 +20,10 @@ public final class ProcessorTime {
     long start = System.nanoTime();
     long used = THREADS.getThreadCpuTime(thread.threadId());
     action.run();
-    long usedSince = THREADS.getThreadCpuTime(thread.threadId()) - used;
-    if (usedSince < 0) {
+    long usedThen = THREADS.getThreadCpuTime(thread.threadId());
+    if (used < 0 || usedThen < 0) {
       throw new IllegalStateException("thread '%s' has ended".formatted(thread.getName()));
     }
-    return usedSince / (double) (System.nanoTime() - start);
+    return (usedThen - used) / (double) (System.nanoTime() - start);
   }
 }

@@ -1,6 +1,7 @@
 package org.comm4j.backend.local;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
@@ -20,12 +21,12 @@ import org.comm4j.tck.ThreadGroups;
 ///
 ///     <provider> <RepeatedCall>,… <bytes that are allowed>
 ///
-/// Prints a line for each with its name and the bytes a call, on the rank that allocates most: of
-/// the worst of some rounds in a row that are good enough, or of the best round if there never were
-/// as many. The first rounds load classes and compile.
+/// Prints a line for each with its name and the bytes a call, on the rank that allocates most, of
+/// the worst of the last rounds: there are more of them until some in a row are good enough. The
+/// first ones load classes and compile, and in any one a rank may have to sleep.
 final class AllocatedBytes {
   private static final int CALLS = 20; // more than records in turn, and soon over
-  private static final int ROUNDS_IN_A_ROW = 10;
+  private static final int ROUNDS_IN_A_ROW = 3;
   private static final int MOST_ROUNDS = 2000;
 
   private final Communicator comm;
@@ -65,17 +66,14 @@ final class AllocatedBytes {
 
   private double least(long most) {
     warmUp();
-    double least = Double.MAX_VALUE;
-    double worst = 0;
-    int inARow = 0;
-    for (int round = 0; round < MOST_ROUNDS && inARow < ROUNDS_IN_A_ROW; round++) {
+    double[] last = new double[ROUNDS_IN_A_ROW];
+    int good = 0;
+    for (int round = 0; round < MOST_ROUNDS && good < ROUNDS_IN_A_ROW; round++) {
       double bytes = Allocations.perCall(CALLS, call);
-      least = Math.min(least, bytes);
-      boolean isGood = comm.allReduce(bytes, ReduceOp.MAX) < most + 1.0; // ranks end together
-      worst = isGood ? Math.max(worst, bytes) : 0;
-      inARow = isGood ? inARow + 1 : 0;
+      last[round % ROUNDS_IN_A_ROW] = bytes;
+      good = comm.allReduce(bytes, ReduceOp.MAX) < most + 1.0 ? good + 1 : 0; // ranks end together
     }
-    return inARow == ROUNDS_IN_A_ROW ? worst : Math.max(least, most + 1.0);
+    return Arrays.stream(last).max().orElseThrow();
   }
 
   /// Until vector loops are used, where there are any and the call is worth it.
