@@ -21,9 +21,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 @Timeout(180)
 class VerifyTest {
-  /// Hosts of their own run the whole of it (`AeronHostsTest`), and `local` the whole contract.
+  /// Hosts of their own run nearly all of it, where they can be made (`AeronHostsTest`), and each
+  /// backend runs all checks in its contract.
   @ParameterizedTest
-  @CsvSource({"local, '.*([A-Z]1|F8)\\b.*', 12", "shm, '.*([OFLS]1|F8)\\b.*', 4"})
+  @CsvSource({"local, '.*([A-Z]1|F8)\\b.*', 10", "shm, '.*([OFLS]1|F8)\\b.*', 4"})
   @Execution(ExecutionMode.CONCURRENT) // much of it waits for deadlines
   void verify_backend_isFineAndListsTheRulesOfItsChecks(String backend, String checks, int fewest)
       throws Exception {

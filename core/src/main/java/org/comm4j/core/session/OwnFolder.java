@@ -279,10 +279,7 @@ public final class OwnFolder implements AutoCloseable {
     @Override
     public FileVisitResult postVisitDirectory(Path folder, @Nullable IOException failure)
         throws IOException {
-      if (failure != null) {
-        throw failure; // not all of it was visited
-      }
-      return removed(folder);
+      return failure == null ? removed(folder) : visitFileFailed(folder, failure);
     }
 
     private FileVisitResult removed(Path file) throws IOException {
