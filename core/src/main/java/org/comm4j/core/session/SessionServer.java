@@ -6,24 +6,19 @@ import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
-import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
-import java.util.OptionalInt;
 import java.util.Queue;
 import java.util.SequencedMap;
 import java.util.SortedMap;
 import java.util.SplittableRandom;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
@@ -44,10 +39,10 @@ import org.jspecify.annotations.Nullable;
 /// that no rank is special; without a launcher rank 0 does, in its own process, also once it has
 /// left itself: until the others have, or the process ends.
 ///
-/// One daemon thread does everything. It serves one group at a time. When all ranks of a group have
-/// left, they may form the next one (each of them counts its sessions, so a rank that comes too
-/// early is asked to come again). Addresses that other hosts reach are served only to ranks that
-/// know the secret ([Authenticator]).
+/// One daemon thread does everything. It serves one group at a time ([ServedGroup]). When all ranks
+/// of a group have left, they may form the next one (each of them counts its sessions, so a rank
+/// that comes too early is asked to come again). Addresses that other hosts reach are served only
+/// to ranks that know the secret ([Authenticator]).
 ///
 /// A rank is gone when its connection ends, which the kernel sees to within milliseconds of a
 /// process's death, or when it is silent for longer than the liveness time. Strangers get nothing:
@@ -102,8 +97,6 @@ public final class SessionServer implements AutoCloseable {
   private final Selector selector;
   private final SelectionKey acceptKey;
   private final String hostId = InMemorySessions.randomId();
-  private final Optional<String> job;
-  private final OptionalInt worldSize;
   private final Authenticator authenticator;
   private final Listener listener;
   private final LongSupplier nanoTime;
@@ -125,15 +118,8 @@ public final class SessionServer implements AutoCloseable {
       new PendingConnections(new SplittableRandom(), this::warn);
   private final SequencedMap<Connection, Long> departing = new LinkedHashMap<>();
   private final Map<Connection, Integer> connected = new LinkedHashMap<>();
-  private final TreeMap<Integer, Peer> peers = new TreeMap<>();
-  private Phase phase = Phase.JOINING;
-  private Roster roster;
-  private int generation;
-  private long firstJoinNs;
-  private long joinDeadlineNs;
-  private long livenessNs = TimeUnit.SECONDS.toNanos(10);
+  private ServedGroup group;
   private final ArrayDeque<BooleanSupplier> forLocal = new ArrayDeque<>(); // not heard there yet
-  private @Nullable JoinException whyOver;
   private long acceptAgainNs;
   private long unacceptingNs; // since when no connection can be accepted
   private long unacceptedNs; // when that was tried last
@@ -144,26 +130,9 @@ public final class SessionServer implements AutoCloseable {
   private boolean finishing;
   private boolean finished;
 
-  private enum Phase {
-    JOINING,
-    FORMED,
-    OVER
-  }
-
-  /// A rank that has joined. Without a connection it is the local one.
-  private static final class Peer {
-    final @Nullable Connection connection;
-    boolean gone;
-
-    Peer(@Nullable Connection connection) {
-      this.connection = connection;
-    }
-  }
-
   private SessionServer(
       ServerSocketChannel acceptor,
-      Optional<String> job,
-      OptionalInt worldSize,
+      ServedGroup group,
       Authenticator authenticator,
       Listener listener,
       @Nullable JoinRequest localRequest,
@@ -172,14 +141,11 @@ public final class SessionServer implements AutoCloseable {
       throws IOException {
     this.authenticator = authenticator;
     this.acceptor = acceptor;
-    this.job = job;
-    this.worldSize = worldSize;
+    this.group = group;
     this.listener = listener;
     this.localRequest = localRequest;
     this.nanoTime = nanoTime;
     this.halt = halt;
-    this.roster = new Roster(job, worldSize);
-    this.generation = localRequest == null ? 0 : localRequest.generation();
     this.selector = Selector.open();
     acceptor.configureBlocking(false);
     this.acceptKey = acceptor.register(selector, SelectionKey.OP_ACCEPT);
@@ -212,8 +178,7 @@ public final class SessionServer implements AutoCloseable {
     return start(
         address,
         port,
-        Optional.of(job),
-        OptionalInt.of(worldSize),
+        new ServedGroup(job, worldSize, 0),
         authenticator,
         listener,
         null,
@@ -232,8 +197,7 @@ public final class SessionServer implements AutoCloseable {
     return start(
         address,
         port,
-        Optional.of(request.job()),
-        OptionalInt.of(request.worldSize()),
+        new ServedGroup(request.job(), request.worldSize(), request.generation()),
         authenticator,
         new Listener() {},
         request,
@@ -244,8 +208,7 @@ public final class SessionServer implements AutoCloseable {
   private static SessionServer start(
       InetAddress address,
       int port,
-      Optional<String> job,
-      OptionalInt worldSize,
+      ServedGroup group,
       Authenticator authenticator,
       Listener listener,
       @Nullable JoinRequest localRequest,
@@ -257,8 +220,7 @@ public final class SessionServer implements AutoCloseable {
       acceptor = ServerSocketChannel.open();
       acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
       var server =
-          new SessionServer(
-              acceptor, job, worldSize, authenticator, listener, localRequest, nanoTime, halt);
+          new SessionServer(acceptor, group, authenticator, listener, localRequest, nanoTime, halt);
       server.listen(new InetSocketAddress(address, port));
       return server;
     } catch (IOException e) {
@@ -341,7 +303,9 @@ public final class SessionServer implements AutoCloseable {
   private void run() {
     try {
       if (localRequest != null) {
-        joinLocally(localRequest);
+        long now = nanoTime.getAsLong();
+        group.admit(localRequest, null, now);
+        formIfComplete(now);
         hearLocally(forLocal.size());
       }
       plannedNs = nanoTime.getAsLong();
@@ -387,7 +351,7 @@ public final class SessionServer implements AutoCloseable {
   private long tickNs() {
     return (closing && !servesOthers) || localHalt != null
         ? TimeUnit.MILLISECONDS.toNanos(10)
-        : Math.min(MAX_TICK_NS, livenessNs / 16);
+        : Math.min(MAX_TICK_NS, group.livenessNs() / 16);
   }
 
   /// If this process itself was stopped, the silence of the others says nothing: what they have
@@ -396,10 +360,10 @@ public final class SessionServer implements AutoCloseable {
   /// heartbeats lie a quarter apart and may be late too.
   private void noticeSleep(long now, long tickNs) {
     long lateNs = now - plannedNs - tickNs;
-    if (lateNs > livenessNs / 2) {
+    if (lateNs > group.livenessNs() / 2) {
       sleptNs = now;
     }
-    if (lateNs > livenessNs / 4) {
+    if (lateNs > group.livenessNs() / 4) {
       connected.keySet().forEach(connection -> connection.forgive(now));
     }
   }
@@ -440,7 +404,7 @@ public final class SessionServer implements AutoCloseable {
       unacceptingNs = now; // it is not what was the trouble before
     }
     unacceptedNs = now;
-    if (phase == Phase.JOINING && now - unacceptingNs >= UNACCEPTING_NS) {
+    if (group.isJoining() && now - unacceptingNs >= UNACCEPTING_NS) {
       giveUp(
           new JoinException(
               Reason.ADDRESS, "the session's host (%s) %s".formatted(hostText(), why), e));
@@ -481,22 +445,18 @@ public final class SessionServer implements AutoCloseable {
                 Reason.VERSION,
                 "the session speaks protocol %d, this rank %d; use the same comm4j on all ranks"
                     .formatted(FrameCodec.PROTOCOL, foreign.protocol()));
-        case Frame.Control _ -> throw new ProtocolException("not a join");
-        case Event _ -> throw new ProtocolException("not a join");
+        case Frame.Control _, Event _ -> throw new ProtocolException("not a join");
       }
       return;
     }
-    if (!isAlive(rank)) {
+    if (!group.isAlive(rank)) {
       return;
     }
     switch (frame) {
-      case Event.Leave leave when leave.rank() == rank && phase == Phase.JOINING ->
+      case Event.Leave leave when leave.rank() == rank && group.isJoining() ->
           giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(rank)));
       case Event event -> {
-        if (event.rank() != rank || event instanceof Event.Fail || phase != Phase.FORMED) {
-          throw new ProtocolException("an event that is not its own");
-        }
-        check(event);
+        group.check(event, rank);
         take(event);
       }
       case Frame.Heartbeat _ -> {}
@@ -505,30 +465,7 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  private void check(Event event) throws ProtocolException {
-    if (event instanceof Event.Contribute contribute) {
-      List<Integer> members = contribute.topic().members();
-      boolean known = members.stream().allMatch(peers::containsKey);
-      if (!known
-          || !contribute.topic().includes(event.rank())
-          || new HashSet<>(members).size() != members.size()) {
-        throw new ProtocolException("members " + members);
-      }
-    } else if (event instanceof Event.Halt order && (order.code() < 1 || order.code() > 255)) {
-      throw new ProtocolException("exit code " + order.code());
-    }
-  }
-
   // --- Joining ---
-
-  private void joinLocally(JoinRequest request) {
-    long now = nanoTime.getAsLong();
-    admitted(request, null, now);
-    roster.admit(request, _ -> true);
-    if (roster.isComplete()) {
-      form(now);
-    }
-  }
 
   private void join(Connection connection, Frame.Join join, long now) throws IOException {
     Frame.Hello greeting = connection.greeting();
@@ -541,25 +478,15 @@ public final class SessionServer implements AutoCloseable {
           "authentication failed; give all ranks the same COMM_SECRET_FILE");
       return;
     }
-    if (request.generation() > generation) {
-      boolean forming = phase == Phase.JOINING && !roster.isEmpty();
-      if (localRequest != null || forming || isInUse()) {
+    if (request.generation() > group.generation()) {
+      if (localRequest != null || group.isInUse()) {
         connection.send(new Frame.Retry("the session before this one has not ended"));
         dismiss(connection);
         return;
       }
-      nextGroup(request.generation());
+      group = group.next(request.generation());
     }
-    if (request.generation() < generation) {
-      refuse(connection, Reason.LATE, "the ranks have gone on to their next session");
-      return;
-    }
-    if (phase == Phase.OVER) {
-      refuseLate(connection);
-      return;
-    }
-    Roster.Verdict verdict = roster.admit(request, this::isAlive);
-    switch (verdict) {
+    switch (group.admit(request, connection, now)) {
       case Roster.Verdict.Admitted _ -> {
         pending.remove(connection);
         connected.put(connection, request.rank());
@@ -569,10 +496,7 @@ public final class SessionServer implements AutoCloseable {
                 hostRank(),
                 hostText(),
                 authenticator.proof(Authenticator.Role.HOST, greeting, join)));
-        admitted(request, connection, now);
-        if (roster.isComplete()) {
-          form(now);
-        }
+        formIfComplete(now);
       }
       case Roster.Verdict.Refused no -> refuse(connection, no.reason(), no.message());
       case Roster.Verdict.Broken broken -> {
@@ -582,45 +506,12 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  private void refuseLate(Connection connection) throws IOException {
-    JoinException why = whyOver;
-    if (why == null) {
-      refuse(connection, Reason.LATE, "the group has formed, and all its ranks have left");
-    } else if (why.reason() == Reason.MISSING_RANKS) {
-      refuse(connection, Reason.LATE, "the group has given up: " + why.getMessage());
-    } else {
-      refuse(connection, why.reason(), String.valueOf(why.getMessage()));
+  private void formIfComplete(long now) {
+    if (!group.isComplete()) {
+      return;
     }
-  }
-
-  private void nextGroup(int next) {
-    generation = next;
-    phase = Phase.JOINING;
-    roster = new Roster(job, worldSize);
-    peers.clear();
-    whyOver = null;
-  }
-
-  private void admitted(JoinRequest request, @Nullable Connection connection, long now) {
-    long patienceNs = TimeUnit.MILLISECONDS.toNanos(request.patienceMillis());
-    if (peers.isEmpty()) {
-      firstJoinNs = now;
-      joinDeadlineNs = now + patienceNs;
-      livenessNs = TimeUnit.MILLISECONDS.toNanos(request.livenessMillis());
-    } else if (now + patienceNs - joinDeadlineNs < 0) {
-      joinDeadlineNs = now + patienceNs;
-    }
-    peers.put(request.rank(), new Peer(connection));
-  }
-
-  private void form(long now) {
-    phase = Phase.FORMED;
     String id = InMemorySessions.randomId();
-    List<Member> members = roster.members();
-    for (Member member : members) {
-      tell(FrameCodec.encode(new Frame.Joined(member)), null);
-    }
-    tell(FrameCodec.encode(new Frame.Welcome(id)), null);
+    List<Member> members = group.form(id);
     connected.keySet().forEach(connection -> connection.forgive(now));
     if (localRequest != null) {
       var formed =
@@ -648,19 +539,16 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  private void dismiss(Peer peer) {
-    if (peer.connection != null) {
-      dismiss(peer.connection);
+  private void dismiss(int rank) {
+    Connection connection = group.connection(rank);
+    if (connection != null) {
+      dismiss(connection);
     }
   }
 
   /// Turns everyone away who has joined.
   private void giveUp(JoinException why) {
-    phase = Phase.OVER;
-    whyOver = why;
-    tell(
-        FrameCodec.encode(new Frame.Refused(why.reason(), String.valueOf(why.getMessage()))), null);
-    peers.values().forEach(peer -> peer.gone = true);
+    group.giveUp(why);
     List.copyOf(connected.keySet()).forEach(this::dismiss);
     if (localRequest != null) {
       forLocal.add(() -> {
@@ -676,14 +564,9 @@ public final class SessionServer implements AutoCloseable {
 
   /// Gives an event its place in the history.
   private void take(Event event) {
-    Peer peer = peers.get(event.rank());
-    if (peer == null || peer.gone || phase != Phase.FORMED) {
+    if (!group.take(event)) {
       return;
     }
-    if (event instanceof Event.Leave || event instanceof Event.Fail) {
-      peer.gone = true;
-    }
-    tell(FrameCodec.encode(event), event);
     if (localSession != null && event instanceof Event.Halt order) {
       if (localHalt == null) {
         localHalt = order; // The others must hear it before this process ends.
@@ -694,18 +577,16 @@ public final class SessionServer implements AutoCloseable {
     }
     switch (event) {
       case Event.Leave leave -> {
-        dismiss(peer);
+        dismiss(leave.rank());
         listener.left(leave.rank());
       }
       case Event.Fail fail -> {
-        dismiss(peer); // Its process may only have been stopped: it will find the news and the end.
+        // Its process may only have been stopped: it will find the news and the end.
+        dismiss(fail.rank());
         listener.failed(fail.rank(), fail.evidence());
       }
       case Event.Halt order -> listener.abortProcesses(order.rank(), order.code());
       case Event.Contribute _, Event.Put _, Event.Abort _ -> {}
-    }
-    if (!isInUse()) {
-      phase = Phase.OVER;
     }
   }
 
@@ -726,38 +607,6 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  /// Queues a frame for everyone whom it concerns.
-  private void tell(ByteBuffer bytes, @Nullable Event event) {
-    for (var entry : peers.entrySet()) {
-      Connection connection = entry.getValue().connection;
-      if (connection != null && concerns(event, entry.getKey(), entry.getValue())) {
-        try {
-          connection.send(bytes);
-        } catch (IOException e) {
-          // Too much is queued: the connection is lost, which the next flush finds.
-          connection.close();
-        }
-      }
-    }
-  }
-
-  private static boolean concerns(@Nullable Event event, int rank, Peer peer) {
-    return switch (event) {
-      case Event.Contribute contribute -> !peer.gone && contribute.topic().includes(rank);
-      case Event.Fail fail -> !peer.gone || fail.rank() == rank;
-      case null, default -> !peer.gone;
-    };
-  }
-
-  private boolean isAlive(int rank) {
-    Peer peer = peers.get(rank);
-    return peer != null && !peer.gone;
-  }
-
-  private boolean isInUse() {
-    return peers.values().stream().anyMatch(peer -> !peer.gone);
-  }
-
   // --- Deaths ---
 
   /// A connection has ended.
@@ -767,29 +616,26 @@ public final class SessionServer implements AutoCloseable {
     departing.remove(connection);
     connection.close();
     if (rank != null && (acceptor.isOpen() || servesOthers)) {
-      fail(rank, "%s (%s)".formatted(evidence, roster.who(rank)));
+      fail(rank, "%s (%s)".formatted(evidence, group.who(rank)));
     }
   }
 
   private void fail(int rank, String evidence) {
-    if (!isAlive(rank)) {
+    if (!group.isAlive(rank)) {
       return;
     }
-    switch (phase) {
-      case JOINING ->
-          giveUp(
-              new JoinException(
-                  Reason.PEER_FAILED,
-                  "rank %d died before all had joined: %s".formatted(rank, evidence)));
-      case FORMED -> take(new Event.Fail(rank, evidence, null));
-      case OVER -> {}
+    if (group.isJoining()) {
+      String how = "rank %d died before all had joined: %s".formatted(rank, evidence);
+      giveUp(new JoinException(Reason.PEER_FAILED, how));
+    } else {
+      take(new Event.Fail(rank, evidence, null));
     }
   }
 
   /// A rank has not heard from us for too long. If we have slept it is right and we are out.
   private void givenUp(int rank, String evidence, long now) {
     ReplicatedSession local = localSession;
-    if (local != null && sleptNs != 0 && now - sleptNs < 2 * livenessNs) {
+    if (local != null && sleptNs != 0 && now - sleptNs < 2 * group.livenessNs()) {
       forLocal.add(() -> {
         local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
         return true;
@@ -805,7 +651,7 @@ public final class SessionServer implements AutoCloseable {
       LOG.log(
           System.Logger.Level.ERROR,
           "the session of job '%s' at port %d has ended for all its ranks: %s"
-              .formatted(job.orElse(""), port(), evidence),
+              .formatted(group.job(), port(), evidence),
           cause);
     }
     localJoin.completeExceptionally(new JoinException(Reason.PEER_FAILED, evidence, cause));
@@ -824,20 +670,11 @@ public final class SessionServer implements AutoCloseable {
       acceptKey.interestOps(SelectionKey.OP_ACCEPT);
     }
     pending.endOld(now);
-    dropOld(departing, now);
-    if (phase == Phase.JOINING && !peers.isEmpty()) {
-      ended.forEach((rank, how) -> {
-        if (phase == Phase.JOINING && !peers.containsKey(rank)) {
-          giveUp(
-              new JoinException(
-                  Reason.PEER_FAILED, "rank %d %s before it had joined".formatted(rank, how)));
-        }
-      });
+    while (!departing.isEmpty() && now - departing.firstEntry().getValue() > DEPARTING_NS) {
+      departing.pollFirstEntry().getKey().close();
     }
-    if (phase == Phase.JOINING && !peers.isEmpty() && now - joinDeadlineNs >= 0) {
-      giveUp(new JoinException(Reason.MISSING_RANKS, roster.missing(now - firstJoinNs)));
-    }
-    if (phase == Phase.FORMED) {
+    group.hopeless(ended, now).ifPresent(this::giveUp);
+    if (group.isFormed()) {
       for (var entry : List.copyOf(connected.entrySet())) {
         judge(entry.getKey(), entry.getValue(), now);
       }
@@ -845,16 +682,13 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private void judge(Connection connection, int rank, long now) {
-    if (!isAlive(rank)) {
-      return;
-    }
     long silentNs = now - connection.heardNs();
-    if (silentNs > livenessNs) {
+    if (silentNs > group.livenessNs()) {
       fail(
           rank,
           "%s%s (%s)"
-              .formatted(Failure.SILENT, ReplicatedSession.seconds(silentNs), roster.who(rank)));
-    } else if (now - connection.sentNs() > livenessNs / 4) {
+              .formatted(Failure.SILENT, ReplicatedSession.seconds(silentNs), group.who(rank)));
+    } else if (now - connection.sentNs() > group.livenessNs() / 4) {
       try {
         connection.send(new Frame.Heartbeat());
       } catch (IOException e) {
@@ -900,7 +734,7 @@ public final class SessionServer implements AutoCloseable {
         closeQuietly(acceptor); // its rank may host the next session there
         leaveLocally(now);
       }
-      if (!servesOthers || !isInUse()) {
+      if (!servesOthers || !group.isInUse()) {
         finish(now);
       }
     }
@@ -913,11 +747,11 @@ public final class SessionServer implements AutoCloseable {
     if (localRequest == null) {
       return;
     }
-    if (phase == Phase.JOINING) {
+    if (group.isJoining()) {
       giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(localRequest.rank())));
     }
     take(new Event.Leave(localRequest.rank()));
-    if (phase == Phase.FORMED) {
+    if (group.isFormed()) {
       servesOthers = true;
       localSession = null;
       flush(now);
@@ -934,12 +768,6 @@ public final class SessionServer implements AutoCloseable {
       flush(now);
     }
     finished = connections().isEmpty() || now - deadlineNs >= 0;
-  }
-
-  private static void dropOld(SequencedMap<Connection, Long> connections, long now) {
-    while (!connections.isEmpty() && now - connections.firstEntry().getValue() > DEPARTING_NS) {
-      connections.pollFirstEntry().getKey().close();
-    }
   }
 
   private void free() {
@@ -960,14 +788,11 @@ public final class SessionServer implements AutoCloseable {
     }
   }
 
-  private static String hostText(@Nullable JoinRequest localRequest) {
+  /// Names the process, for messages.
+  private String hostText() {
     return localRequest == null
         ? JoinRequest.who(ProcessHandle.current().pid(), LocalHost.identity())
         : localRequest.who();
-  }
-
-  private String hostText() {
-    return hostText(localRequest);
   }
 
   /// The local rank's way into the history.
