@@ -10,21 +10,18 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Queue;
+import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.SortedMap;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
@@ -36,8 +33,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Keeps the history of sessions whose ranks are connected over TCP: it lets them join, puts their
 /// events into one order, tells them to everyone, and notices who is gone. A launcher hosts it, so
-/// that no rank is special; without a launcher rank 0 does, in its own process, also once it has
-/// left itself: until the others have, or the process ends.
+/// that no rank is special; without a launcher rank 0 does, in its own process ([HostRank]), also
+/// once it has left itself: until the others have, or the process ends.
 ///
 /// One daemon thread does everything. It serves one group at a time ([ServedGroup]). When all ranks
 /// of a group have left, they may form the next one (each of them counts its sessions, so a rank
@@ -101,17 +98,10 @@ public final class SessionServer implements AutoCloseable {
   private final Listener listener;
   private final LongSupplier nanoTime;
   private final Thread thread;
-  private final Queue<Event> localEvents = new ConcurrentLinkedQueue<>();
+  private final @Nullable HostRank hostRank; // none in a launcher
+  private final CountDownLatch goodbye = new CountDownLatch(1); // said, or there is nobody to hear
   private final SortedMap<Integer, String> ended = new ConcurrentSkipListMap<>();
   private volatile boolean closing;
-
-  // The rank that hosts the server in its own process, if one does.
-  private final @Nullable JoinRequest localRequest;
-  private final IntConsumer halt;
-  private final CompletableFuture<ReplicatedSession> localJoin = new CompletableFuture<>();
-  private final CountDownLatch goodbye = new CountDownLatch(1); // said, or there is nobody to hear
-  private @Nullable ReplicatedSession localSession;
-  private boolean servesOthers; // that rank has left
 
   // The rest is the thread's own.
   private final PendingConnections pending =
@@ -119,15 +109,14 @@ public final class SessionServer implements AutoCloseable {
   private final SequencedMap<Connection, Long> departing = new LinkedHashMap<>();
   private final Map<Connection, Integer> connected = new LinkedHashMap<>();
   private ServedGroup group;
-  private final ArrayDeque<BooleanSupplier> forLocal = new ArrayDeque<>(); // not heard there yet
   private long acceptAgainNs;
   private long unacceptingNs; // since when no connection can be accepted
   private long unacceptedNs; // when that was tried last
   private long plannedNs;
   private long sleptNs; // when it was last noticed that this process was stopped
-  private Event.@Nullable Halt localHalt;
-  private long deadlineNs;
+  private boolean servesOthers; // the rank that hosts has left
   private boolean finishing;
+  private long finishedByNs;
   private boolean finished;
 
   private SessionServer(
@@ -135,7 +124,7 @@ public final class SessionServer implements AutoCloseable {
       ServedGroup group,
       Authenticator authenticator,
       Listener listener,
-      @Nullable JoinRequest localRequest,
+      @Nullable JoinRequest ofHost,
       LongSupplier nanoTime,
       IntConsumer halt)
       throws IOException {
@@ -143,9 +132,9 @@ public final class SessionServer implements AutoCloseable {
     this.acceptor = acceptor;
     this.group = group;
     this.listener = listener;
-    this.localRequest = localRequest;
     this.nanoTime = nanoTime;
-    this.halt = halt;
+    this.hostRank =
+        ofHost == null ? null : new HostRank(ofHost, this::wakeUp, this::close, nanoTime, halt);
     this.selector = Selector.open();
     acceptor.configureBlocking(false);
     this.acceptKey = acceptor.register(selector, SelectionKey.OP_ACCEPT);
@@ -211,7 +200,7 @@ public final class SessionServer implements AutoCloseable {
       ServedGroup group,
       Authenticator authenticator,
       Listener listener,
-      @Nullable JoinRequest localRequest,
+      @Nullable JoinRequest ofHost,
       LongSupplier nanoTime,
       IntConsumer halt) {
     authenticator.check(address);
@@ -220,7 +209,7 @@ public final class SessionServer implements AutoCloseable {
       acceptor = ServerSocketChannel.open();
       acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
       var server =
-          new SessionServer(acceptor, group, authenticator, listener, localRequest, nanoTime, halt);
+          new SessionServer(acceptor, group, authenticator, listener, ofHost, nanoTime, halt);
       server.listen(new InetSocketAddress(address, port));
       return server;
     } catch (IOException e) {
@@ -280,40 +269,40 @@ public final class SessionServer implements AutoCloseable {
   /// @param how for example `ended with exit code 1`
   public void ended(int rank, String how) {
     ended.putIfAbsent(rank, how);
-    selector.wakeup();
+    wakeUp();
   }
 
   /// Ends it. Ranks that are still connected see the session as lost. Idempotent, within 0.5 s.
   @Override
   public void close() {
     closing = true;
-    selector.wakeup();
+    wakeUp();
     Endings.await(thread, goodbye, CLOSE_NS);
   }
 
   /// The session of the rank that hosts this server, once all are there.
   CompletableFuture<ReplicatedSession> localJoin() {
-    return localJoin;
+    return Objects.requireNonNull(hostRank).joined();
   }
 
-  private int hostRank() {
-    return localRequest == null ? Frame.NO_RANK : localRequest.rank();
+  private void wakeUp() {
+    selector.wakeup();
   }
 
   private void run() {
     try {
-      if (localRequest != null) {
+      if (hostRank != null) {
         long now = nanoTime.getAsLong();
-        group.admit(localRequest, null, now);
+        group.admit(hostRank.request(), null, now);
         formIfComplete(now);
-        hearLocally(forLocal.size());
+        hostRank.hear(hostRank.unheard());
       }
       plannedNs = nanoTime.getAsLong();
       while (!finished) {
         turn();
       }
     } catch (IOException | RuntimeException | Error e) {
-      localFailure("the session's thread failed: " + e + OpenFiles.remedy(e), e);
+      tellFailure("the session's thread failed: " + e + OpenFiles.remedy(e), e);
     } finally {
       free();
       goodbye.countDown();
@@ -337,19 +326,23 @@ public final class SessionServer implements AutoCloseable {
     }
     selector.selectedKeys().clear();
     boolean ending = closing; // before this: what was handed in goes out before the goodbye
-    for (Event event = localEvents.poll(); event != null; event = localEvents.poll()) {
-      take(event);
+    if (hostRank != null) {
+      for (Event event = hostRank.poll(); event != null; event = hostRank.poll()) {
+        take(event);
+      }
     }
     judge(now);
-    int sent = forLocal.size();
+    int sent = hostRank == null ? 0 : hostRank.unheard();
     flush(now);
-    hearLocally(sent);
+    if (hostRank != null) {
+      hostRank.hear(sent);
+    }
     end(now, ending);
     plannedNs = now;
   }
 
   private long tickNs() {
-    return (closing && !servesOthers) || localHalt != null
+    return (closing && !servesOthers) || (hostRank != null && hostRank.isHalting())
         ? TimeUnit.MILLISECONDS.toNanos(10)
         : Math.min(MAX_TICK_NS, group.livenessNs() / 16);
   }
@@ -479,7 +472,7 @@ public final class SessionServer implements AutoCloseable {
       return;
     }
     if (request.generation() > group.generation()) {
-      if (localRequest != null || group.isInUse()) {
+      if (hostRank != null || group.isInUse()) {
         connection.send(new Frame.Retry("the session before this one has not ended"));
         dismiss(connection);
         return;
@@ -493,7 +486,7 @@ public final class SessionServer implements AutoCloseable {
         connection.accept();
         connection.send(
             new Frame.Accepted(
-                hostRank(),
+                hostRank == null ? Frame.NO_RANK : hostRank.request().rank(),
                 hostText(),
                 authenticator.proof(Authenticator.Role.HOST, greeting, join)));
         formIfComplete(now);
@@ -513,15 +506,8 @@ public final class SessionServer implements AutoCloseable {
     String id = InMemorySessions.randomId();
     List<Member> members = group.form(id);
     connected.keySet().forEach(connection -> connection.forgive(now));
-    if (localRequest != null) {
-      var formed =
-          new ReplicatedSession(
-              localRequest.rank(), id, members, new LocalHistory(), nanoTime, halt);
-      localSession = formed;
-      forLocal.add(() -> {
-        localJoin.complete(formed);
-        return false;
-      });
+    if (hostRank != null) {
+      hostRank.form(id, members);
     }
     listener.formed(id, members);
   }
@@ -550,11 +536,8 @@ public final class SessionServer implements AutoCloseable {
   private void giveUp(JoinException why) {
     group.giveUp(why);
     List.copyOf(connected.keySet()).forEach(this::dismiss);
-    if (localRequest != null) {
-      forLocal.add(() -> {
-        localJoin.completeExceptionally(why);
-        return false;
-      });
+    if (hostRank != null) {
+      hostRank.giveUp(why);
       closing = true;
     }
     listener.notFormed(why);
@@ -567,13 +550,8 @@ public final class SessionServer implements AutoCloseable {
     if (!group.take(event)) {
       return;
     }
-    if (localSession != null && event instanceof Event.Halt order) {
-      if (localHalt == null) {
-        localHalt = order; // The others must hear it before this process ends.
-        deadlineNs = nanoTime.getAsLong() + FLUSH_NS;
-      }
-    } else if (localSession != null) {
-      forLocal.add(() -> localSession != null && localSession.deliver(event));
+    if (hostRank != null) {
+      hostRank.take(event);
     }
     switch (event) {
       case Event.Leave leave -> {
@@ -587,23 +565,6 @@ public final class SessionServer implements AutoCloseable {
       }
       case Event.Halt order -> listener.abortProcesses(order.rank(), order.code());
       case Event.Contribute _, Event.Put _, Event.Abort _ -> {}
-    }
-  }
-
-  /// Lets the local rank hear what has been sent to the others: it may end its process because of
-  /// it.
-  ///
-  /// @param count how much; who is lost while it is sent is told with what comes next
-  private void hearLocally(int count) {
-    boolean isNews = false;
-    for (int i = 0; i < count; i++) {
-      isNews |= forLocal.remove().getAsBoolean();
-    }
-    if (isNews && localSession != null) {
-      localSession.tellNews();
-    }
-    if (!forLocal.isEmpty()) {
-      selector.wakeup();
     }
   }
 
@@ -634,31 +595,23 @@ public final class SessionServer implements AutoCloseable {
 
   /// A rank has not heard from us for too long. If we have slept it is right and we are out.
   private void givenUp(int rank, String evidence, long now) {
-    ReplicatedSession local = localSession;
-    if (local != null && sleptNs != 0 && now - sleptNs < 2 * group.livenessNs()) {
-      forLocal.add(() -> {
-        local.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
-        return true;
-      });
+    if (hostRank != null && sleptNs != 0 && now - sleptNs < 2 * group.livenessNs()) {
+      hostRank.evict("rank %d has given up this rank: %s".formatted(rank, evidence));
     }
     fail(rank, "it has given up the session's host: " + evidence);
   }
 
   /// The thread has failed. The own rank is told why; of a launcher's ranks none hears more than
   /// that their connections have closed.
-  private void localFailure(String evidence, Throwable cause) {
-    if (localRequest == null) {
+  private void tellFailure(String evidence, Throwable cause) {
+    if (hostRank != null) {
+      hostRank.fail(evidence, cause);
+    } else {
       LOG.log(
           System.Logger.Level.ERROR,
           "the session of job '%s' at port %d has ended for all its ranks: %s"
               .formatted(group.job(), port(), evidence),
           cause);
-    }
-    localJoin.completeExceptionally(new JoinException(Reason.PEER_FAILED, evidence, cause));
-    ReplicatedSession local = localSession;
-    if (local != null) {
-      local.evict(evidence);
-      local.tellNews();
     }
   }
 
@@ -721,18 +674,16 @@ public final class SessionServer implements AutoCloseable {
   /// Ends what is to end: first everything is sent, then the peers get the chance to close first,
   /// so that nothing in flight is lost to a reset.
   ///
-  /// @param ending whether it was closed before the events of the local rank were taken
+  /// @param ending whether it was closed before the events of the rank that hosts were taken
   private void end(long now, boolean ending) {
-    Event.Halt order = localHalt;
-    ReplicatedSession local = localSession;
-    boolean flushed = connections().stream().allMatch(Connection::isFlushed);
-    if (order != null && local != null && (flushed || now - deadlineNs >= 0)) {
-      localHalt = null;
-      local.deliver(order);
-    } else if (ending && order == null) {
+    if (hostRank != null && hostRank.isHalting()) {
+      hostRank.halt(connections().stream().allMatch(Connection::isFlushed), now);
+    } else if (ending) {
       if (acceptor.isOpen()) {
         closeQuietly(acceptor); // its rank may host the next session there
-        leaveLocally(now);
+        if (hostRank != null) {
+          leave(hostRank, now);
+        }
       }
       if (!servesOthers || !group.isInUse()) {
         finish(now);
@@ -741,19 +692,18 @@ public final class SessionServer implements AutoCloseable {
   }
 
   /// The rank that hosts the server leaves; its process should not end before the others have left.
-  private void leaveLocally(long now) {
-    localJoin.completeExceptionally(
-        new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
-    if (localRequest == null) {
-      return;
-    }
+  private void leave(HostRank host, long now) {
+    int rank = host.request().rank();
+    host.joined()
+        .completeExceptionally(
+            new JoinException(Reason.PEER_FAILED, "the session was closed while it was joined"));
     if (group.isJoining()) {
-      giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(localRequest.rank())));
+      giveUp(new JoinException(Reason.PEER_FAILED, Roster.closed(rank)));
     }
-    take(new Event.Leave(localRequest.rank()));
+    take(new Event.Leave(rank));
     if (group.isFormed()) {
       servesOthers = true;
-      localSession = null;
+      host.leave();
       flush(now);
       Endings.keepProcessUntil(thread);
       goodbye.countDown();
@@ -763,11 +713,11 @@ public final class SessionServer implements AutoCloseable {
   private void finish(long now) {
     if (!finishing) {
       finishing = true;
-      deadlineNs = now + FLUSH_NS;
+      finishedByNs = now + FLUSH_NS;
       connections().forEach(Connection::finish);
       flush(now);
     }
-    finished = connections().isEmpty() || now - deadlineNs >= 0;
+    finished = connections().isEmpty() || now - finishedByNs >= 0;
   }
 
   private void free() {
@@ -790,22 +740,8 @@ public final class SessionServer implements AutoCloseable {
 
   /// Names the process, for messages.
   private String hostText() {
-    return localRequest == null
+    return hostRank == null
         ? JoinRequest.who(ProcessHandle.current().pid(), LocalHost.identity())
-        : localRequest.who();
-  }
-
-  /// The local rank's way into the history.
-  private final class LocalHistory implements ReplicatedSession.History {
-    @Override
-    public void append(Event event) {
-      localEvents.add(event);
-      selector.wakeup();
-    }
-
-    @Override
-    public void close() {
-      SessionServer.this.close();
-    }
+        : hostRank.request().who();
   }
 }
