@@ -2,13 +2,10 @@ package org.comm4j.core.session;
 
 import java.io.EOFException;
 import java.io.IOException;
-import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.StandardSocketOptions;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
-import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -36,10 +33,10 @@ import org.jspecify.annotations.Nullable;
 /// that no rank is special; without a launcher rank 0 does, in its own process ([HostRank]), also
 /// once it has left itself: until the others have, or the process ends.
 ///
-/// One daemon thread does everything. It serves one group at a time ([ServedGroup]). When all ranks
-/// of a group have left, they may form the next one (each of them counts its sessions, so a rank
-/// that comes too early is asked to come again). Addresses that other hosts reach are served only
-/// to ranks that know the secret ([Authenticator]).
+/// One daemon thread does everything. It lets connections in ([Acceptor]) and serves one group at a
+/// time ([ServedGroup]). When all ranks of a group have left, they may form the next one (each of
+/// them counts its sessions, so a rank that comes too early is asked to come again). Addresses that
+/// other hosts reach are served only to ranks that know the secret ([Authenticator]).
 ///
 /// A rank is gone when its connection ends, which the kernel sees to within milliseconds of a
 /// process's death, or when it is silent for longer than the liveness time. Strangers get nothing:
@@ -81,18 +78,12 @@ public final class SessionServer implements AutoCloseable {
   /// How long who was turned away may take to close its end.
   private static final long DEPARTING_NS = TimeUnit.SECONDS.toNanos(5);
 
-  private static final long ACCEPT_PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(100);
-
-  /// How long no connection can be accepted before those who have joined are told.
-  private static final long UNACCEPTING_NS = TimeUnit.SECONDS.toNanos(1);
-
   private static final long FLUSH_NS = TimeUnit.MILLISECONDS.toNanos(400);
   private static final long MAX_TICK_NS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long CLOSE_NS = TimeUnit.MILLISECONDS.toNanos(500);
 
-  private final ServerSocketChannel acceptor;
   private final Selector selector;
-  private final SelectionKey acceptKey;
+  private final Acceptor acceptor;
   private final String hostId = InMemorySessions.randomId();
   private final Authenticator authenticator;
   private final Listener listener;
@@ -109,9 +100,6 @@ public final class SessionServer implements AutoCloseable {
   private final SequencedMap<Connection, Long> departing = new LinkedHashMap<>();
   private final Map<Connection, Integer> connected = new LinkedHashMap<>();
   private ServedGroup group;
-  private long acceptAgainNs;
-  private long unacceptingNs; // since when no connection can be accepted
-  private long unacceptedNs; // when that was tried last
   private long plannedNs;
   private long sleptNs; // when it was last noticed that this process was stopped
   private boolean servesOthers; // the rank that hosts has left
@@ -119,31 +107,32 @@ public final class SessionServer implements AutoCloseable {
   private long finishedByNs;
   private boolean finished;
 
+  /// Whoever else wanted the port takes who listens there for a stranger if it says nothing for too
+  /// long ([DefaultSessionFactory]). So all that takes time in a fresh JVM comes before.
   private SessionServer(
-      ServerSocketChannel acceptor,
+      InetSocketAddress place,
       ServedGroup group,
       Authenticator authenticator,
       Listener listener,
       @Nullable JoinRequest ofHost,
       LongSupplier nanoTime,
-      IntConsumer halt)
-      throws IOException {
-    this.authenticator = authenticator;
-    this.acceptor = acceptor;
+      IntConsumer halt) {
+    authenticator.check(place.getAddress());
     this.group = group;
+    this.authenticator = authenticator;
     this.listener = listener;
     this.nanoTime = nanoTime;
     this.hostRank =
         ofHost == null ? null : new HostRank(ofHost, this::wakeUp, this::close, nanoTime, halt);
-    this.selector = Selector.open();
-    acceptor.configureBlocking(false);
-    this.acceptKey = acceptor.register(selector, SelectionKey.OP_ACCEPT);
     this.thread =
         Thread.ofPlatform()
             .name("comm4j-session-server")
             .daemon()
             .inheritInheritableThreadLocals(false)
             .unstarted(this::run);
+    FrameCodec.encode(greeting());
+    this.acceptor = Acceptor.listen(place, this::greet, this::warn);
+    this.selector = acceptor.selector();
   }
 
   /// Starts a server that is no rank's.
@@ -164,15 +153,15 @@ public final class SessionServer implements AutoCloseable {
       int worldSize,
       Authenticator authenticator,
       Listener listener) {
-    return start(
-        address,
-        port,
-        new ServedGroup(job, worldSize, 0),
-        authenticator,
-        listener,
-        null,
-        System::nanoTime,
-        ReplicatedSession::haltProcess);
+    return new SessionServer(
+            new InetSocketAddress(address, port),
+            new ServedGroup(job, worldSize, 0),
+            authenticator,
+            listener,
+            null,
+            System::nanoTime,
+            ReplicatedSession::haltProcess)
+        .start();
   }
 
   /// Starts a server in the process of a rank, which joins at once.
@@ -183,82 +172,29 @@ public final class SessionServer implements AutoCloseable {
       Authenticator authenticator,
       LongSupplier nanoTime,
       IntConsumer halt) {
-    return start(
-        address,
-        port,
-        new ServedGroup(request.job(), request.worldSize(), request.generation()),
-        authenticator,
-        new Listener() {},
-        request,
-        nanoTime,
-        halt);
+    return new SessionServer(
+            new InetSocketAddress(address, port),
+            new ServedGroup(request.job(), request.worldSize(), request.generation()),
+            authenticator,
+            new Listener() {},
+            request,
+            nanoTime,
+            halt)
+        .start();
   }
 
-  private static SessionServer start(
-      InetAddress address,
-      int port,
-      ServedGroup group,
-      Authenticator authenticator,
-      Listener listener,
-      @Nullable JoinRequest ofHost,
-      LongSupplier nanoTime,
-      IntConsumer halt) {
-    authenticator.check(address);
-    ServerSocketChannel acceptor = null;
-    try {
-      acceptor = ServerSocketChannel.open();
-      acceptor.setOption(StandardSocketOptions.SO_REUSEADDR, true);
-      var server =
-          new SessionServer(acceptor, group, authenticator, listener, ofHost, nanoTime, halt);
-      server.listen(new InetSocketAddress(address, port));
-      return server;
-    } catch (IOException e) {
-      if (acceptor != null) {
-        closeQuietly(acceptor);
-      }
-      throw new JoinException(
-          Reason.ADDRESS,
-          "can't listen on %s port %d: %s%s%s"
-              .formatted(
-                  address.getHostAddress(),
-                  port,
-                  e.getMessage(),
-                  hint(e, address),
-                  OpenFiles.remedy(e)),
-          e);
-    }
-  }
-
-  /// Whoever else wanted the port takes who listens there for a stranger if it says nothing for too
-  /// long ([DefaultSessionFactory]). So all that takes time in a fresh JVM comes before.
-  private void listen(InetSocketAddress place) throws IOException {
-    try {
-      FrameCodec.encode(greeting());
-      acceptor.bind(place, 512);
-    } catch (IOException e) {
-      closeQuietly(selector);
-      throw e;
-    }
+  private SessionServer start() {
     thread.start();
+    return this;
   }
 
   private Frame.Hello greeting() {
     return new Frame.Hello(FrameCodec.PROTOCOL, authenticator.nonce(), hostId);
   }
 
-  /// @param failure in the language of the user's system
-  static String hint(IOException failure, InetAddress address) {
-    if (!(failure instanceof BindException)) {
-      return "";
-    }
-    return LocalHost.has(address)
-        ? "; choose another COMM_MASTER_PORT"
-        : "; it is no address of this host: rank 0, or node 0, must run where COMM_MASTER_ADDR is";
-  }
-
   /// The port that it listens on.
   public int port() {
-    return acceptor.socket().getLocalPort();
+    return acceptor.port();
   }
 
   /// Tells that a rank's process has ended. Ranks that wait for it to join, and those that join
@@ -321,7 +257,7 @@ public final class SessionServer implements AutoCloseable {
         }
       }
     }
-    if (selector.selectedKeys().contains(acceptKey)) {
+    if (acceptor.isSelected()) {
       accept(now); // last: whoever has said that it is a rank needs no place any more
     }
     selector.selectedKeys().clear();
@@ -362,45 +298,22 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private void accept(long now) {
-    try {
-      for (int i = 0;
-          i < PendingConnections.PLACES;
-          i++) { // whoever connects without end holds up nobody
-        SocketChannel channel = acceptor.accept();
-        if (channel == null) {
-          return;
-        }
-        try {
-          InetAddress from = ((InetSocketAddress) channel.getRemoteAddress()).getAddress();
-          var connection = new Connection(channel, selector, now);
-          connection.greet(greeting());
-          connection.flush(now);
-          pending.add(connection, PendingConnections.source(from), now);
-        } catch (IOException e) {
-          closeQuietly(channel);
-        }
-      }
-    } catch (IOException e) {
-      notAccepted(e, now);
+    IOException trouble = acceptor.accept(now);
+    if (trouble != null && group.isJoining()) {
+      String why = "the session's host (%s) %s".formatted(hostText(), Acceptor.text(trouble));
+      giveUp(new JoinException(Reason.ADDRESS, why, trouble));
     }
   }
 
-  /// Out of descriptors, most likely. The connection waits; trying at once would spin.
-  private void notAccepted(IOException e, long now) {
-    acceptKey.interestOps(0);
-    acceptAgainNs = now + ACCEPT_PAUSE_NS;
-    String why = "can't accept a connection: %s%s".formatted(e.getMessage(), OpenFiles.remedy(e));
-    if (unacceptedNs == 0) {
-      warn(why);
-    }
-    if (unacceptedNs == 0 || now - unacceptedNs > UNACCEPTING_NS) {
-      unacceptingNs = now; // it is not what was the trouble before
-    }
-    unacceptedNs = now;
-    if (group.isJoining() && now - unacceptingNs >= UNACCEPTING_NS) {
-      giveUp(
-          new JoinException(
-              Reason.ADDRESS, "the session's host (%s) %s".formatted(hostText(), why), e));
+  private void greet(SocketChannel channel, long now) {
+    try {
+      InetAddress from = ((InetSocketAddress) channel.getRemoteAddress()).getAddress();
+      var connection = new Connection(channel, selector, now);
+      connection.greet(greeting());
+      connection.flush(now);
+      pending.add(connection, PendingConnections.source(from), now);
+    } catch (IOException e) {
+      Acceptor.closeQuietly(channel);
     }
   }
 
@@ -618,10 +531,7 @@ public final class SessionServer implements AutoCloseable {
   // --- Time ---
 
   private void judge(long now) {
-    if (acceptAgainNs != 0 && now - acceptAgainNs >= 0 && acceptKey.isValid()) {
-      acceptAgainNs = 0;
-      acceptKey.interestOps(SelectionKey.OP_ACCEPT);
-    }
+    acceptor.endPause(now);
     pending.endOld(now);
     while (!departing.isEmpty() && now - departing.firstEntry().getValue() > DEPARTING_NS) {
       departing.pollFirstEntry().getKey().close();
@@ -680,7 +590,7 @@ public final class SessionServer implements AutoCloseable {
       hostRank.halt(connections().stream().allMatch(Connection::isFlushed), now);
     } else if (ending) {
       if (acceptor.isOpen()) {
-        closeQuietly(acceptor); // its rank may host the next session there
+        acceptor.close(); // its rank may host the next session there
         if (hostRank != null) {
           leave(hostRank, now);
         }
@@ -721,21 +631,13 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private void free() {
-    closeQuietly(acceptor);
+    acceptor.close();
     connections().forEach(Connection::close);
-    closeQuietly(selector);
+    Acceptor.closeQuietly(selector);
   }
 
   private void warn(String text) {
     LOG.log(System.Logger.Level.WARNING, "session at port {0,number,#}: {1}", port(), text);
-  }
-
-  private static void closeQuietly(AutoCloseable resource) {
-    try {
-      resource.close();
-    } catch (Exception e) {
-      // Its descriptor is freed all the same.
-    }
   }
 
   /// Names the process, for messages.

@@ -258,8 +258,8 @@ final class SessionServerTest {
     InetAddress loopback = InetAddress.getLoopbackAddress();
     InetAddress nobodys = InetAddress.ofLiteral("192.0.2.1");
     var failure = new BindException("Die Adresse wird bereits verwendet");
-    assertThat(SessionServer.hint(failure, loopback)).contains("choose another");
-    assertThat(SessionServer.hint(failure, nobodys)).contains("no address of this host");
+    assertThat(Acceptor.hint(failure, loopback)).contains("choose another");
+    assertThat(Acceptor.hint(failure, nobodys)).contains("no address of this host");
     var join = new JoinException(Reason.ADDRESS, "can't listen", failure);
     var here = new InetSocketAddress(loopback, 5000);
     assertThat(DefaultSessionFactory.isTaken(join, here)).isTrue();
