@@ -32,8 +32,7 @@ final class Agreement implements Stage {
   public void start(Requests requests) {
     long unit = Amount.unit(Long.BYTES);
     Errors.check(
-        MpiCollectives.startAllGather(
-            mine, LONGS, unit, all, LONGS, unit, group.collectives(), requests.next()),
+        MpiCollectives.startAllGather(mine, all, LONGS, unit, group.collectives(), requests.next()),
         "MPI_Iallgather");
   }
 
@@ -41,8 +40,7 @@ final class Agreement implements Stage {
   public void run(Requests requests) {
     long unit = Amount.unit(Long.BYTES);
     Errors.check(
-        MpiCollectives.allGather(mine, LONGS, unit, all, LONGS, unit, group.collectives()),
-        "MPI_Allgather");
+        MpiCollectives.allGather(mine, all, LONGS, unit, group.collectives()), "MPI_Allgather");
   }
 
   @Override

@@ -95,23 +95,10 @@ final class Collectives {
         "Allgather",
         request ->
             MpiCollectives.startAllGather(
-                buffers.input(),
-                amount.count(),
-                amount.type(),
-                buffers.output(),
-                amount.count(),
-                amount.type(),
-                comm,
-                request),
+                buffers.input(), buffers.output(), amount.count(), amount.type(), comm, request),
         () ->
             MpiCollectives.allGather(
-                buffers.input(),
-                amount.count(),
-                amount.type(),
-                buffers.output(),
-                amount.count(),
-                amount.type(),
-                comm),
+                buffers.input(), buffers.output(), amount.count(), amount.type(), comm),
         amount);
   }
 
@@ -156,10 +143,10 @@ final class Collectives {
             "Allgatherv",
             request ->
                 MpiCollectives.startAllGatherV(
-                    input, in.count(), unit, target.memory(), counts, places, unit, comm, request),
+                    input, in.count(), target.memory(), counts, places, unit, comm, request),
             () ->
                 MpiCollectives.allGatherV(
-                    input, in.count(), unit, target.memory(), counts, places, unit, comm)));
+                    input, in.count(), target.memory(), counts, places, unit, comm)));
   }
 
   private Stage gather(Collective.Gather c, CallMemory memory) {
@@ -175,8 +162,6 @@ final class Collectives {
         request ->
             MpiCollectives.startGather(
                 buffers.input(),
-                amount.count(),
-                amount.type(),
                 buffers.output(),
                 amount.count(),
                 amount.type(),
@@ -185,14 +170,7 @@ final class Collectives {
                 request),
         () ->
             MpiCollectives.gather(
-                buffers.input(),
-                amount.count(),
-                amount.type(),
-                buffers.output(),
-                amount.count(),
-                amount.type(),
-                c.root(),
-                comm),
+                buffers.input(), buffers.output(), amount.count(), amount.type(), c.root(), comm),
         amount);
   }
 
@@ -251,25 +229,8 @@ final class Collectives {
         "Scatter",
         request ->
             MpiCollectives.startScatter(
-                source,
-                amount.count(),
-                amount.type(),
-                output,
-                amount.count(),
-                amount.type(),
-                c.root(),
-                comm,
-                request),
-        () ->
-            MpiCollectives.scatter(
-                source,
-                amount.count(),
-                amount.type(),
-                output,
-                amount.count(),
-                amount.type(),
-                c.root(),
-                comm),
+                source, output, amount.count(), amount.type(), c.root(), comm, request),
+        () -> MpiCollectives.scatter(source, output, amount.count(), amount.type(), c.root(), comm),
         amount);
   }
 
@@ -328,17 +289,8 @@ final class Collectives {
         "Alltoall",
         request ->
             MpiCollectives.startAllToAll(
-                input,
-                amount.count(),
-                amount.type(),
-                output,
-                amount.count(),
-                amount.type(),
-                comm,
-                request),
-        () ->
-            MpiCollectives.allToAll(
-                input, amount.count(), amount.type(), output, amount.count(), amount.type(), comm),
+                input, output, amount.count(), amount.type(), comm, request),
+        () -> MpiCollectives.allToAll(input, output, amount.count(), amount.type(), comm),
         amount);
   }
 

@@ -221,7 +221,7 @@ final class DirectCalls {
     group.nextSequence();
     int code =
         MpiCollectives.allGather(
-            isPart ? inPlace : input, count, unit, output, count, unit, group.collectives());
+            isPart ? inPlace : input, output, count, unit, group.collectives());
     Errors.check(code, "MPI_Allgather");
     if (own == null) {
       copyOut(output, out, out.bytes());

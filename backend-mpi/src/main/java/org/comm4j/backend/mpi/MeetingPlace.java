@@ -231,14 +231,7 @@ final class MeetingPlace {
     Requests request = new Requests(1);
     Errors.check(
         MpiCollectives.startAllGather(
-            own,
-            bytes.length,
-            constants.byteType,
-            all,
-            bytes.length,
-            constants.byteType,
-            constants.commWorld,
-            request.next()),
+            own, all, bytes.length, constants.byteType, constants.commWorld, request.next()),
         "MPI_Iallgather");
     Comms.await(request, this::checkPatience, own, all);
     return Stream.iterate(0L, at -> at + bytes.length)

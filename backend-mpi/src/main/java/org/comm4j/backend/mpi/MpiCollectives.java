@@ -5,7 +5,8 @@ import java.lang.invoke.MethodHandle;
 
 /// The collectives of the MPI library, blocking and (`start…`) non-blocking: each returns the
 /// library's error code. As in [Mpi], handles and counts are `long`s; arrays of counts and places
-/// have the library's form ([CallMemory#counts]).
+/// have the library's form ([CallMemory#counts]). MPI lets what is sent and what is received have
+/// counts and types of their own; here they have the same.
 final class MpiCollectives {
   private static final MethodHandle BARRIER = Functions.find("MPI_Barrier", "H");
   private static final MethodHandle START_BARRIER = Functions.find("MPI_Ibarrier", "Hp");
@@ -231,17 +232,9 @@ final class MpiCollectives {
   }
 
   static int allGather(
-      MemorySegment input,
-      long inputCount,
-      long inputType,
-      MemorySegment output,
-      long outputCount,
-      long outputType,
-      long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, long comm) {
     try {
-      return (int)
-          ALL_GATHER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, comm);
+      return (int) ALL_GATHER.invokeExact(input, count, type, output, count, type, comm);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -249,17 +242,14 @@ final class MpiCollectives {
 
   static int startAllGather(
       MemorySegment input,
-      long inputCount,
-      long inputType,
       MemorySegment output,
-      long outputCount,
-      long outputType,
+      long count,
+      long type,
       long comm,
       MemorySegment request) {
     try {
       return (int)
-          START_ALL_GATHER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, comm, request);
+          START_ALL_GATHER.invokeExact(input, count, type, output, count, type, comm, request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -267,17 +257,15 @@ final class MpiCollectives {
 
   static int allGatherV(
       MemorySegment input,
-      long inputCount,
-      long inputType,
+      long count,
       MemorySegment output,
       MemorySegment counts,
       MemorySegment displacements,
-      long outputType,
+      long type,
       long comm) {
     try {
       return (int)
-          ALL_GATHER_V.invokeExact(
-              input, inputCount, inputType, output, counts, displacements, outputType, comm);
+          ALL_GATHER_V.invokeExact(input, count, type, output, counts, displacements, type, comm);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -285,44 +273,26 @@ final class MpiCollectives {
 
   static int startAllGatherV(
       MemorySegment input,
-      long inputCount,
-      long inputType,
+      long count,
       MemorySegment output,
       MemorySegment counts,
       MemorySegment displacements,
-      long outputType,
+      long type,
       long comm,
       MemorySegment request) {
     try {
       return (int)
           START_ALL_GATHER_V.invokeExact(
-              input,
-              inputCount,
-              inputType,
-              output,
-              counts,
-              displacements,
-              outputType,
-              comm,
-              request);
+              input, count, type, output, counts, displacements, type, comm, request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
   }
 
   static int gather(
-      MemorySegment input,
-      long inputCount,
-      long inputType,
-      MemorySegment output,
-      long outputCount,
-      long outputType,
-      int root,
-      long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, int root, long comm) {
     try {
-      return (int)
-          GATHER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, root, comm);
+      return (int) GATHER.invokeExact(input, count, type, output, count, type, root, comm);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -330,36 +300,24 @@ final class MpiCollectives {
 
   static int startGather(
       MemorySegment input,
-      long inputCount,
-      long inputType,
       MemorySegment output,
-      long outputCount,
-      long outputType,
+      long count,
+      long type,
       int root,
       long comm,
       MemorySegment request) {
     try {
       return (int)
-          START_GATHER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, root, comm, request);
+          START_GATHER.invokeExact(input, count, type, output, count, type, root, comm, request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
   }
 
   static int scatter(
-      MemorySegment input,
-      long inputCount,
-      long inputType,
-      MemorySegment output,
-      long outputCount,
-      long outputType,
-      int root,
-      long comm) {
+      MemorySegment input, MemorySegment output, long count, long type, int root, long comm) {
     try {
-      return (int)
-          SCATTER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, root, comm);
+      return (int) SCATTER.invokeExact(input, count, type, output, count, type, root, comm);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -367,35 +325,23 @@ final class MpiCollectives {
 
   static int startScatter(
       MemorySegment input,
-      long inputCount,
-      long inputType,
       MemorySegment output,
-      long outputCount,
-      long outputType,
+      long count,
+      long type,
       int root,
       long comm,
       MemorySegment request) {
     try {
       return (int)
-          START_SCATTER.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, root, comm, request);
+          START_SCATTER.invokeExact(input, count, type, output, count, type, root, comm, request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
   }
 
-  static int allToAll(
-      MemorySegment input,
-      long inputCount,
-      long inputType,
-      MemorySegment output,
-      long outputCount,
-      long outputType,
-      long comm) {
+  static int allToAll(MemorySegment input, MemorySegment output, long count, long type, long comm) {
     try {
-      return (int)
-          ALL_TO_ALL.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, comm);
+      return (int) ALL_TO_ALL.invokeExact(input, count, type, output, count, type, comm);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
@@ -403,17 +349,14 @@ final class MpiCollectives {
 
   static int startAllToAll(
       MemorySegment input,
-      long inputCount,
-      long inputType,
       MemorySegment output,
-      long outputCount,
-      long outputType,
+      long count,
+      long type,
       long comm,
       MemorySegment request) {
     try {
       return (int)
-          START_ALL_TO_ALL.invokeExact(
-              input, inputCount, inputType, output, outputCount, outputType, comm, request);
+          START_ALL_TO_ALL.invokeExact(input, count, type, output, count, type, comm, request);
     } catch (Throwable e) {
       throw Functions.failed(e);
     }

@@ -51,14 +51,13 @@ final class PartsAgreement {
     return List.of(
         Stage.of(
             "Alltoall",
-            request -> MpiCollectives.startAllToAll(sent, 1, unit, coming, 1, unit, comm, request),
-            () -> MpiCollectives.allToAll(sent, 1, unit, coming, 1, unit, comm)),
+            request -> MpiCollectives.startAllToAll(sent, coming, 1, unit, comm, request),
+            () -> MpiCollectives.allToAll(sent, coming, 1, unit, comm)),
         Stage.ours(this::compare),
         Stage.of(
             "Allgather",
-            request ->
-                MpiCollectives.startAllGather(mine, LONGS, unit, all, LONGS, unit, comm, request),
-            () -> MpiCollectives.allGather(mine, LONGS, unit, all, LONGS, unit, comm)),
+            request -> MpiCollectives.startAllGather(mine, all, LONGS, unit, comm, request),
+            () -> MpiCollectives.allGather(mine, all, LONGS, unit, comm)),
         Stage.ours(this::check));
   }
 

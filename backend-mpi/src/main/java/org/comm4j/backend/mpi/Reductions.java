@@ -520,8 +520,8 @@ final class Reductions {
     long unit = Amount.unit(in.type().bytes());
     return Stage.of(
         "Allgather",
-        request -> MpiCollectives.startAllGather(own, count, unit, all, count, unit, comm, request),
-        () -> MpiCollectives.allGather(own, count, unit, all, count, unit, comm));
+        request -> MpiCollectives.startAllGather(own, all, count, unit, comm, request),
+        () -> MpiCollectives.allGather(own, all, count, unit, comm));
   }
 
   /// Contributions of all ranks, one behind the other.
