@@ -8,7 +8,7 @@ import org.comm4j.core.engine.CallSignature;
 
 /// The stage before each collective with `COMM_CHECK=full`: every rank says what it calls, and who
 /// finds a difference throws.
-final class Agreement implements Stage {
+final class Agreement {
   private static final int LONGS = 4;
 
   private final MpiGroup group;
@@ -17,8 +17,7 @@ final class Agreement implements Stage {
   private final MemorySegment mine;
   private final MemorySegment all;
 
-  /// @param memory where the ranks' words go
-  Agreement(MpiGroup group, CallMemory memory, CallSignature signature, long number) {
+  private Agreement(MpiGroup group, CallMemory memory, CallSignature signature, long number) {
     this.group = group;
     this.signature = signature;
     this.number = number;
@@ -28,23 +27,15 @@ final class Agreement implements Stage {
     MemorySegment.copy(words, 0, mine, JAVA_LONG, 0, LONGS);
   }
 
-  @Override
-  public void start(Requests requests) {
-    long unit = Amount.unit(Long.BYTES);
-    Errors.check(
-        MpiCollectives.startAllGather(mine, all, LONGS, unit, group.collectives(), requests.next()),
-        "MPI_Iallgather");
+  /// @param memory where the ranks' words go
+  static Stage stage(MpiGroup group, CallMemory memory, CallSignature signature, long number) {
+    var agreement = new Agreement(group, memory, signature, number);
+    return Collectives.gatherAll(
+            agreement.mine, agreement.all, LONGS, Long.BYTES, group.collectives())
+        .then(agreement::check);
   }
 
-  @Override
-  public void run(Requests requests) {
-    long unit = Amount.unit(Long.BYTES);
-    Errors.check(
-        MpiCollectives.allGather(mine, all, LONGS, unit, group.collectives()), "MPI_Allgather");
-  }
-
-  @Override
-  public void end(Requests requests) {
+  private void check() {
     for (int peer = 0; peer < group.size(); peer++) {
       long sequence = word(peer, 0);
       var theirs = new CallSignature(word(peer, 1), word(peer, 2), word(peer, 3));

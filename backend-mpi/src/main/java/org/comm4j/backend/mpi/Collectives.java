@@ -89,7 +89,7 @@ final class Collectives {
   private Stage allGather(Collective.AllGather c, CallMemory memory) {
     HostData in = Messages.host(c.input());
     HostData out = Messages.host(c.output());
-    Both buffers = both(in, out, memory);
+    Buffers buffers = buffers(in, out, memory);
     Amount amount = Amount.of(in.count(), in.type(), largest);
     return Stage.of(
         "Allgather",
@@ -102,15 +102,26 @@ final class Collectives {
         amount);
   }
 
-  /// The memory of an input and an output.
-  private record Both(MemorySegment input, MemorySegment output) {}
+  /// Gathers as many elements of each rank, all ranks' one behind the other.
+  ///
+  /// @param bytes of an element
+  static Stage gatherAll(MemorySegment own, MemorySegment all, long count, int bytes, long comm) {
+    long unit = Amount.unit(bytes);
+    return Stage.of(
+        "Allgather",
+        request -> MpiCollectives.startAllGather(own, all, count, unit, comm, request),
+        () -> MpiCollectives.allGather(own, all, count, unit, comm));
+  }
+
+  /// The memory of an input and an output, as the library is given it.
+  record Buffers(MemorySegment input, MemorySegment output) {}
 
   /// Where the input is a part of the output the library is told so, or has a copy of it.
-  private static Both both(HostData in, HostData out, CallMemory memory) {
+  private static Buffers buffers(HostData in, HostData out, CallMemory memory) {
     int bytes = in.type().bytes();
     MemorySegment output = memory.output(out.segment(), bytes);
     boolean inPlace = out.overlaps(in) && memory.isDirect(out.segment(), bytes);
-    return new Both(inPlace ? inPlace() : memory.input(in.segment(), bytes), output);
+    return new Buffers(inPlace ? inPlace() : memory.input(in.segment(), bytes), output);
   }
 
   static MemorySegment inPlace() {
@@ -133,7 +144,7 @@ final class Collectives {
         exchange.send(peer, input, 0, in.count());
         exchange.receive(peer, target.memory(), target.offset(peer), parts.count(peer));
       }
-      return List.of(exchange, Stage.ours(() -> target.copyOwn(in.segment(), 0, rank)));
+      return List.of(exchange.then(() -> target.copyOwn(in.segment(), 0, rank)));
     }
     long unit = Amount.unit(type.bytes());
     MemorySegment counts = memory.counts(size, parts::count);
@@ -152,10 +163,10 @@ final class Collectives {
   private Stage gather(Collective.Gather c, CallMemory memory) {
     HostData in = Messages.host(c.input());
     boolean isRoot = rank == c.root();
-    Both buffers =
+    Buffers buffers =
         isRoot
-            ? both(in, Messages.host(present(c.output())), memory)
-            : new Both(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
+            ? buffers(in, Messages.host(present(c.output())), memory)
+            : new Buffers(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
     Amount amount = Amount.of(in.count(), in.type(), largest);
     return Stage.of(
         "Gather",

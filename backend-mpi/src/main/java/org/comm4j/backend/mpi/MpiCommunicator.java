@@ -187,7 +187,7 @@ final class MpiCommunicator implements BackendCommunicator {
     List<Stage> all = new ArrayList<>(stages.size() + 2);
     if (job.isFullyChecked()) {
       CallSignature signature = CallSignature.of(call, rank(), size(), CallSignature.Purpose.USER);
-      all.add(new Agreement(group, memory, signature, number));
+      all.add(Agreement.stage(group, memory, signature, number));
       all.addAll(PartsAgreement.stages(group, call, memory));
     }
     all.addAll(stages);
@@ -350,7 +350,7 @@ final class MpiCommunicator implements BackendCommunicator {
       List<Stage> stages = new ArrayList<>(2);
       if (job.isFullyChecked()) {
         CallSignature signature = CallSignature.of(call, rank(), size(), purpose);
-        stages.add(new Agreement(group, memory, signature, number));
+        stages.add(Agreement.stage(group, memory, signature, number));
       }
       stages.addAll(collectives.stages(call, number, memory));
       waiting = new CollectiveCall(group, purpose.label(), call, number, memory, stages);

@@ -279,68 +279,46 @@ final class Reductions {
 
   // --- by the library ---
 
-  /// The memory of a reduction as the library is given it.
-  private record Buffers(MemorySegment input, MemorySegment output) {}
-
-  private static Buffers buffers(HostData in, HostData out, CallMemory memory) {
+  private static Collectives.Buffers buffers(HostData in, HostData out, CallMemory memory) {
     int bytes = in.type().bytes();
     boolean inPlace = in.isSameMemory(out);
     MemorySegment output = memory.output(out.segment(), bytes);
     return inPlace && memory.isDirect(out.segment(), bytes)
-        ? new Buffers(Collectives.inPlace(), output)
-        : new Buffers(memory.input(in.segment(), bytes), output);
+        ? new Collectives.Buffers(Collectives.inPlace(), output)
+        : new Collectives.Buffers(memory.input(in.segment(), bytes), output);
   }
 
   private List<Stage> allReduce(Collective.AllReduce c, Operator op, CallMemory memory) {
     HostData out = Messages.host(c.output());
-    Buffers buffers = buffers(Messages.host(c.input()), out, memory);
+    Collectives.Buffers buffers = buffers(Messages.host(c.input()), out, memory);
     long count = out.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
     return List.of(
-        new Finishing(
-            Stage.of(
+        Stage.of(
                 "Allreduce",
                 request ->
                     MpiCollectives.startAllReduce(
                         buffers.input(), buffers.output(), count, type, code, comm, request),
                 () ->
                     MpiCollectives.allReduce(
-                        buffers.input(), buffers.output(), count, type, code, comm)),
-            () -> op.finish(buffers.output(), count, size)));
-  }
-
-  /// What the library does, then what we do.
-  private record Finishing(Stage library, Runnable ours) implements Stage {
-    @Override
-    public void start(Requests requests) {
-      library.start(requests);
-    }
-
-    @Override
-    public void run(Requests requests) {
-      library.run(requests);
-    }
-
-    @Override
-    public void end(Requests requests) {
-      ours.run();
-    }
+                        buffers.input(), buffers.output(), count, type, code, comm))
+            .then(() -> op.finish(buffers.output(), count, size)));
   }
 
   private List<Stage> reduce(Collective.Reduce c, Operator op, CallMemory memory) {
     HostData in = Messages.host(c.input());
     boolean isRoot = rank == c.root();
-    Buffers buffers =
+    Collectives.Buffers buffers =
         isRoot
             ? notInPlace(buffers(in, Messages.host(output(c)), memory), in.bytes(), memory)
-            : new Buffers(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
+            : new Collectives.Buffers(
+                memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
     long count = in.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
     return List.of(
-        new Finishing(
-            Stage.of(
+        Stage.of(
                 "Reduce",
                 request ->
                     MpiCollectives.startReduce(
@@ -354,8 +332,8 @@ final class Reductions {
                         request),
                 () ->
                     MpiCollectives.reduce(
-                        buffers.input(), buffers.output(), count, type, code, c.root(), comm)),
-            () -> {
+                        buffers.input(), buffers.output(), count, type, code, c.root(), comm))
+            .then(() -> {
               if (isRoot) {
                 op.finish(buffers.output(), count, size);
               }
@@ -363,14 +341,15 @@ final class Reductions {
   }
 
   /// MPICH 4.0's blocking reduce takes the address that means "in place" for one of memory.
-  private static Buffers notInPlace(Buffers buffers, long bytes, CallMemory memory) {
+  private static Collectives.Buffers notInPlace(
+      Collectives.Buffers buffers, long bytes, CallMemory memory) {
     boolean inPlace = buffers.input().address() == Functions.constants().inPlace;
     if (!inPlace || Functions.library().maker() == MpiLibrary.Maker.OPEN_MPI) {
       return buffers;
     }
     MemorySegment input = memory.take(bytes);
     CallMemory.copy(buffers.output(), 0, input, 0, bytes);
-    return new Buffers(input, buffers.output());
+    return new Collectives.Buffers(input, buffers.output());
   }
 
   private static CommData output(Collective.Reduce c) {
@@ -402,27 +381,25 @@ final class Reductions {
     if (isEven(parts)) {
       long count = parts.count(0);
       return List.of(
-          new Finishing(
-              Stage.of(
+          Stage.of(
                   "Reduce_scatter_block",
                   request ->
                       MpiCollectives.startReduceScatterBlock(
                           source, result, count, typeCode, code, comm, request),
                   () ->
                       MpiCollectives.reduceScatterBlock(
-                          source, result, count, typeCode, code, comm)),
-              finish));
+                          source, result, count, typeCode, code, comm))
+              .then(finish));
     }
     MemorySegment counts = memory.counts(size, parts::count);
     return List.of(
-        new Finishing(
-            Stage.of(
+        Stage.of(
                 "Reduce_scatter",
                 request ->
                     MpiCollectives.startReduceScatter(
                         source, result, counts, typeCode, code, comm, request),
-                () -> MpiCollectives.reduceScatter(source, result, counts, typeCode, code, comm)),
-            finish));
+                () -> MpiCollectives.reduceScatter(source, result, counts, typeCode, code, comm))
+            .then(finish));
   }
 
   private static boolean isEven(Partition parts) {
@@ -439,10 +416,11 @@ final class Reductions {
     HostData out = Messages.host(output);
     boolean writes = inclusive || rank > 0; // rank 0 gets nothing from an exclusive scan
     HostData in = Messages.host(input);
-    Buffers buffers =
+    Collectives.Buffers buffers =
         writes
             ? buffers(in, out, memory)
-            : new Buffers(memory.input(in.segment(), in.type().bytes()), memory.take(in.bytes()));
+            : new Collectives.Buffers(
+                memory.input(in.segment(), in.type().bytes()), memory.take(in.bytes()));
     long count = in.count();
     long type = op.typeInLibrary();
     long code = op.inLibrary();
@@ -465,13 +443,11 @@ final class Reductions {
                         buffers.input(), buffers.output(), count, type, code, comm));
     int divisor = inclusive ? rank + 1 : Math.max(1, rank);
     return List.of(
-        new Finishing(
-            stage,
-            () -> {
-              if (writes) {
-                op.finish(buffers.output(), count, divisor);
-              }
-            }));
+        stage.then(() -> {
+          if (writes) {
+            op.finish(buffers.output(), count, divisor);
+          }
+        }));
   }
 
   // --- folded by us ---
@@ -488,9 +464,8 @@ final class Reductions {
       MemorySegment all = memory.take(in.bytes() * size);
       MemorySegment work = memory.take(op.accumulator().bytes(count));
       return List.of(
-          new Finishing(
-              gatherAll(own, all, in),
-              () -> op.fold(lined(all, in.bytes()), result, 0, count, work)));
+          Collectives.gatherAll(own, all, count, type.bytes(), comm)
+              .then(() -> op.fold(lined(all, in.bytes()), result, 0, count, work)));
     }
     Partition parts = cut(count);
     List<Stage> stages = new ArrayList<>(2);
@@ -513,15 +488,6 @@ final class Reductions {
 
   private boolean isSmall(HostData data) {
     return data.bytes() * size <= SMALL_BYTES && data.count() <= largest;
-  }
-
-  private Stage gatherAll(MemorySegment own, MemorySegment all, HostData in) {
-    long count = in.count();
-    long unit = Amount.unit(in.type().bytes());
-    return Stage.of(
-        "Allgather",
-        request -> MpiCollectives.startAllGather(own, all, count, unit, comm, request),
-        () -> MpiCollectives.allGather(own, all, count, unit, comm));
   }
 
   /// Contributions of all ranks, one behind the other.
@@ -571,26 +537,7 @@ final class Reductions {
         contributions.add(new Contribution(others, place));
       }
     }
-    return new Folding(exchange, () -> op.fold(contributions, target, targetOffset, count, work));
-  }
-
-  /// An exchange, then what is folded of it.
-  private record Folding(Exchange exchange, Runnable fold) implements Stage {
-    @Override
-    public int requests() {
-      return exchange.requests();
-    }
-
-    @Override
-    public void start(Requests requests) {
-      exchange.start(requests);
-    }
-
-    @Override
-    public void end(Requests requests) {
-      exchange.end(requests);
-      fold.run();
-    }
+    return exchange.then(() -> op.fold(contributions, target, targetOffset, count, work));
   }
 
   private List<Stage> foldAtRoot(Collective.Reduce c, Operator op, long number, CallMemory memory) {
@@ -686,7 +633,7 @@ final class Reductions {
                 inclusive ? after : before, 0, result, 0, count, inclusive ? rank + 1 : rank);
           }
         };
-    return List.of(new Folding(receive, combine), pass);
+    return List.of(receive.then(combine), pass);
   }
 
   /// The name of a user-defined operator; null of others.

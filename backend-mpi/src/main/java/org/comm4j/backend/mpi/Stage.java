@@ -25,6 +25,33 @@ interface Stage {
   /// @throws MismatchedCallException if what has come is not what this rank expected
   default void end(Requests requests) {}
 
+  /// This, and when the library has done its part, something of ours.
+  default Stage then(Runnable ours) {
+    Stage library = this;
+    return new Stage() {
+      @Override
+      public int requests() {
+        return library.requests();
+      }
+
+      @Override
+      public void start(Requests requests) {
+        library.start(requests);
+      }
+
+      @Override
+      public void run(Requests requests) {
+        library.run(requests);
+      }
+
+      @Override
+      public void end(Requests requests) {
+        library.end(requests);
+        ours.run();
+      }
+    };
+  }
+
   /// A function of the library that starts something.
   interface Start {
     int with(MemorySegment request);
