@@ -3,13 +3,12 @@ package org.comm4j.backend.mpi;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.comm4j.api.Collective;
-import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Partition;
-import org.jspecify.annotations.Nullable;
 
 /// Makes the stages of collectives: which function of the library moves what.
 final class Collectives {
@@ -165,7 +164,7 @@ final class Collectives {
     boolean isRoot = rank == c.root();
     Buffers buffers =
         isRoot
-            ? buffers(in, Messages.host(present(c.output())), memory)
+            ? buffers(in, Messages.host(Objects.requireNonNull(c.output())), memory)
             : new Buffers(memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
     Amount amount = Amount.of(in.count(), in.type(), largest);
     return Stage.of(
@@ -185,20 +184,6 @@ final class Collectives {
         amount);
   }
 
-  private static CommData present(@Nullable CommData data) {
-    if (data == null) {
-      throw new IllegalStateException("the API has let a root without its data pass");
-    }
-    return data;
-  }
-
-  private static Partition present(@Nullable Partition parts) {
-    if (parts == null) {
-      throw new IllegalStateException("the API has let a root without its parts pass");
-    }
-    return parts;
-  }
-
   /// By messages: only the root knows how much there is, so only it could choose a form.
   private List<Stage> gatherV(Collective.GatherV c, long number, CallMemory memory) {
     HostData in = Messages.host(c.input());
@@ -208,8 +193,8 @@ final class Collectives {
       exchange.send(c.root(), memory.input(in.segment(), type.bytes()), 0, in.count());
       return List.of(exchange);
     }
-    HostData out = Messages.host(present(c.output()));
-    Partition parts = present(c.parts());
+    HostData out = Messages.host(Objects.requireNonNull(c.output()));
+    Partition parts = Objects.requireNonNull(c.parts());
     memory.uses(in.segment());
     Parts target = Parts.output(parts, out.segment(), type, true, memory);
     for (int peer = 0; peer < size; peer++) {
@@ -227,7 +212,7 @@ final class Collectives {
     MemorySegment input = MemorySegment.NULL;
     MemorySegment output;
     if (isRoot) {
-      HostData in = Messages.host(present(c.input()));
+      HostData in = Messages.host(Objects.requireNonNull(c.input()));
       input = memory.input(in.segment(), bytes);
       boolean inPlace = in.overlaps(out);
       output = inPlace ? inPlace() : memory.output(out.segment(), bytes);
@@ -254,8 +239,8 @@ final class Collectives {
       exchange.receive(c.root(), memory.output(out.segment(), type.bytes()), 0, out.count());
       return List.of(exchange);
     }
-    HostData in = Messages.host(present(c.input()));
-    Partition parts = present(c.parts());
+    HostData in = Messages.host(Objects.requireNonNull(c.input()));
+    Partition parts = Objects.requireNonNull(c.parts());
     memory.uses(out.segment());
     MemorySegment source = memory.input(in.segment(), type.bytes());
     for (int peer = 0; peer < size; peer++) {

@@ -3,6 +3,7 @@ package org.comm4j.backend.mpi;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
@@ -311,7 +312,10 @@ final class Reductions {
     boolean isRoot = rank == c.root();
     Collectives.Buffers buffers =
         isRoot
-            ? notInPlace(buffers(in, Messages.host(output(c)), memory), in.bytes(), memory)
+            ? notInPlace(
+                buffers(in, Messages.host(Objects.requireNonNull(c.output())), memory),
+                in.bytes(),
+                memory)
             : new Collectives.Buffers(
                 memory.input(in.segment(), in.type().bytes()), MemorySegment.NULL);
     long count = in.count();
@@ -350,14 +354,6 @@ final class Reductions {
     MemorySegment input = memory.take(bytes);
     CallMemory.copy(buffers.output(), 0, input, 0, bytes);
     return new Collectives.Buffers(input, buffers.output());
-  }
-
-  private static CommData output(Collective.Reduce c) {
-    CommData output = c.output();
-    if (output == null) {
-      throw new IllegalStateException("the API has let a root without an output pass");
-    }
-    return output;
   }
 
   /// The library's in-place form would overwrite the whole input; ours leaves the rest of it alone.
@@ -548,7 +544,8 @@ final class Reductions {
     MemorySegment own = memory.input(in.segment(), type.bytes());
     MemorySegment result =
         isRoot
-            ? memory.output(Messages.host(output(c)).segment(), type.bytes())
+            ? memory.output(
+                Messages.host(Objects.requireNonNull(c.output())).segment(), type.bytes())
             : MemorySegment.NULL;
     Partition parts = isSmall(in) ? atRoot(c.root(), count) : cut(count);
     MemorySegment part = isRoot ? result : memory.take(type.bytes(parts.count(rank)));
