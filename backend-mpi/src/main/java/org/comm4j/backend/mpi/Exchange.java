@@ -68,36 +68,23 @@ final class Exchange implements Stage {
 
   @Override
   public void start(Requests requests) {
-    long largest = group.job().largestTried();
-    long comm = group.collectives();
-    for (Part part : receives) {
-      Amount amount = Amount.of(part.count(), type, largest);
-      int code =
-          Mpi.irecv(
-              part.segment(type),
-              amount.count(),
-              amount.type(),
-              part.peer(),
-              tag,
-              comm,
-              requests.next());
-      amount.free();
-      Errors.check(code, "MPI_Irecv");
-    }
-    for (Part part : sends) {
-      Amount amount = Amount.of(part.count(), type, largest);
-      int code =
-          Mpi.isend(
-              part.segment(type),
-              amount.count(),
-              amount.type(),
-              part.peer(),
-              tag,
-              comm,
-              requests.next());
-      amount.free();
-      Errors.check(code, "MPI_Isend");
-    }
+    receives.forEach(part -> start(Mpi::irecv, "MPI_Irecv", part, requests));
+    sends.forEach(part -> start(Mpi::isend, "MPI_Isend", part, requests));
+  }
+
+  private void start(Turn.Message message, String function, Part part, Requests requests) {
+    Amount amount = Amount.of(part.count(), type, group.job().largestTried());
+    int code =
+        message.start(
+            part.segment(type),
+            amount.count(),
+            amount.type(),
+            part.peer(),
+            tag,
+            group.collectives(),
+            requests.next());
+    amount.free();
+    Errors.check(code, function);
   }
 
   @Override

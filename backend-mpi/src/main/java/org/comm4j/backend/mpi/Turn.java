@@ -64,7 +64,7 @@ final class Turn implements AutoCloseable {
 
   /// A send or a receive without waiting.
   @FunctionalInterface
-  private interface Message {
+  interface Message {
     int start(
         MemorySegment data,
         long count,
