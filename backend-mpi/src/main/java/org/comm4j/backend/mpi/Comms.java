@@ -96,9 +96,7 @@ final class Comms {
   /// Which ranks of another one it has, in its own order.
   static List<Integer> ranks(long comm, long other) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment size = arena.allocate(JAVA_INT);
-      Errors.check(Mpi.commSize(comm, size), "MPI_Comm_size");
-      int count = size.get(JAVA_INT, 0);
+      int count = Errors.ask("MPI_Comm_size", size -> Mpi.commSize(comm, size));
       MemorySegment numbers = numbers(arena, IntStream.range(0, count));
       MemorySegment found = arena.allocate(JAVA_INT, count);
       MemorySegment own = arena.allocate(JAVA_LONG);

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.function.ToIntFunction;
 import org.comm4j.api.BackendException;
 
 /// Error codes of the MPI library as exceptions. Every communicator has `MPI_ERRORS_RETURN`, so
@@ -48,6 +49,17 @@ final class Errors {
   /// Whether a message was longer than its receive.
   static boolean isTruncation(int code) {
     return code != Constants.SUCCESS && classOf(code) == Functions.constants().errTruncate;
+  }
+
+  /// {@return the int that a function of the library tells}
+  ///
+  /// @param question calls the function, which writes it there
+  static int ask(String function, ToIntFunction<MemorySegment> question) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment answer = arena.allocate(JAVA_INT);
+      check(question.applyAsInt(answer), function);
+      return answer.get(JAVA_INT, 0);
+    }
   }
 
   private static int classOf(int code) {

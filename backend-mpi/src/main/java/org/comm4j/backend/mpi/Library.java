@@ -61,7 +61,7 @@ final class Library {
       }
       initialised = true;
     }
-    if (is(Mpi::finalized, "MPI_Finalized")) {
+    if (isFinalised()) {
       throw new BackendUnavailableException(
           "mpi",
           "%s was finalised in this process already and can't be initialised again"
@@ -71,10 +71,10 @@ final class Library {
   }
 
   private static void initialise() {
-    if (is(Mpi::finalized, "MPI_Finalized")) {
+    if (isFinalised()) {
       return;
     }
-    boolean isThere = is(Mpi::initialized, "MPI_Initialized");
+    boolean isThere = Errors.ask("MPI_Initialized", Mpi::initialized) != 0;
     ThreadLevel wanted = Functions.level();
     Constants constants = Functions.constants();
     try (Arena arena = Arena.ofConfined()) {
@@ -132,16 +132,8 @@ final class Library {
     return threadLevel == constants.threadFunneled ? "MPI_THREAD_FUNNELED" : "MPI_THREAD_SINGLE";
   }
 
-  private interface Question {
-    int ask(MemorySegment flag);
-  }
-
-  private static boolean is(Question question, String function) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment flag = arena.allocate(JAVA_INT);
-      Errors.check(question.ask(flag), function);
-      return flag.get(JAVA_INT, 0) != 0;
-    }
+  private static boolean isFinalised() {
+    return Errors.ask("MPI_Finalized", Mpi::finalized) != 0;
   }
 
   /// Communicators that are closed here but not yet freed.
@@ -184,7 +176,7 @@ final class Library {
 
   private static synchronized void finish() {
     try {
-      if (!areJobsOver() || Worker.isAnyBusy() || is(Mpi::finalized, "MPI_Finalized")) {
+      if (!areJobsOver() || Worker.isAnyBusy() || isFinalised()) {
         return; // what is open would be in its way
       }
       Thread finishing =

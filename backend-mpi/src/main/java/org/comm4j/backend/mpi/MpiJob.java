@@ -367,8 +367,9 @@ final class MpiJob {
   /// @throws BackendUnavailableException if they differ
   static void initialise(MpiLibrary library, CommConfig config) {
     Library.initialise(library, ThreadLevel.of(config));
-    int rank = ask(Mpi::commRank, "MPI_Comm_rank");
-    int size = ask(Mpi::commSize, "MPI_Comm_size");
+    long world = Functions.constants().commWorld;
+    int rank = Errors.ask("MPI_Comm_rank", answer -> Mpi.commRank(world, answer));
+    int size = Errors.ask("MPI_Comm_size", answer -> Mpi.commSize(world, answer));
     int launchRank = config.rank().orElse(0);
     int launchSize = config.worldSize().orElse(1);
     if (rank != launchRank || size != launchSize) {
@@ -385,18 +386,6 @@ final class MpiJob {
                   launchSize),
           "start the ranks with the launcher that belongs to the library (comm-cli run --backend mpi does), or"
               + " name the launcher's library with COMM_MPI_LIBRARY");
-    }
-  }
-
-  private interface Question {
-    int ask(long comm, MemorySegment answer);
-  }
-
-  private static int ask(Question question, String function) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment answer = arena.allocate(JAVA_INT);
-      Errors.check(question.ask(Functions.constants().commWorld, answer), function);
-      return answer.get(JAVA_INT, 0);
     }
   }
 
