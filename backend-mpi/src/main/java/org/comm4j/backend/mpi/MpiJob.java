@@ -1,8 +1,5 @@
 package org.comm4j.backend.mpi;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -12,7 +9,6 @@ import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
-import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.spi.Session;
@@ -358,47 +354,5 @@ final class MpiJob {
   void abortProcess(int code) {
     int ignored = Mpi.abort(Functions.constants().commWorld, code);
     Runtime.getRuntime().halt(code);
-  }
-
-  // --- opening ---
-
-  /// Initialises the library and holds what it says of this process against the launch.
-  ///
-  /// @throws BackendUnavailableException if they differ
-  static void initialise(MpiLibrary library, CommConfig config) {
-    Library.initialise(library, ThreadLevel.of(config));
-    long world = Functions.constants().commWorld;
-    int rank = Errors.ask("MPI_Comm_rank", answer -> Mpi.commRank(world, answer));
-    int size = Errors.ask("MPI_Comm_size", answer -> Mpi.commSize(world, answer));
-    int launchRank = config.rank().orElse(0);
-    int launchSize = config.worldSize().orElse(1);
-    if (rank != launchRank || size != launchSize) {
-      throw new BackendUnavailableException(
-          MpiProvider.NAME,
-          "%s (%s) says this process is rank %d of %d, but its launch%s says rank %d of %d"
-              .formatted(
-                  library.version(),
-                  library.file(),
-                  rank,
-                  size,
-                  config.launcher().isEmpty() ? "" : " (" + config.launcher() + ")",
-                  launchRank,
-                  launchSize),
-          "start the ranks with the launcher that belongs to the library (comm-cli run --backend mpi does), or"
-              + " name the launcher's library with COMM_MPI_LIBRARY");
-    }
-  }
-
-  /// The largest tag of the library.
-  static int largestTag(long comm) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment value = arena.allocate(ADDRESS);
-      MemorySegment flag = arena.allocate(JAVA_INT);
-      Errors.check(
-          Mpi.commGetAttr(comm, Functions.constants().tagUb, value, flag), "MPI_Comm_get_attr");
-      return flag.get(JAVA_INT, 0) == 0
-          ? 32767
-          : value.get(ADDRESS, 0).reinterpret(Integer.BYTES).get(JAVA_INT, 0);
-    }
   }
 }

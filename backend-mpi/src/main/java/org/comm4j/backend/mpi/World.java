@@ -1,5 +1,10 @@
 package org.comm4j.backend.mpi;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendUnavailableException;
@@ -20,7 +25,7 @@ final class World {
   private World() {}
 
   static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
-    MpiJob.initialise(library, config);
+    initialise(library, config);
     Library.jobStarted();
     MpiGroup group = null;
     boolean opened = false;
@@ -42,6 +47,33 @@ final class World {
         end(group);
         Library.markAbsent();
       }
+    }
+  }
+
+  /// Initialises the library and holds what it says of this process against the launch.
+  ///
+  /// @throws BackendUnavailableException if they differ
+  static void initialise(MpiLibrary library, CommConfig config) {
+    Library.initialise(library, ThreadLevel.of(config));
+    long world = Functions.constants().commWorld;
+    int rank = Errors.ask("MPI_Comm_rank", answer -> Mpi.commRank(world, answer));
+    int size = Errors.ask("MPI_Comm_size", answer -> Mpi.commSize(world, answer));
+    int launchRank = config.rank().orElse(0);
+    int launchSize = config.worldSize().orElse(1);
+    if (rank != launchRank || size != launchSize) {
+      throw new BackendUnavailableException(
+          MpiProvider.NAME,
+          "%s (%s) says this process is rank %d of %d, but its launch%s says rank %d of %d"
+              .formatted(
+                  library.version(),
+                  library.file(),
+                  rank,
+                  size,
+                  config.launcher().isEmpty() ? "" : " (" + config.launcher() + ")",
+                  launchRank,
+                  launchSize),
+          "start the ranks with the launcher that belongs to the library (comm-cli run --backend mpi does), or"
+              + " name the launcher's library with COMM_MPI_LIBRARY");
     }
   }
 
@@ -77,18 +109,31 @@ final class World {
 
   /// Lets the ranks of a job agree on where they meet.
   static CommConfig meet(MpiLibrary library, CommConfig config) {
-    MpiJob.initialise(library, config);
+    initialise(library, config);
     return MeetingPlace.find(config);
   }
 
   private static void checkTags(MpiLibrary library, long comm) {
-    int largest = MpiJob.largestTag(comm);
+    int largest = largestTag(comm);
     if (largest < Tags.LARGEST) {
       throw new BackendUnavailableException(
           "mpi",
           "%s has tags up to %d (expected: at least %d, of which 32768 are the user's)"
               .formatted(library.version(), largest, Tags.LARGEST),
           "use a library with larger tags: MPICH, Open MPI and their like have them");
+    }
+  }
+
+  /// The largest tag of the library.
+  private static int largestTag(long comm) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(ADDRESS);
+      MemorySegment flag = arena.allocate(JAVA_INT);
+      Errors.check(
+          Mpi.commGetAttr(comm, Functions.constants().tagUb, value, flag), "MPI_Comm_get_attr");
+      return flag.get(JAVA_INT, 0) == 0
+          ? 32767
+          : value.get(ADDRESS, 0).reinterpret(Integer.BYTES).get(JAVA_INT, 0);
     }
   }
 

@@ -149,7 +149,7 @@ final class RankInTrouble {
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
     var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
     if (session.rank() == 1) {
-      MpiJob.initialise(library, config);
+      World.initialise(library, config);
       var _ = Wait.agree(session, config);
       long world = Comms.duplicate(Functions.constants().commWorld, () -> {});
       long messages = Comms.duplicate(world, () -> {});
