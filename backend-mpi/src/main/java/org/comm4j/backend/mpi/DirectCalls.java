@@ -45,7 +45,7 @@ final class DirectCalls {
     this.pins = pins;
     this.largest = group.job().largestCount();
     this.largestTried = group.job().largestTried();
-    this.synchronous = group.config().synchronousSend();
+    this.synchronous = group.job().config().synchronousSend();
     Arena arena = Arena.ofAuto();
     this.status = arena.allocate(Functions.constants().statusBytes, 8);
     this.stagedInput = arena.allocate(STAGED_BYTES, 64);

@@ -14,7 +14,7 @@ final class Messages {
 
   Messages(MpiGroup group) {
     this.group = group;
-    this.synchronous = group.config().synchronousSend();
+    this.synchronous = group.job().config().synchronousSend();
     this.largest = group.job().largestCount();
   }
 

@@ -312,7 +312,7 @@ class MpiCall implements Pending {
     failure = reason;
     done = true;
     group.ended(this);
-    actions.forEach(group::later);
+    actions.forEach(group.job()::later);
     actions.clear();
     return !isLost;
   }
@@ -409,7 +409,7 @@ class MpiCall implements Pending {
     try {
       if (!done) {
         actions.add(action);
-        group.progress();
+        group.job().startProgress(); // though nobody waits
         return;
       }
     } finally {

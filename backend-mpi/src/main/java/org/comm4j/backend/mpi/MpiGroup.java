@@ -14,7 +14,6 @@ import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CollectiveTimeoutException;
-import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.ConcurrentUseException;
 import org.comm4j.api.InterruptedCallException;
@@ -104,10 +103,6 @@ final class MpiGroup {
 
   Watchdog.Post post() {
     return post;
-  }
-
-  CommConfig config() {
-    return job.config();
   }
 
   String name() {
@@ -367,6 +362,11 @@ final class MpiGroup {
 
   List<MpiCall> calls() {
     return List.copyOf(calls);
+  }
+
+  /// Whether nothing is in flight; a hint without the lock.
+  boolean isIdle() {
+    return inFlight == 0;
   }
 
   Requests takeRequests(int most) {
@@ -752,22 +752,6 @@ final class MpiGroup {
     if (reason != null) {
       breakWith(reason, false);
     }
-  }
-
-  // --- progress without anybody waiting ---
-
-  /// Sees to it that calls end though nobody waits.
-  void progress() {
-    job.startProgress();
-  }
-
-  void later(Runnable action) {
-    job.later(action);
-  }
-
-  /// Whether nothing is in flight; a hint without the lock.
-  boolean isIdle() {
-    return inFlight == 0;
   }
 
   // --- the end ---

@@ -116,7 +116,7 @@ final class Reductions {
 
   /// Whether the library's operator keeps our rules for this type, so that it reduces.
   static boolean isByLibrary(ReduceOp op, DataType type, MpiGroup group) {
-    return group.config().reduction() == Reduction.FAST
+    return group.job().config().reduction() == Reduction.FAST
         && isSame(op, type)
         && (isExact(type) || group.keepsBits());
   }
