@@ -281,14 +281,9 @@ final class MpiCommunicator implements BackendCommunicator {
 
   /// What a call throws that has failed: the communicator's first reason.
   private CommException broken(CommException thrown) {
-    group.lock();
-    try {
-      group.breakWith(thrown, true);
-      CommException reason = group.failure();
-      return reason == null ? thrown : reason;
-    } finally {
-      group.unlock();
-    }
+    group.breakNow(thrown);
+    CommException reason = group.failure();
+    return reason == null ? thrown : reason;
   }
 
   /// Lets collectives that were started before have their turn first: all ranks must call the
@@ -434,8 +429,7 @@ final class MpiCommunicator implements BackendCommunicator {
     if (isNone && members.size() == size()) {
       return null; // nobody wants one
     }
-    long sinceNs = System.nanoTime();
-    Runnable patience = () -> group.checkPatience(label, sinceNs);
+    Runnable patience = group.patience(label);
     long made = splitter.split(label, color, members, patience);
     if (isNone) {
       return null;
@@ -544,12 +538,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   @Override
   public void abort(CommException failure) {
-    group.lock();
-    try {
-      group.breakWith(failure, true);
-    } finally {
-      group.unlock();
-    }
+    group.breakNow(failure);
   }
 
   @Override

@@ -283,21 +283,21 @@ final class MpiGroup {
     if (Functions.level() == ThreadLevel.MULTIPLE) {
       return watched(label, null, 0, body);
     }
-    long sinceNs = System.nanoTime();
-    try (Turn _ = Turn.take(this, ranks, () -> checkPatience(label, sinceNs))) {
+    try (Turn _ = Turn.take(this, ranks, patience(label))) {
       return watched(label, null, 0, body);
     }
   }
 
-  /// Throws if something that is no call of ours is not to be waited for any longer: the
-  /// communicator is broken, the thread interrupted, or the time over.
-  ///
-  /// @param sinceNs when the wait began
-  void checkPatience(String label, long sinceNs) {
+  /// What throws if something that is no call of ours is not to be waited for any longer: the
+  /// communicator is broken, the thread interrupted, or the time over, which begins now.
+  Runnable patience(String label) {
+    long sinceNs = System.nanoTime();
+    return () -> checkPatience(label, sinceNs);
+  }
+
+  private void checkPatience(String label, long sinceNs) {
     if (Thread.currentThread().isInterrupted()) {
-      breakNow(
-          new InterruptedCallException(
-              "rank %d was interrupted in %s of '%s'".formatted(rank, label, name)));
+      breakByInterrupt(label);
     }
     long waitedNs = System.nanoTime() - sinceNs;
     if (waitedNs >= timeoutNs()) {
@@ -317,15 +317,6 @@ final class MpiGroup {
     lock.lock();
     try {
       checkUsableByAll(label);
-    } finally {
-      lock.unlock();
-    }
-  }
-
-  private void breakNow(CommException reason) {
-    lock.lock();
-    try {
-      breakWith(reason, true);
     } finally {
       lock.unlock();
     }
@@ -474,7 +465,7 @@ final class MpiGroup {
 
   private void pause(MpiCall call, long idleNs, long leftNs) {
     if (Thread.currentThread().isInterrupted()) {
-      interrupt(call);
+      breakByInterrupt(call.label());
     } else if (Thread.currentThread().isVirtual()) {
       LockSupport.parkNanos(Math.min(leftNs, 50_000));
     } else if (idleNs < SPIN_NS && !job.isOversubscribed()) {
@@ -484,12 +475,6 @@ final class MpiGroup {
     } else {
       LockSupport.parkNanos(Math.min(leftNs, REST_NS));
     }
-  }
-
-  private void interrupt(MpiCall call) {
-    breakNow(
-        new InterruptedCallException(
-            "rank %d was interrupted in %s of '%s'".formatted(rank, call.label(), name)));
   }
 
   /// What is looked at only now and then, when nothing moves.
@@ -721,6 +706,22 @@ final class MpiGroup {
     } finally {
       calls().forEach(call -> call.fail(reason));
     }
+  }
+
+  /// Does so for a caller that does not hold the lock, and tells the other ranks.
+  void breakNow(CommException reason) {
+    lock.lock();
+    try {
+      breakWith(reason, true);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void breakByInterrupt(String label) {
+    breakNow(
+        new InterruptedCallException(
+            "rank %d was interrupted in %s of '%s'".formatted(rank, label, name)));
   }
 
   /// Lets this one, which is the library's own, break as soon as another one has.

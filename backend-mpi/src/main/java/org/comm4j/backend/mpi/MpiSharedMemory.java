@@ -100,8 +100,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     if (group == null) {
       MpiGroup all = parent.group();
       meet(all);
-      long sinceNs = System.nanoTime();
-      Runnable patience = () -> all.checkPatience("createRegion", sinceNs);
+      Runnable patience = all.patience("createRegion");
       long comm =
           all.make("createRegion", ranksHere, () -> Comms.ofRanks(all.collectives(), ranksHere));
       String name = "node/" + Long.toHexString(all.scope());
