@@ -289,7 +289,7 @@ final class MpiCommunicator implements BackendCommunicator {
   /// Lets collectives that were started before have their turn first: all ranks must call the
   /// library in one order.
   private void awaitWorker() {
-    MpiCall before = group.lastOnWorker();
+    MpiCall before = group.worker().last();
     if (before != null) {
       before.await(Long.MAX_VALUE);
     }

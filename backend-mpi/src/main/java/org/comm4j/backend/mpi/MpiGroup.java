@@ -61,7 +61,6 @@ final class MpiGroup {
   private final Leavers leavers;
   private final Watchdog.Post post = new Watchdog.Post();
   private final Worker worker;
-  private volatile @Nullable MpiCall lastOnWorker;
   private Session.News news = Session.News.NONE;
   private long sequence;
   private long lookNs = System.nanoTime();
@@ -103,6 +102,10 @@ final class MpiGroup {
 
   Watchdog.Post post() {
     return post;
+  }
+
+  Worker worker() {
+    return worker;
   }
 
   String name() {
@@ -201,22 +204,9 @@ final class MpiGroup {
   /// Puts a collective in flight that the worker runs.
   void startOnWorker(MpiCall call) {
     call.prepareForWorker();
-    lastOnWorker = call;
     calls.add(call);
     inFlight = calls.size();
-    worker.execute(
-        call,
-        () -> {
-          if (!call.hasEnded()) {
-            call.runBlockingForOthers();
-          }
-        });
-  }
-
-  /// The last call that was given to the worker; null if none was, or it has ended.
-  @Nullable MpiCall lastOnWorker() {
-    MpiCall last = lastOnWorker;
-    return last == null || last.hasEnded() ? null : last;
+    worker.execute(call);
   }
 
   /// Puts a call in flight and lets it begin.

@@ -15,6 +15,7 @@ final class Worker {
   private final String name;
   private @Nullable ExecutorService thread;
   private volatile @Nullable Thread current;
+  private volatile @Nullable MpiCall last;
 
   Worker(String name) {
     this.name = name;
@@ -30,14 +31,23 @@ final class Worker {
     return Thread.currentThread() == current;
   }
 
-  /// Has a call run after those before it.
-  void execute(MpiCall call, Runnable run) {
+  /// The last call that it was given; null if there was none, or it has ended.
+  @Nullable MpiCall last() {
+    MpiCall given = last;
+    return given == null || given.hasEnded() ? null : given;
+  }
+
+  /// Has a call run after those before it, unless it has ended by then.
+  void execute(MpiCall call) {
+    last = call;
     try {
       start()
           .execute(() -> {
             IN_LIBRARY.incrementAndGet();
             try {
-              run.run();
+              if (!call.hasEnded()) {
+                call.runBlockingForOthers();
+              }
             } finally {
               IN_LIBRARY.decrementAndGet();
             }
