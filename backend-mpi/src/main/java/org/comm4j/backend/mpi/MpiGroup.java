@@ -1,10 +1,8 @@
 package org.comm4j.backend.mpi;
 
 import java.lang.foreign.MemorySegment;
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
@@ -42,8 +40,7 @@ final class MpiGroup {
       100_000_000; // then it no longer asks the library all the time
   private static final long REST_NS = 1_000_000;
   private static final long LOOK_NS = 10_000_000; // between two looks at deadlines
-  private static final long REGISTER_NS = 20_000_000_000L; // who waits longer says so
-  private static final long ASK_NS = 1_000_000_000; // whether another one has said so
+  private static final long ASK_NS = 1_000_000_000; // whether another rank says that it waits
   private static final int PATIENT_LOOKS = 20; // by then what was sent long ago has come
 
   private final MpiJob job;
@@ -59,6 +56,7 @@ final class MpiGroup {
   private final List<MpiCall> calls = new ArrayList<>();
   private final List<Requests> spare = new ArrayList<>();
   private final Leavers leavers;
+  private final Waiters waiters;
   private final Watchdog.Post post = new Watchdog.Post();
   private final Worker worker;
   private Session.News news = Session.News.NONE;
@@ -87,6 +85,7 @@ final class MpiGroup {
     this.messages = messages;
     this.rank = rankOf(job.session().rank());
     this.leavers = new Leavers(rank, members.length);
+    this.waiters = new Waiters(job, scope, members);
     this.worker = new Worker(name);
     job.add(this);
   }
@@ -491,7 +490,7 @@ final class MpiGroup {
     long waitedNs = call.elapsedNs();
     int looks = call.countLook();
     if (asks && call.isCollective() && !call.isRegistered()) {
-      register(call, waitedNs);
+      waiters.register(call, waitedNs);
     }
     if (looks > PATIENT_LOOKS && !leavers.isEmpty()) {
       checkLeft(call);
@@ -503,7 +502,7 @@ final class MpiGroup {
       }
     }
     if (failure == null && waitedNs >= timeoutNs() && looks > patientLooks()) {
-      List<Integer> missing = late(call);
+      List<Integer> missing = waiters.late(call);
       breakWith(
           new CollectiveTimeoutException(
               missing,
@@ -518,7 +517,7 @@ final class MpiGroup {
           waitedNs / 1_000_000_000,
           call.label(),
           name,
-          late(call));
+          waiters.late(call));
     }
   }
 
@@ -529,51 +528,6 @@ final class MpiGroup {
   /// As many as there are before a short deadline.
   private long patientLooks() {
     return Math.min(PATIENT_LOOKS, timeoutNs() / LOOK_NS / 2);
-  }
-
-  /// Says that this rank waits, once it has waited for long or another one has said so, which may
-  /// be about to name the ranks that are late.
-  private void register(MpiCall call, long waitedNs) {
-    boolean isFirst = !isKnown(callKey(call));
-    if (isFirst && waitedNs <= Math.min(REGISTER_NS, timeoutNs() / 4)) {
-      return;
-    }
-    call.register();
-    job.session().put(waitingKey(rank, call), new byte[0]);
-    if (isFirst) {
-      job.session().put(callKey(call), new byte[0]);
-    }
-  }
-
-  /// Of the ranks that a call may wait for, those that do not wait themselves.
-  private List<Integer> late(MpiCall call) {
-    BitSet ranks = new BitSet();
-    call.missing(ranks);
-    List<Integer> late = new ArrayList<>();
-    for (int peer : ranks.stream().toArray()) {
-      if (!call.isCollective() || !isKnown(waitingKey(peer, call))) {
-        late.add(peer);
-      }
-    }
-    return late;
-  }
-
-  private boolean isKnown(String key) {
-    try {
-      job.session().get(key, Duration.ZERO);
-      return true;
-    } catch (CommException _) {
-      return false;
-    }
-  }
-
-  /// Under which the first one says that somebody waits.
-  private String callKey(MpiCall call) {
-    return "mpi/" + Long.toHexString(scope) + "/" + call.number(); // in no locale's digits
-  }
-
-  private String waitingKey(int who, MpiCall call) {
-    return callKey(call) + "/" + members[who];
   }
 
   /// Breaks the communicator if a call waits for a rank that has left.
