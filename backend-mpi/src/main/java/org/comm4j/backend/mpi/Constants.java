@@ -97,7 +97,7 @@ final class Constants {
   ///
   /// @param abi which interface
   /// @param library finds what the library exports; asked under [Abi#OPEN_MPI] alone
-  /// @throws BackendUnavailableException if the library lacks a symbol that every Open MPI has
+  /// @throws BackendUnavailableException if the library lacks a symbol that is needed
   static Constants of(Abi abi, SymbolLookup library) {
     return new Constants(new Column(abi, library));
   }
@@ -109,11 +109,11 @@ final class Constants {
     commWorld = column.handle("ompi_mpi_comm_world", 0x44000000, 0x101);
     commSelf = column.handle("ompi_mpi_comm_self", 0x44000001, 0x102);
     commNull = column.handle("ompi_mpi_comm_null", 0x04000000, 0x100);
-    requestNull = column.handle("ompi_request_null", 0x2c000000, 0x180);
+    requestNull = column.unusedHandle("ompi_request_null", 0x2c000000, 0x180);
     infoNull = column.handle("ompi_mpi_info_null", 0x1c000000, 0x130);
-    winNull = column.handle("ompi_mpi_win_null", 0x20000000, 0x110);
+    winNull = column.unusedHandle("ompi_mpi_win_null", 0x20000000, 0x110);
     errorsReturn = column.handle("ompi_mpi_errors_return", 0x54000001, 0x142);
-    datatypeNull = column.handle("ompi_mpi_datatype_null", 0x0c000000, 0x200);
+    datatypeNull = column.unusedHandle("ompi_mpi_datatype_null", 0x0c000000, 0x200);
     byteType = column.handle("ompi_mpi_byte", 0x4c00010d, 0x247);
 
     inPlace = column.address(1, -1, 1);
@@ -217,6 +217,12 @@ final class Constants {
         case MPICH -> mpich;
         case STANDARD -> standard;
       };
+    }
+
+    /// One that nothing here needs: 0, as no handle is, where an Open MPI lacks its symbol.
+    long unusedHandle(String openMpi, int mpich, int standard) {
+      boolean isLacking = abi == Abi.OPEN_MPI && library.find(openMpi).isEmpty();
+      return isLacking ? 0 : handle(openMpi, mpich, standard);
     }
 
     private MemorySegment symbol(String name) {

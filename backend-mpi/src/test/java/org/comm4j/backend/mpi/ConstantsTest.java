@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DataType;
@@ -276,6 +277,19 @@ class ConstantsTest {
     assertThatThrownBy(() -> Constants.of(Abi.OPEN_MPI, NOTHING))
         .isInstanceOf(BackendUnavailableException.class)
         .hasMessageContaining("exports no ompi_mpi_comm_world (expected: Open MPI 4 or 5)");
+  }
+
+  @Test
+  void of_openMpiWithoutSymbolsThatNothingNeeds_hasTheOthers() {
+    Set<String> lacking =
+        Set.of("ompi_request_null", "ompi_mpi_win_null", "ompi_mpi_datatype_null");
+    Constants constants =
+        Constants.of(
+            Abi.OPEN_MPI,
+            name -> Optional.of(MemorySegment.ofAddress(1)).filter(_ -> !lacking.contains(name)));
+    assertThat(constants.commWorld).isOne();
+    assertThat(List.of(constants.requestNull, constants.winNull, constants.datatypeNull))
+        .containsOnly(0L);
   }
 
   @Test
