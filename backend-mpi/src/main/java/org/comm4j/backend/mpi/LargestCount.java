@@ -47,7 +47,7 @@ final class LargestCount {
       // as below
     }
     throw new IllegalArgumentException(
-        "%s: '%s' (expected: a count of elements, %d..2147483647; leave it out but for tests)"
+        "%s: '%s' (expected: a count of elements, %d..2147483647; it is meant for tests, leave it unset otherwise)"
             .formatted(VARIABLE, text, LEAST));
   }
 }

@@ -32,7 +32,7 @@ public final class MpiProvider implements BackendProvider {
 
   private final MpiLibraries libraries;
 
-  /// Does nothing.
+  /// For [java.util.ServiceLoader]; looks for nothing yet.
   public MpiProvider() {
     this(MpiLibraries.here());
   }

@@ -29,7 +29,7 @@ enum Wait {
         .findFirst()
         .orElseThrow(() ->
             new IllegalArgumentException(
-                "%s: '%s' (expected: %s); unset it where it need not be another than auto"
+                "%s: '%s' (expected: %s); leave it unset for auto"
                     .formatted(OPTION, text, names())));
   }
 

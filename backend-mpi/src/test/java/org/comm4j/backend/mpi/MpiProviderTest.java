@@ -118,9 +118,8 @@ class MpiProviderTest {
     assertThatThrownBy(() -> Communicators.open(config))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage(
-            "COMM_MPI_WAIT: '%s' (expected: auto, native, test); unset it where it need not be"
-                    .formatted(text)
-                + " another than auto");
+            "COMM_MPI_WAIT: '%s' (expected: auto, native, test); leave it unset for auto"
+                .formatted(text));
   }
 
   @ParameterizedTest
