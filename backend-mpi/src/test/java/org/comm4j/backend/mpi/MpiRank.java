@@ -76,30 +76,11 @@ final class MpiRank {
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
-      case "abort",
-          "close",
-          "close-buffer",
-          "close-receiver",
-          "closed-sender",
-          "exit",
-          "half-open",
-          "hook",
-          "late",
-          "left-host",
-          "left-sender",
-          "load",
-          "pins",
-          "room",
-          "signals",
-          "sums",
-          "two",
-          "watched",
-          "wrong-rank" ->
-          RankInTrouble.run(config, args);
-      default -> run(config, args);
+      default -> RankInTrouble.run(config, args);
     }
   }
 
+  /// Does what needs a communicator of all ranks.
   static void run(CommConfig config, String... args) throws IOException {
     try (Communicator communicator = Communicators.open(config)) {
       switch (args[0]) {

@@ -85,7 +85,7 @@ final class RankInTrouble {
       case "two" -> two(config, args[1], args[2]);
       case "watched" -> watched(config);
       case "wrong-rank" -> wrongRank(config);
-      default -> throw new IllegalArgumentException(args[0]);
+      default -> MpiRank.run(config, args);
     }
   }
 
