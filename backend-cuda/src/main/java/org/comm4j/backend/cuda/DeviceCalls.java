@@ -44,7 +44,8 @@ final class DeviceCalls {
   private final Reasons reasons;
   private final Stalls stalls;
   private final List<DeviceCall> inFlight = new ArrayList<>(); // in order; its own lock
-  private volatile @Nullable DeviceGroup devices; // from the first call on; set by the thread
+  private boolean haveMet; // the devices; the thread's
+  private volatile @Nullable DeviceGroup devices; // null if no kernels; set by the thread
   private volatile @Nullable KernelCollectives kernels; // set before the devices
   private long number; // of collectives; guarded by this
   private @Nullable DeviceCall queued; // the last one that was the thread's; guarded by this
@@ -159,16 +160,16 @@ final class DeviceCalls {
   }
 
   private boolean isByKernels(Collective collective) {
-    DeviceGroup group = devices;
-    return group != null && group.hasKernels() && KernelCollectives.has(collective);
+    return devices != null && KernelCollectives.has(collective);
   }
 
   /// Brings the ranks' devices together; a collective. Only the thread does.
   private void openDevices() {
-    if (devices == null && communicator.size() > 1) {
+    if (!haveMet && communicator.size() > 1) {
       DeviceGroup group = DeviceGroup.open(rank, members, key, stream);
-      kernels = group.hasKernels() ? new KernelCollectives(rank, group) : null;
+      kernels = group == null ? null : new KernelCollectives(rank, group);
       devices = group;
+      haveMet = true;
       rank.startWatcher();
     }
   }

@@ -9,45 +9,50 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
 
-/// A communicator's ranks as their devices see them: where kernels reach the memory of all of them,
+/// A communicator's ranks as their devices see them, where kernels reach the memory of all of them:
 /// the windows and what kernels say to the host.
 final class DeviceGroup implements AutoCloseable {
   /// How much data of one rank a call of low latency can have.
   static final long LINE_BYTES = 16 << 10;
 
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
+  private static final int BLOCK_BYTES = Control.BYTES + Arrivals.BYTES;
 
   private final CudaRank rank;
   private final boolean isOneProcess;
   private final int maxBlocks;
   private final int arch;
   private final CudaDevice.Stream stream;
-  private final @Nullable Peers peers;
+  private final CudaIpcMemory memory;
+  private final Window layout;
+  private final CudaDevice.HostMemory block; // for the two that follow
+  private final Control control;
+  private final Arrivals arrivals;
   private final Object words = new Object(); // never held while the driver is called
   private boolean closed; // guarded by words
   private final ReentrantLock leaving = new ReentrantLock();
   private boolean isOver; // guarded by leaving: no call is given up any more
   private volatile boolean hasLeft;
 
-  /// @param memory everybody's windows
-  /// @param block of the host's memory, for [Control] and [Arrivals]
-  private record Peers(
+  private DeviceGroup(
+      CudaRank rank,
+      List<Offer> offers,
+      CudaDevice.Stream stream,
       CudaIpcMemory memory,
       Window layout,
-      CudaDevice.HostMemory block,
-      Control control,
-      Arrivals arrivals) {
-    private static final int BLOCK_BYTES = Control.BYTES + Arrivals.BYTES;
-  }
-
-  private DeviceGroup(
-      CudaRank rank, List<Offer> offers, CudaDevice.Stream stream, @Nullable Peers peers) {
+      CudaDevice.HostMemory block) {
     this.rank = rank;
     this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
     this.maxBlocks = offers.stream().mapToInt(Offer::blocks).min().orElseThrow();
     this.arch = offers.stream().mapToInt(Offer::arch).min().orElseThrow();
-    this.peers = peers;
     this.stream = stream;
+    this.memory = memory;
+    this.layout = layout;
+    this.block = block;
+    this.control = new Control(block.segment().asSlice(0, Control.BYTES));
+    control.segment().fill((byte) 0);
+    this.arrivals =
+        new Arrivals(rank, memory, layout, block.segment().asSlice(Control.BYTES, Arrivals.BYTES));
   }
 
   /// Opens this rank's part; a collective of the communicator's ranks.
@@ -55,34 +60,35 @@ final class DeviceGroup implements AutoCloseable {
   /// @param members the session as those ranks see it
   /// @param key used once, the same on all of them
   /// @param stream for kernels; not closed with the group
-  /// @return the caller closes it
+  /// @return the caller closes it; null on all ranks where data goes through the host
   /// @throws BackendUnavailableException on all ranks, if the ranks can't reach each other's memory
   ///   and it is told not to go through the host
-  static DeviceGroup open(CudaRank rank, Session members, String key, CudaDevice.Stream stream) {
+  static @Nullable DeviceGroup open(
+      CudaRank rank, Session members, String key, CudaDevice.Stream stream) {
     List<Offer> offers =
         members.exchange(key + "/device", Offer.of(rank).bytes(), rank.config().timeout()).stream()
             .map(Offer::of)
             .toList();
     checkAlike(offers);
-    Peers peers = null;
-    if (rank.options().path() != CudaOptions.Path.NAIVE) {
-      try {
-        checkFit(offers);
-        peers = peers(rank, members, key);
-      } catch (BackendUnavailableException e) {
-        if (rank.options().path() == CudaOptions.Path.P2P) {
-          throw e;
-        }
-        if (members.rank() == 0) {
-          LOG.log(
-              System.Logger.Level.INFO,
-              "devices go through the host: {0}; {1}",
-              e.reason(),
-              e.remedy());
-        }
-      }
+    if (rank.options().path() == CudaOptions.Path.NAIVE) {
+      return null;
     }
-    return new DeviceGroup(rank, offers, stream, peers);
+    try {
+      checkFit(offers);
+      return reach(rank, offers, members, key, stream);
+    } catch (BackendUnavailableException e) {
+      if (rank.options().path() == CudaOptions.Path.P2P) {
+        throw e;
+      }
+      if (members.rank() == 0) {
+        LOG.log(
+            System.Logger.Level.INFO,
+            "devices go through the host: {0}; {1}",
+            e.reason(),
+            e.remedy());
+      }
+      return null;
+    }
   }
 
   private static void checkFit(List<Offer> offers) {
@@ -100,14 +106,13 @@ final class DeviceGroup implements AutoCloseable {
     }
   }
 
-  private static Peers peers(CudaRank rank, Session members, String key) {
+  private static DeviceGroup reach(
+      CudaRank rank, List<Offer> offers, Session members, String key, CudaDevice.Stream stream) {
     long chunk = rank.options().chunkBytes();
     long scratch = Window.partBytes(chunk, members.size()) + chunk;
     var layout = new Window(members.size(), LINE_BYTES, Math.ceilDiv(scratch, 256) * 256);
-    CudaDevice.HostMemory block = rank.gpu().hostMemory().take(Peers.BLOCK_BYTES);
+    CudaDevice.HostMemory block = rank.gpu().hostMemory().take(BLOCK_BYTES);
     try {
-      var control = new Control(block.segment().asSlice(0, Control.BYTES));
-      control.segment().fill((byte) 0);
       CudaIpcMemory memory =
           CudaIpcMemory.open(
               members,
@@ -117,12 +122,9 @@ final class DeviceGroup implements AutoCloseable {
               layout,
               rank.process(),
               rank.config().timeout());
-      var arrivals =
-          new Arrivals(
-              rank, memory, layout, block.segment().asSlice(Control.BYTES, Arrivals.BYTES));
-      return new Peers(memory, layout, block, control, arrivals);
+      return new DeviceGroup(rank, offers, stream, memory, layout, block);
     } catch (RuntimeException e) {
-      rank.gpu().hostMemory().giveBack(Peers.BLOCK_BYTES, block);
+      rank.gpu().hostMemory().giveBack(BLOCK_BYTES, block);
       throw e;
     }
   }
@@ -193,11 +195,6 @@ final class DeviceGroup implements AutoCloseable {
     }
   }
 
-  /// {@return whether kernels reach the memory of all ranks; the same on all of them}
-  boolean hasKernels() {
-    return peers != null;
-  }
-
   /// {@return whether all ranks are of this process, so that an address means the same to all}
   boolean isOneProcess() {
     return isOneProcess;
@@ -217,37 +214,29 @@ final class DeviceGroup implements AutoCloseable {
     return stream;
   }
 
-  private Peers reachable() {
-    if (peers == null) {
-      throw new IllegalStateException("kernels don't reach the memory of all ranks");
-    }
-    return peers;
-  }
-
-  /// {@return the windows, where there are kernels}
+  /// {@return everybody's windows}
   CudaIpcMemory memory() {
-    return reachable().memory();
+    return memory;
   }
 
   /// {@return what is where in a window}
   Window layout() {
-    return reachable().layout();
+    return layout;
   }
 
   /// {@return parameters for this rank's kernels}
   Parameters parameters() {
-    return memory()
-        .parameters(reachable().control().segment().address(), rank.config().timeout().toNanos());
+    return memory.parameters(control.segment().address(), rank.config().timeout().toNanos());
   }
 
-  /// {@return what kernels have said; empty words where there are none}
-  @Nullable Control control() {
-    return peers == null ? null : peers.control();
+  /// {@return what kernels have said}
+  Control control() {
+    return control;
   }
 
-  /// {@return who has come to the kernels; null where there are none}
-  @Nullable Arrivals arrivals() {
-    return peers == null ? null : peers.arrivals();
+  /// {@return who has come to the kernels}
+  Arrivals arrivals() {
+    return arrivals;
   }
 
   /// Makes kernels leave where the communicator is broken, and all blocks of a kernel where one has
@@ -255,16 +244,16 @@ final class DeviceGroup implements AutoCloseable {
   /// themselves.
   void abort(boolean isBroken) {
     synchronized (words) {
-      if (peers == null || closed) {
+      if (closed) {
         return;
       }
       boolean hasLeft =
-          switch (peers.control().outcome()) {
+          switch (control.outcome()) {
             case DONE, LATE -> false;
             case ABORTED, MISMATCH, LEFT -> true;
           };
       if (isBroken || hasLeft) {
-        peers.control().abort();
+        control.abort();
       }
     }
   }
@@ -272,7 +261,7 @@ final class DeviceGroup implements AutoCloseable {
   /// {@return whether a kernel has left before its end}
   boolean isLeftEarly() {
     synchronized (words) {
-      return peers != null && !closed && peers.control().outcome() != Control.Outcome.DONE;
+      return !closed && control.outcome() != Control.Outcome.DONE;
     }
   }
 
@@ -281,12 +270,12 @@ final class DeviceGroup implements AutoCloseable {
   void leave() {
     leaving.lock();
     try {
-      if (peers == null || hasLeft || isOver) {
+      if (hasLeft || isOver) {
         return;
       }
       hasLeft = true; // first: who sees that a kernel has ended must know that it may not have come
-      peers.control().abort();
-      peers.memory().leave(peers.control().segment().address());
+      control.abort();
+      memory.leave(control.segment().address());
     } finally {
       leaving.unlock();
     }
@@ -307,7 +296,7 @@ final class DeviceGroup implements AutoCloseable {
       return false;
     }
     try {
-      isOver = peers == null || (peers.memory().hasLeft() && peers.arrivals().end());
+      isOver = memory.hasLeft() && arrivals.end();
       return isOver;
     } finally {
       leaving.unlock();
@@ -323,9 +312,7 @@ final class DeviceGroup implements AutoCloseable {
       }
       closed = true;
     }
-    if (peers != null) {
-      rank.gpu().hostMemory().giveBack(Peers.BLOCK_BYTES, peers.block());
-      peers.memory().close();
-    }
+    rank.gpu().hostMemory().giveBack(BLOCK_BYTES, block);
+    memory.close();
   }
 }

@@ -45,9 +45,6 @@ final class Reasons {
   /// @return how it has ended; null while a peer may still say why it failed: ask again
   @Nullable Ending after(DeviceCall call, DeviceGroup group, long endedNs) {
     Control control = group.control();
-    if (control == null) {
-      return Ending.WELL;
-    }
     Control.Outcome outcome = control.outcome(); // first, as kernels write it last
     long number = control.number();
     if (number > call.number()) {
