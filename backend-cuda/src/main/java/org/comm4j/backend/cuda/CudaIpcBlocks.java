@@ -11,6 +11,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
@@ -59,9 +60,33 @@ final class CudaIpcBlocks implements AutoCloseable {
   /// @param allocation where the driver's allocation begins that the block is a part of
   /// @param giveBack what to do when nobody reaches it any more
   record Block(long address, long allocation, Runnable giveBack) {
-    /// A whole allocation.
-    static Block of(long address, Runnable giveBack) {
-      return new Block(address, address, giveBack);
+    /// Of the device's pool, and cleared: what others have left there is not for peers to see.
+    ///
+    /// @param gpu closed when the block goes back; if this throws, by the caller
+    static Block cleared(Gpu gpu, long bytes) {
+      long address = gpu.memory().take(bytes);
+      Runnable giveBack =
+          () -> {
+            gpu.memory().giveBack(bytes, address);
+            gpu.close();
+          };
+      try {
+        clear(gpu.device(), address, bytes);
+        return new Block(address, address, giveBack);
+      } catch (RuntimeException e) {
+        gpu.memory().giveBack(bytes, address);
+        throw e;
+      }
+    }
+
+    private static void clear(CudaDevice device, long address, long bytes) {
+      CUstream stream = device.createStream();
+      try {
+        device.clear(address, bytes, stream);
+        device.await(stream);
+      } finally {
+        device.destroy(stream);
+      }
     }
 
     /// @param giveBack what to do when all others have closed

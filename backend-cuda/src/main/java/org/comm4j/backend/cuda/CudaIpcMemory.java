@@ -65,7 +65,7 @@ final class CudaIpcMemory implements AutoCloseable {
     CudaIpcBlocks.Block own;
     try {
       gpu = Gpu.open(driver, ordinal, process, timeout);
-      own = allocate(gpu, layout);
+      own = CudaIpcBlocks.Block.cleared(gpu, layout.bytes()); // before anybody writes a signal
     } catch (BackendException e) {
       if (gpu != null) {
         gpu.close();
@@ -74,33 +74,6 @@ final class CudaIpcMemory implements AutoCloseable {
     }
     var blocks = CudaIpcBlocks.open(session, key, driver, process, gpu, own, timeout);
     return new CudaIpcMemory(session, gpu.device(), layout, blocks);
-  }
-
-  /// A window that is cleared before anybody can write a signal.
-  private static CudaIpcBlocks.Block allocate(Gpu gpu, Window layout) {
-    long own = gpu.memory().take(layout.bytes());
-    Runnable giveBack =
-        () -> {
-          gpu.memory().giveBack(layout.bytes(), own);
-          gpu.close();
-        };
-    try {
-      clear(gpu.device(), own, layout.bytes());
-      return CudaIpcBlocks.Block.of(own, giveBack);
-    } catch (RuntimeException e) {
-      gpu.memory().giveBack(layout.bytes(), own);
-      throw e;
-    }
-  }
-
-  private static void clear(CudaDevice device, long address, long bytes) {
-    CUstream stream = device.createStream();
-    try {
-      device.clear(address, bytes, stream);
-      device.await(stream);
-    } finally {
-      device.destroy(stream);
-    }
   }
 
   /// {@return how many workers there are}

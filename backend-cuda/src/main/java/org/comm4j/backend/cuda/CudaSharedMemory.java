@@ -74,7 +74,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       BackendException noRoom = null;
       if (isLeader()) {
         try {
-          own = take(gpu, bytes);
+          own = CudaIpcBlocks.Block.cleared(gpu, Math.max(1, bytes));
         } catch (BackendException e) { // the others must hear of it
           if (!CudaDriver.isFull(e)) {
             throw communicator.breakWith(e);
@@ -101,23 +101,6 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
     rank.opened(data);
     return new CudaRegion(rank, type, data, isLeader(), owner(number, blocks, data, life));
-  }
-
-  private CudaIpcBlocks.Block take(Gpu gpu, long bytes) {
-    long size = Math.max(1, bytes);
-    long address = gpu.memory().take(size);
-    Runnable giveBack =
-        () -> {
-          gpu.memory().giveBack(size, address);
-          gpu.close();
-        };
-    try {
-      rank.clear(address, size); // what others have left there is not for peers to see
-      return CudaIpcBlocks.Block.of(address, giveBack);
-    } catch (RuntimeException e) {
-      gpu.memory().giveBack(size, address);
-      throw e;
-    }
   }
 
   private Region.Owner owner(int number, CudaIpcBlocks blocks, DeviceData data, Arena life) {
