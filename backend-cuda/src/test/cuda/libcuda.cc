@@ -758,12 +758,6 @@ int cuFuncLoad(void* function) {
   return function == nullptr ? INVALID_HANDLE : SUCCESS;
 }
 
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::size_t) {
-  NEEDS_CONTEXT(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-  *blocks = 2; // not many threads of the host
-  return SUCCESS;
-}
-
 int cuLaunchKernel(
     Function* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
     unsigned, void* stream, void** parameters, void**) {

@@ -539,17 +539,6 @@ final class CudaDevice implements AutoCloseable {
     return kernel;
   }
 
-  /// {@return how many blocks of the kernel are on the device at the same time, at most}
-  int residentBlocks(Kernel kernel, int threads) {
-    try (Use _ = use()) {
-      int[] blocks = new int[1];
-      driver.check(
-          JCudaDriver.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, 0),
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-      return blocks[0] * multiprocessors;
-    }
-  }
-
   /// Puts a kernel into a stream.
   ///
   /// @param parameters copied before this returns
