@@ -70,8 +70,7 @@ final class CudaBuffer implements CommBuffer {
     checkOpen();
     if (other.type() != data.type()) {
       throw new IllegalArgumentException(
-          "%s: %s (expected: %s, the type of the other buffer)"
-              .formatted(what, other, data.type()));
+          "%s: %s (expected: %s, the buffer's type)".formatted(what, other, data.type()));
     }
     return data.slice(from, other.count());
   }

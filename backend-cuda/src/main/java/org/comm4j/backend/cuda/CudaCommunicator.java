@@ -205,7 +205,7 @@ final class CudaCommunicator implements BackendCommunicator {
     if (isOnHost) {
       throw new UnsupportedException(
           what
-              + " is not supported by backend 'cuda' in the host's memory (expected: data in a device's memory, where the expression is compiled for); use that, or call it without and do that to the output");
+              + " is not supported by backend 'cuda' in the host's memory (expected: data in a device's memory, where the expression is compiled for); use device data, or call it without the expression and apply that to the output yourself");
     }
     List<Expression> declared = rank.options().expressions();
     if (Expression.of(call, declared).isEmpty()) {

@@ -62,7 +62,7 @@ public final class CudaProvider implements BackendProvider {
   private final ExpressionCompiler compiler;
   private final Patience patience;
 
-  /// Does nothing.
+  /// For [java.util.ServiceLoader]; looks for nothing yet.
   public CudaProvider() {
     this(new DriverFiles(libraryPath(), Path.of("/")));
   }
@@ -271,7 +271,7 @@ public final class CudaProvider implements BackendProvider {
         ? Optional.empty()
         : unavailable(
             "this user may not use %s".formatted(devices.getFirst()),
-            "let the user read and write it, on many systems by adding him to the group 'video'");
+            "give this user read and write access; on many systems by adding them to the group 'video'");
   }
 
   private static Optional<Availability> unavailable(String reason, String remedy) {

@@ -174,7 +174,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     for (int each = 0; each < all.length; each++) {
       if (all[each][2] == 0) {
         throw new TransportFailedException(
-            "register: what rank %d brings is no memory of its device; that rank says more"
+            "register: rank %d's data is not in its device's memory; see the exception on that rank"
                 .formatted(each),
             null);
       }

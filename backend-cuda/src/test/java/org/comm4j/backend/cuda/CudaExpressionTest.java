@@ -250,7 +250,7 @@ class CudaExpressionTest extends ModelGroups {
           assertThatThrownBy(
                   () -> comm.allReduce(data, data, ReduceOp.SUM, Epilogue.cast().then("x + 1")))
               .isInstanceOf(UnsupportedException.class)
-              .hasMessageContainingAll("'x + 1'", "host's memory", "do that to the output");
+              .hasMessageContainingAll("'x + 1'", "host's memory", "apply that to the output");
           comm.allReduce(data, ReduceOp.SUM);
         });
   }
