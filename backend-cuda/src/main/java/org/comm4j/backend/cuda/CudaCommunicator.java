@@ -153,12 +153,12 @@ final class CudaCommunicator implements BackendCommunicator {
       return host.submit(operation);
     }
     try {
-      data.forEach(each -> rank.check(operation.label(), each));
+      data.forEach(each -> rank.checks().check(operation.label(), each));
       if (operation instanceof Collective call
           && Ends.of(call, rank()).input() instanceof DeviceData input) {
-        rank.checkReached(call.label(), input, members);
+        rank.checks().checkReached(call.label(), input, members);
         if (isReadInPlace && KernelCollectives.has(call)) {
-          rank.checkPlain(call.label(), input);
+          rank.checks().checkPlain(call.label(), input);
         }
       }
       checkUsable(operation.label());
@@ -174,7 +174,7 @@ final class CudaCommunicator implements BackendCommunicator {
   /// Checks that the others' devices reach data that this rank lends them.
   void checkLent(String what, DeviceData data) {
     if (rank.areReadByOthers(members)) {
-      rank.checkPlain(what, data);
+      rank.checks().checkPlain(what, data);
     }
   }
 

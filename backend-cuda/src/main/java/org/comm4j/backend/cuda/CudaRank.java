@@ -8,17 +8,13 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommConfig;
-import org.comm4j.api.DataType;
-import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
@@ -44,6 +40,7 @@ final class CudaRank {
   private final UUID process;
   private final int threads;
   private final Patience patience;
+  private final DataChecks checks;
   private final CUstream copies;
   private final List<UUID> processes; // of each rank of the session
   private final List<List<UUID>> reachable; // of each: its device, and others
@@ -51,7 +48,6 @@ final class CudaRank {
   private final List<CudaBuffer> leftOver = new ArrayList<>(); // guarded by this
   private final Set<CudaDevice.Event> events = // of the program; guarded by itself
       Collections.newSetFromMap(new IdentityHashMap<>()); // a handle may be another one's later
-  private final List<DeviceData> opened = new CopyOnWriteArrayList<>(); // of other devices too
   private final List<InFlight> calls = new ArrayList<>(); // in flight; guarded by itself
   private @Nullable Thread watcher; // guarded by this
   private volatile boolean closed;
@@ -123,6 +119,7 @@ final class CudaRank {
         gpu.compileAll();
       }
       compiled.forEach(gpu::load);
+      this.checks = new DataChecks(this);
       this.copies = gpu.device().createStream();
     } catch (RuntimeException e) {
       gpu.removeRank(this);
@@ -166,6 +163,26 @@ final class CudaRank {
         .toList();
   }
 
+  /// {@return whether some ranks of the session are all of this process}
+  boolean areOfThisProcess(List<Integer> members) {
+    return members.stream().allMatch(member -> processes.get(member).equals(process));
+  }
+
+  /// {@return whether one of some ranks of the session has a device}
+  boolean have(List<Integer> members, UUID device) {
+    return members.stream().anyMatch(member -> reachable.get(member).getFirst().equals(device));
+  }
+
+  /// {@return whether some ranks are all of this process, and not all of one device: then other
+  /// devices, if they reach each other, read a rank's data where it is}
+  ///
+  /// @param members ranks of the session
+  boolean areReadByOthers(List<Integer> members) {
+    return areOfThisProcess(members)
+        && members.stream().map(each -> reachable.get(each).getFirst()).distinct().count() > 1
+        && peerAccess(members).stream().allMatch(each -> !each.contains(false));
+  }
+
   Session session() {
     return session;
   }
@@ -207,140 +224,11 @@ final class CudaRank {
     return patience;
   }
 
-  // --- data ---
-
-  /// Memory of a device that this rank's device reaches, until the data's scope ends.
-  void opened(DeviceData data) {
-    opened.removeIf(each -> !each.scope().isAlive());
-    opened.add(data);
+  DataChecks checks() {
+    return checks;
   }
 
-  private boolean isOpened(DeviceData data) {
-    return opened.stream()
-        .anyMatch(each ->
-            each.scope().isAlive()
-                && each.address() <= data.address()
-                && data.address() + data.bytes() <= each.address() + each.bytes());
-  }
-
-  /// Checks that data is memory of this rank's device, or what others have lent it.
-  ///
-  /// @param what it is, for the message
-  /// @throws IllegalArgumentException if it is not
-  void check(String what, DeviceData data) {
-    int mine = device().ordinal();
-    if (data.device() != mine) {
-      throw new IllegalArgumentException(
-          "%s: %s (expected: data on device %d, which is this rank's; COMM_CUDA_DEVICE chooses it)"
-              .formatted(what, data, mine));
-    }
-    if (!data.scope().isAlive()) {
-      throw new IllegalArgumentException(
-          "%s: %s of a buffer, region or registration that is closed (expected: one that is open)"
-              .formatted(what, data));
-    }
-    if (data.bytes() == 0) {
-      return;
-    }
-    String at = "%s: %s at 0x%x".formatted(what, data, data.address());
-    if (data.address() % alignment(data.type()) != 0) {
-      throw new IllegalArgumentException(
-          "%s (expected: a multiple of %d, as devices need for this type)"
-              .formatted(at, alignment(data.type())));
-    }
-    CudaDevice.Place place =
-        find(data.address())
-            .orElseThrow(() ->
-                new IllegalArgumentException(
-                    at
-                        + " (expected: memory of the device; the driver knows none there: it was freed, or is the host's)"));
-    if (place.device().isEmpty() || (place.device().get() != mine && !isOpened(data))) {
-      throw new IllegalArgumentException(
-          "%s (expected: memory of device %d; it is %s)"
-              .formatted(
-                  at, mine, place.device().map(d -> "device " + d + "'s").orElse("the host's")));
-    }
-    long behind = place.base() + place.bytes() - data.address();
-    if (data.bytes() > behind) {
-      throw new IllegalArgumentException(
-          "%s, %d bytes (expected: at most %d, where its allocation ends)"
-              .formatted(at, data.bytes(), behind));
-    }
-  }
-
-  /// Checks that the devices of some ranks reach data that [#check] has passed: in one process they
-  /// may read it where it is, and reach this rank's device then and each other's, but not any that
-  /// has lent it.
-  ///
-  /// @param members ranks of the session
-  /// @throws IllegalArgumentException if they don't
-  void checkReached(String what, DeviceData input, List<Integer> members) {
-    if (!isOpened(input)) {
-      return; // it is this device's
-    }
-    int owner =
-        Optional.of(input)
-            .filter(data -> data.bytes() > 0)
-            .flatMap(data -> find(data.address()))
-            .flatMap(CudaDevice.Place::device)
-            .orElse(device().ordinal());
-    if (owner == device().ordinal() || !members.stream().allMatch(this::isOfThisProcess)) {
-      return;
-    }
-    UUID lender = device().uuid(owner);
-    if (members.stream().noneMatch(each -> reachable.get(each).getFirst().equals(lender))) {
-      throw new IllegalArgumentException(
-          "%s: input %s is lent by device %d (expected: memory of a device of this communicator's ranks, which all of them reach); copy it to this rank's"
-              .formatted(what, input, owner));
-    }
-  }
-
-  /// {@return whether some ranks are all of this process, and not all of one device: then other
-  /// devices, if they reach each other, read a rank's data where it is}
-  ///
-  /// @param members ranks of the session
-  boolean areReadByOthers(List<Integer> members) {
-    return members.stream().allMatch(this::isOfThisProcess)
-        && members.stream().map(each -> reachable.get(each).getFirst()).distinct().count() > 1
-        && peerAccess(members).stream().allMatch(each -> !each.contains(false));
-  }
-
-  /// Checks that other devices of this process reach data that [#check] has passed: else a kernel
-  /// there would fault.
-  ///
-  /// @throws IllegalArgumentException if they don't
-  void checkPlain(String what, DeviceData data) {
-    if (data.bytes() > 0 && !device().isPlain(data.address())) {
-      throw new IllegalArgumentException(
-          "%s: %s at 0x%x is of a pool (cuMemAllocAsync), or was mapped (cuMemMap) (expected: memory of cuMemAlloc or of allocate, which the other devices of this process reach too); copy it there"
-              .formatted(what, data, data.address()));
-    }
-  }
-
-  private boolean isOfThisProcess(int member) {
-    return processes.get(member).equals(process);
-  }
-
-  /// What a device loads at once of an element.
-  private static int alignment(DataType type) {
-    int part = type.kind() == DataType.Kind.COMPLEX ? type.bytes() / 2 : type.bytes();
-    return Math.min(Long.BYTES, part);
-  }
-
-  /// {@return where the allocation begins that data is in which [#check] has passed}
-  long allocation(DeviceData data) {
-    return find(data.address())
-        .orElseThrow(() ->
-            new IllegalArgumentException(
-                "%s at 0x%x was freed meanwhile".formatted(data, data.address())))
-        .base();
-  }
-
-  private Optional<CudaDevice.Place> find(long address) {
-    return gpu.memory().hasUnused((block, bytes) -> block <= address && address < block + bytes)
-        ? Optional.empty() // of a buffer that is closed
-        : device().find(address);
-  }
+  // --- copies ---
 
   /// Copies into the device's memory.
   void write(HostData source, long to) {

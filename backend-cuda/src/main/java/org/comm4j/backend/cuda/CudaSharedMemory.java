@@ -99,7 +99,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     CudaIpcBlocks blocks = open("createDeviceRegion", key + "/region/" + number, gpu, own);
     Arena life = Arena.ofShared(); // of views: the memory is given to others later
     var data = new DeviceData(type, blocks.address(0), count, gpu.device().ordinal(), life.scope());
-    rank.opened(data);
+    rank.checks().opened(data);
     return new CudaRegion(rank, type, data, isLeader(), owner(number, blocks, data, life));
   }
 
@@ -150,10 +150,10 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   }
 
   private CudaIpcBlocks.Block lent(DeviceData data) {
-    rank.check("register", data);
+    rank.checks().check("register", data);
     communicator.checkLent("register", data);
     return data.bytes() > 0
-        ? new CudaIpcBlocks.Block(data.address(), rank.allocation(data), () -> {})
+        ? new CudaIpcBlocks.Block(data.address(), rank.checks().allocation(data), () -> {})
         : CudaIpcBlocks.Block.none(() -> {});
   }
 
@@ -206,7 +206,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       this.blocks = blocks;
       this.over = over;
       for (int each = 0; each < offers.length; each++) {
-        rank.opened(view(each));
+        rank.checks().opened(view(each));
       }
     }
 
