@@ -6,12 +6,10 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
-import org.jspecify.annotations.Nullable;
 
 /// Memory of a rank's device.
 final class CudaBuffer implements CommBuffer {
   private final CudaRank rank;
-  private final long address;
   private final Arena life = Arena.ofShared(); // of views: the memory is given to others later
   private final DeviceData data;
   private boolean closed; // guarded by this
@@ -19,7 +17,6 @@ final class CudaBuffer implements CommBuffer {
 
   private CudaBuffer(CudaRank rank, long address, DataType type, long count) {
     this.rank = rank;
-    this.address = address;
     this.data = new DeviceData(type, address, count, rank.device().ordinal(), life.scope());
     this.isHeld = data.bytes() > 0;
   }
@@ -78,18 +75,9 @@ final class CudaBuffer implements CommBuffer {
   @Override
   public synchronized void close() {
     if (!closed) {
-      InFlight user = user();
-      if (user != null) {
-        throw new IllegalStateException(
-            "buffer %s is used by %s, which is in flight; await it first"
-                .formatted(data, user.text()));
-      }
+      rank.checkUnused("buffer", data);
       end();
     }
-  }
-
-  private @Nullable InFlight user() {
-    return rank.userOf(address, data.bytes());
   }
 
   /// Ends it with its communicator: the user has no access any more, and the memory goes back
@@ -101,9 +89,9 @@ final class CudaBuffer implements CommBuffer {
       closed = true;
       life.close();
     }
-    if (isHeld && user() == null) {
+    if (isHeld && rank.userOf(data) == null) {
       isHeld = false;
-      rank.gpu().memory().giveBack(data.bytes(), address);
+      rank.gpu().memory().giveBack(data.bytes(), data.address());
     }
     return !isHeld;
   }

@@ -15,6 +15,7 @@ import java.util.stream.Stream;
 import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
@@ -277,7 +278,7 @@ final class CudaRank {
 
   /// Copies between memory that the driver knows, and waits for it.
   void copy(long from, long to, long bytes) {
-    device().copy(from, to, bytes, copies);
+    startCopy(from, to, bytes);
     device().await(copies);
   }
 
@@ -307,10 +308,23 @@ final class CudaRank {
     }
   }
 
-  /// {@return a call in flight that uses a part of this memory; null if there is none}
-  @Nullable InFlight userOf(long address, long bytes) {
+  /// Checks that no call in flight uses a part of this memory.
+  ///
+  /// @param what it is of, for the message
+  /// @throws IllegalStateException if one does
+  void checkUnused(String what, DeviceData data) {
+    InFlight user = userOf(data);
+    if (user != null) {
+      throw new IllegalStateException(
+          "%s %s is used by %s, which is in flight; await it first"
+              .formatted(what, data, user.text()));
+    }
+  }
+
+  /// {@return a call in flight that uses a part of it; null if there is none}
+  @Nullable InFlight userOf(DeviceData data) {
     return calls().stream()
-        .filter(call -> call.uses(address, bytes))
+        .filter(call -> call.uses(data.address(), data.bytes()))
         .filter(call -> !(call.isDone() && call.hasEnded()))
         .findFirst()
         .orElse(null);

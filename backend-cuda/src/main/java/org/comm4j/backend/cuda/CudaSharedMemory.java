@@ -113,12 +113,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
 
       @Override
       public void close() {
-        InFlight user = rank.userOf(data.address(), data.bytes());
-        if (user != null) {
-          throw new IllegalStateException(
-              "region %s is used by %s, which is in flight; await it first"
-                  .formatted(data, user.text()));
-        }
+        rank.checkUnused("region", data);
         life.close();
         blocks.close();
       }
