@@ -212,11 +212,6 @@ final class FileMemory implements RankMemory {
   }
 
   @Override
-  public synchronized MemorySegment map(long offset, long bytes, Arena owner) {
-    return view(rank, offset, bytes, owner);
-  }
-
-  @Override
   public synchronized MemorySegment view(int peer, long offset, long bytes, Arena owner) {
     checkOpen();
     if (calls != null) {

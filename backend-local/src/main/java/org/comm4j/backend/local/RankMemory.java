@@ -16,11 +16,8 @@ interface RankMemory extends AutoCloseable {
   /// @throws org.comm4j.api.TransportFailedException if there is no space
   void reserve(long offset, long bytes);
 
-  /// A part of the own block, reserved, that lives as long as `arena` and the block.
-  MemorySegment map(long offset, long bytes, Arena arena);
-
-  /// A part of another rank's block, that lives as long as `arena` and the block.
-  MemorySegment view(int peer, long offset, long bytes, Arena arena);
+  /// A part of a rank's block, reserved by its owner, that lives as long as `arena` and the block.
+  MemorySegment view(int rank, long offset, long bytes, Arena arena);
 
   /// As [org.comm4j.core.transport.PeerMemory#lend].
   ///

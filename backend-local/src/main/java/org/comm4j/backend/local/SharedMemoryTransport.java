@@ -388,12 +388,8 @@ final class SharedMemoryTransport implements HostTransport {
     private final MemorySegment segment;
 
     WindowExtent(int owner, long offset, long bytes) {
-      long start = layout.windowAt() + offset;
       try {
-        segment =
-            owner == rank
-                ? memory.map(start, bytes, arena)
-                : memory.view(owner, start, bytes, arena);
+        segment = memory.view(owner, layout.windowAt() + offset, bytes, arena);
       } catch (RuntimeException e) {
         arena.close();
         throw e;

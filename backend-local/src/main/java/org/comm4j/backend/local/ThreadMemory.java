@@ -62,11 +62,6 @@ final class ThreadMemory implements RankMemory {
   }
 
   @Override
-  public MemorySegment map(long offset, long bytes, Arena owner) {
-    return part(rank, offset, bytes, owner);
-  }
-
-  @Override
   public MemorySegment view(int peer, long offset, long bytes, Arena owner) {
     return part(peer, offset, bytes, owner);
   }

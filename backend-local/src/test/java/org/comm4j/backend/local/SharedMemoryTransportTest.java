@@ -101,11 +101,6 @@ class SharedMemoryTransportTest {
     public void reserve(long offset, long bytes) {}
 
     @Override
-    public MemorySegment map(long offset, long bytes, Arena owner) {
-      return view(0, offset, bytes, owner);
-    }
-
-    @Override
     public MemorySegment view(int peer, long offset, long bytes, Arena owner) {
       return MemorySegment.ofAddress(blocks[peer].address() + offset)
           .reinterpret(bytes, owner, null);
