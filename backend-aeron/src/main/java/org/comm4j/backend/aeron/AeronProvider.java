@@ -16,6 +16,7 @@ import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.session.Versions;
 import org.comm4j.core.transport.HostTransport;
 import org.comm4j.core.transport.HostTransports;
@@ -117,9 +118,9 @@ public final class AeronProvider implements BackendProvider {
   private static Path placeOfFiles(CommConfig config) {
     try {
       String directory = Options.of(config).directory();
-      return directory.isEmpty() ? DriverFolder.root() : Path.of(directory);
+      return directory.isEmpty() ? OwnFolder.root() : Path.of(directory);
     } catch (IllegalArgumentException e) {
-      return DriverFolder.root(); // the reason says what is wrong
+      return OwnFolder.root(); // the reason says what is wrong
     }
   }
 
@@ -131,8 +132,8 @@ public final class AeronProvider implements BackendProvider {
       return "unknown"; // the reason says why
     }
     return switch (options.driver()) {
-      case EMBEDDED -> "in each rank's process, in " + DriverFolder.root();
-      case SHARED -> "in the process of each host's first rank, in " + DriverFolder.root();
+      case EMBEDDED -> "in each rank's process, in " + OwnFolder.root();
+      case SHARED -> "in the process of each host's first rank, in " + OwnFolder.root();
       case EXTERNAL ->
           "in "
               + (options.directory().isEmpty() ? "Aeron's default directory" : options.directory());
@@ -141,7 +142,7 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public void removeRemains(CommConfig config) {
-    DriverFolder.sweep(DriverFolder.root());
+    DriverFolder.sweep(OwnFolder.root());
   }
 
   @Override

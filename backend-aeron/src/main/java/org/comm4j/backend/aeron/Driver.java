@@ -19,6 +19,7 @@ import org.agrona.concurrent.EpochClock;
 import org.agrona.concurrent.SystemEpochClock;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.OwnFolder;
 import org.jspecify.annotations.Nullable;
 
 /// A rank's way into a media driver: its own, or one that serves others too. It has no thread:
@@ -107,7 +108,7 @@ final class Driver implements AutoCloseable {
       int ranks,
       Duration liveness,
       UnaryOperator<MediaDriver.Context> changes) {
-    DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    DriverFolder folder = DriverFolder.create(OwnFolder.root());
     Faults faults = new Faults();
     MediaDriver driver;
     try {
@@ -124,7 +125,7 @@ final class Driver implements AutoCloseable {
               2 * ranks);
     } catch (Throwable e) { // Agrona throws checked ones too
       folder.close();
-      throw Faults.failed("the media driver does not start", e, DriverFolder.root());
+      throw Faults.failed("the media driver does not start", e, OwnFolder.root());
     }
     return new Driver(
         "the media driver of this rank",
@@ -187,7 +188,7 @@ final class Driver implements AutoCloseable {
         null,
         silenceNs(liveness),
         SteadyClock.EPOCH,
-        () -> DriverFolder.sweep(DriverFolder.root())); // the leader may have been killed
+        () -> DriverFolder.sweep(OwnFolder.root())); // the leader may have been killed
   }
 
   private static String nameOf(int leader) {

@@ -1,7 +1,6 @@
 package org.comm4j.backend.aeron;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.OpenFiles;
@@ -23,14 +22,6 @@ final class DriverFolder implements AutoCloseable {
   private DriverFolder(Path root, OwnFolder folder) {
     this.root = root;
     this.folder = folder;
-  }
-
-  /// Where such folders are: in memory, where there is such a place.
-  static Path root() {
-    Path shared = Path.of("/dev/shm");
-    return Files.isDirectory(shared) && Files.isWritable(shared)
-        ? shared
-        : Path.of(System.getProperty("java.io.tmpdir"));
   }
 
   static DriverFolder create(Path root) {

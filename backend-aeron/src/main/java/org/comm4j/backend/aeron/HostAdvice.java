@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.comm4j.api.Advice;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.OwnFolder;
 
 /// What ranks would like to be otherwise on this host, of all that they take from it: buffers of
 /// sockets, space for the driver's files, packets.
@@ -30,7 +31,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
 
   /// Of this host.
   static HostAdvice ofHost() {
-    return new HostAdvice(Dimensions.SYSTEM, DriverFolder.root(), interfacesOfHost());
+    return new HostAdvice(Dimensions.SYSTEM, OwnFolder.root(), interfacesOfHost());
   }
 
   static Map<String, Integer> interfacesOfHost() {

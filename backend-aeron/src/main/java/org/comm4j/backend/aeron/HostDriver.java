@@ -13,6 +13,7 @@ import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.status.CountersReader;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.Endings;
+import org.comm4j.core.session.OwnFolder;
 
 /// The media driver of all ranks of a host, on a thread in the process of the first of them.
 ///
@@ -79,7 +80,7 @@ final class HostDriver {
       Faults ofRank,
       BooleanSupplier othersAreGone,
       UnaryOperator<MediaDriver.Context> changes) {
-    DriverFolder folder = DriverFolder.create(DriverFolder.root());
+    DriverFolder folder = DriverFolder.create(OwnFolder.root());
     HostDriver made = null;
     try {
       made =
@@ -92,7 +93,7 @@ final class HostDriver {
         CloseHelper.quietClose(made.driver);
       }
       folder.close();
-      throw Faults.failed("the media driver does not start", e, DriverFolder.root());
+      throw Faults.failed("the media driver does not start", e, OwnFolder.root());
     }
   }
 

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.OwnFolder;
 
 /// A media driver as an operator might run it, with most of Aeron's own settings.
 record ExternalDriver(Path directory, MediaDriver driver) implements AutoCloseable {
@@ -21,7 +22,7 @@ record ExternalDriver(Path directory, MediaDriver driver) implements AutoCloseab
     try {
       Path directory =
           Files.createTempDirectory(
-              DriverFolder.root(),
+              OwnFolder.root(),
               "external-driver-",
               PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
       return new ExternalDriver(

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import org.comm4j.api.Advice;
 import org.comm4j.api.CommConfig;
+import org.comm4j.core.session.OwnFolder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -81,7 +82,7 @@ class HostAdviceTest {
   @Test
   void details_always_sayHowMuchSpaceIsFreeAndWhere() {
     assertThat(new AeronProvider().details(CommConfig.builder().build()).get("free space"))
-        .matches("\\d+ MiB in %s \\(\\w+\\)".formatted(DriverFolder.root()));
+        .matches("\\d+ MiB in %s \\(\\w+\\)".formatted(OwnFolder.root()));
     CommConfig config = ExternalDriver.config(CommConfig.builder().build(), folder.resolve("none"));
     assertThat(new AeronProvider().details(config))
         .hasEntrySatisfying(

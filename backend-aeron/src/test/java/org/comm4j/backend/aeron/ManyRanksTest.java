@@ -15,6 +15,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.OwnFolder;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 
@@ -50,11 +51,11 @@ class ManyRanksTest {
   }
 
   private static void needs(long bytes) throws Exception {
-    long free = Files.getFileStore(DriverFolder.root()).getUsableSpace();
+    long free = Files.getFileStore(OwnFolder.root()).getUsableSpace();
     assumeTrue(
         free > bytes,
         "needs %d MiB in %s, there are %d"
-            .formatted(bytes / MEBIBYTE, DriverFolder.root(), free / MEBIBYTE));
+            .formatted(bytes / MEBIBYTE, OwnFolder.root(), free / MEBIBYTE));
   }
 
   /// @return how much memory the rank took that took most

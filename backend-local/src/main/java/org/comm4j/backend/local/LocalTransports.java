@@ -1,7 +1,6 @@
 package org.comm4j.backend.local;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,7 +14,6 @@ import org.comm4j.core.session.OwnFolder;
 /// else in Java gives address space that costs nothing until it is touched, and parts that can be
 /// closed.
 final class LocalTransports {
-  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
   private static final long MIN_WINDOW_BYTES = 16 << 20;
 
   private static final String PREFIX = "comm4j-local-";
@@ -62,7 +60,7 @@ final class LocalTransports {
   }
 
   private static List<FileMemory> files(BlockLayout layout) {
-    Path root = root();
+    Path root = OwnFolder.root();
     var place = new SharedPlace(root, WindowOption.LOCAL.variable(), layout.windowBytes());
     try {
       return FileMemory.undisturbed(() -> files(layout, place));
@@ -93,13 +91,7 @@ final class LocalTransports {
 
   /// Removes the files of processes that were killed while they made them.
   static void removeRemains() {
-    OwnFolder.sweep(root(), PREFIX);
-  }
-
-  private static Path root() {
-    return Files.isWritable(SHARED_MEMORY)
-        ? SHARED_MEMORY
-        : Path.of(System.getProperty("java.io.tmpdir"));
+    OwnFolder.sweep(OwnFolder.root(), PREFIX);
   }
 
   private static Path file(OwnFolder folder, int rank) {

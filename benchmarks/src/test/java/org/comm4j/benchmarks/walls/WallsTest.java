@@ -79,9 +79,7 @@ class WallsTest {
           "org.comm4j.api.LocalGroup",
           "org.comm4j.guice.CommModule",
           // Ask for facts of the platform: system, processor, compiler, folder for temporary files.
-          "org.comm4j.backend.aeron.DriverFolder",
           "org.comm4j.backend.cuda.CudaProvider",
-          "org.comm4j.backend.local.LocalTransports",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
           "org.comm4j.backend.mpi.ElfSymbols",
@@ -93,6 +91,7 @@ class WallsTest {
           "org.comm4j.cli.LaunchFolder",
           "org.comm4j.core.kernel.MachineCode",
           "org.comm4j.core.kernel.WarmUp",
+          "org.comm4j.core.session.OwnFolder",
           // Asks for PATH.
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.

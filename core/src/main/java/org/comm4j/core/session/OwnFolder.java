@@ -68,6 +68,12 @@ public final class OwnFolder implements AutoCloseable {
     this.lock = lock;
   }
 
+  /// {@return where those are that should be in memory: there, if there is such a place}
+  public static Path root() {
+    Path shared = Path.of("/dev/shm");
+    return Files.isWritable(shared) ? shared : Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
   /// Makes one.
   ///
   /// @param root where
