@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.comm4j.api.BackendUnavailableException;
+import org.comm4j.core.session.LocalHost;
 
 /// The names of a session's files, for the moment until every rank has mapped them:
 ///
@@ -102,7 +103,7 @@ final class ShmDirectory implements AutoCloseable {
 
   /// Where this user's sessions are.
   static Path base(Path root) throws IOException {
-    return root.resolve("comm4j-" + uid());
+    return root.resolve("comm4j-" + LocalHost.uid());
   }
 
   /// Where a rank's memory is.
@@ -230,13 +231,13 @@ final class ShmDirectory implements AutoCloseable {
         Files.readAttributes(directory, "unix:uid,mode", LinkOption.NOFOLLOW_LINKS);
     int uid = (Integer) requireNonNull(found.get("uid"));
     int mode = (Integer) requireNonNull(found.get("mode"));
-    if (uid != uid()
+    if (uid != LocalHost.uid()
         || (mode & TYPE_MASK) != DIRECTORY
         || (mode & PERMISSIONS_MASK) != OWNER_ONLY) {
       throw new BackendUnavailableException(
           "shm",
           "%s belongs to user %d and has mode %o (expected: a directory of user %d alone, mode 40700)"
-              .formatted(directory, uid, mode, uid()),
+              .formatted(directory, uid, mode, LocalHost.uid()),
           "find out who made it, and remove it");
     }
   }
@@ -255,10 +256,6 @@ final class ShmDirectory implements AutoCloseable {
     } catch (DirectoryNotEmptyException e) {
       return false;
     }
-  }
-
-  private static int uid() throws IOException {
-    return (Integer) Files.getAttribute(Path.of("/proc/self"), "unix:uid");
   }
 
   /// The number and the start of this process, since numbers come again.

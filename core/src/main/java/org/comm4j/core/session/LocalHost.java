@@ -47,8 +47,10 @@ public final class LocalHost {
     }
   }
 
-  /// The user id of this process.
-  static int uid() throws IOException {
+  /// {@return the user id of this process}
+  ///
+  /// @throws IOException if the kernel does not tell
+  public static int uid() throws IOException {
     return (Integer) Files.getAttribute(PROC.resolve("self"), "unix:uid");
   }
 

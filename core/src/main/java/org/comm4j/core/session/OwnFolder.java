@@ -207,9 +207,8 @@ public final class OwnFolder implements AutoCloseable {
   /// Whether it is a folder that nobody else can have put anything into.
   private static boolean isOfThisUser(Path folder) {
     try {
-      Object self = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
       Object owner = Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-      return owner.equals(self)
+      return owner.equals(LocalHost.uid())
           && Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
           && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS).equals(OWNER_ONLY);
     } catch (IOException | UnsupportedOperationException e) {
