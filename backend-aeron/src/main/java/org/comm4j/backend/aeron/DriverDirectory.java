@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Availability;
+import org.comm4j.core.session.LocalHost;
 
 /// The directory of a media driver that somebody else runs. It is looked at, used, and otherwise
 /// left alone.
@@ -63,8 +64,8 @@ final class DriverDirectory {
     if (!Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)) {
       return refused(directory, "is no directory", START);
     }
-    int self = uid(Path.of("/proc/self"));
-    int owner = uid(directory);
+    int self = LocalHost.uid();
+    int owner = (Integer) Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
     if (owner != self) {
       return refused(
           directory,
@@ -80,10 +81,6 @@ final class DriverDirectory {
                 .formatted(PosixFilePermissions.toString(mode)),
             "start the media driver with a umask of 077")
         : Availability.ready();
-  }
-
-  private static int uid(Path path) throws IOException {
-    return (Integer) Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
   }
 
   private static Availability lookAtDriver(Path directory, long silenceNs) throws IOException {

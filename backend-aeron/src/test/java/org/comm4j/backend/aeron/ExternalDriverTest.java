@@ -36,6 +36,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
+import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -74,6 +75,31 @@ class ExternalDriverTest {
     Path directory = directory("theirs", "rwx------");
     assumeTrue(isGivenTo(directory, 65_534), "needs the right to give a file away");
     expectRefused(directory, "belongs to user 65534, this process to user");
+  }
+
+  /// The link `/proc/self` is root's in each process.
+  @Test
+  void check_ownDirectoryOfAUserWhoIsNotRoot_isHis() throws Exception {
+    Path directory = directory("his", "rwx------");
+    assumeTrue(isGivenTo(directory, 65_534), "needs the right to give a file away");
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                "setpriv",
+                "--reuid=65534",
+                "--inh-caps=+dac_override",
+                "--ambient-caps=+dac_override"));
+    command.addAll(AeronGroups.JVM.command(List.of(), Looks.class, directory.toString()));
+    assertThat(ChildJvm.run(command)).startsWith("0:").contains("has no cnc.dat");
+  }
+
+  /// A process that says what it thinks of a directory.
+  static final class Looks {
+    private Looks() {}
+
+    public static void main(String[] args) {
+      System.out.println(DriverDirectory.look(Path.of(args[0]), SILENCE_NS));
+    }
   }
 
   private static boolean isGivenTo(Path path, int user) throws IOException {
