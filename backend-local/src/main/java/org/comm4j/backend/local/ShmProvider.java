@@ -18,6 +18,7 @@ import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.Versions;
+import org.comm4j.core.transport.HostTransport;
 
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
 public final class ShmProvider implements BackendProvider {
@@ -154,14 +155,7 @@ public final class ShmProvider implements BackendProvider {
 
   @Override
   public BackendCommunicator open(Session session, CommConfig config) {
-    long windowBytes = WindowOption.SHM.bytes(config);
-    SharedMemoryTransport transport =
-        new ShmRendezvous(session, ROOT, config.joinTimeout())
-            .open(
-                windowBytes,
-                NativeCalls.find(),
-                SingleCopyOption.of(config),
-                SharedMemoryTransport.MAX_SLEEP_NANOS);
+    HostTransport transport = new ShmTransports().open(session, config);
     return EngineCommunicator.open(name(), session, transport, transport, config);
   }
 }
