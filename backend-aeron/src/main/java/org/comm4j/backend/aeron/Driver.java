@@ -15,7 +15,6 @@ import org.agrona.CloseHelper;
 import org.agrona.concurrent.Agent;
 import org.agrona.concurrent.AgentInvoker;
 import org.agrona.concurrent.BackoffIdleStrategy;
-import org.agrona.concurrent.EpochClock;
 import org.agrona.concurrent.SystemEpochClock;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.TransportFailedException;
@@ -58,7 +57,6 @@ final class Driver implements AutoCloseable {
   /// @param isOurs whether it has our settings
   /// @param invoker of the driver, where whoever calls [#work] moves that along
   /// @param silenceNs after which a driver counts as gone
-  /// @param clock the driver's
   /// @param whenClosed is run once the client is closed, or could not be made
   private Driver(
       String name,
@@ -67,7 +65,6 @@ final class Driver implements AutoCloseable {
       Faults faults,
       @Nullable AgentInvoker invoker,
       long silenceNs,
-      EpochClock clock,
       Runnable whenClosed) {
     this.name = name;
     this.directory = directory;
@@ -80,7 +77,7 @@ final class Driver implements AutoCloseable {
           new Aeron.Context()
               .aeronDirectoryName(directory.toString())
               .useConductorAgentInvoker(true)
-              .epochClock(clock)
+              .epochClock(isOurs ? SteadyClock.EPOCH : SystemEpochClock.INSTANCE) // the driver's
               .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(silenceNs))
               .awaitingIdleStrategy(
                   new BackoffIdleStrategy(0, YIELDS, SHORTEST_NAP_NS, LONGEST_NAP_NS))
@@ -134,7 +131,6 @@ final class Driver implements AutoCloseable {
         faults,
         driver.sharedAgentInvoker(),
         DriverSettings.PATIENCE_NS,
-        SteadyClock.EPOCH,
         () -> {
           CloseHelper.close(driver);
           folder.close();
@@ -168,14 +164,7 @@ final class Driver implements AutoCloseable {
             othersAreGone,
             changes);
     return new Driver(
-        nameOf(rank),
-        driver.directory(),
-        true,
-        faults,
-        null,
-        silenceNs(liveness),
-        SteadyClock.EPOCH,
-        driver::leave);
+        nameOf(rank), driver.directory(), true, faults, null, silenceNs(liveness), driver::leave);
   }
 
   /// Uses the media driver that another rank of this host has started.
@@ -187,7 +176,6 @@ final class Driver implements AutoCloseable {
         new Faults(),
         null,
         silenceNs(liveness),
-        SteadyClock.EPOCH,
         () -> DriverFolder.sweep(OwnFolder.root())); // the leader may have been killed
   }
 
@@ -205,7 +193,6 @@ final class Driver implements AutoCloseable {
         new Faults(),
         null,
         silenceNs(liveness),
-        SystemEpochClock.INSTANCE, // as drivers have it
         () -> {});
   }
 
