@@ -49,12 +49,9 @@ final class Peer {
   private static final int OWN_ALIGNMENT = 64;
 
   private final int rank;
+  private final Driver driver;
   private final Aeron aeron;
   private final Route route;
-  private final String space; // where the driver's files are
-  private final boolean driverIsInvoked; // by this rank
-  private final boolean driverEnds; // with this rank, or the last of its host
-  private final boolean driverIsPatient; // gives nobody up before it has waited long enough
   private final long patienceNs;
   private final BooleanSupplier isGone;
   private final Terms sent = new Terms();
@@ -111,11 +108,8 @@ final class Peer {
     this.receiving = receiving;
     this.unsent = sending.bytes() == 0 ? null : ownMemory(route.mtu());
     this.checked = receiving.bytes() == 0 ? null : ownMemory(route.mtu());
+    this.driver = driver;
     this.aeron = driver.aeron();
-    this.space = driver.directory().toString();
-    this.driverIsInvoked = driver.isInvoked();
-    this.driverEnds = driver.isOurs();
-    this.driverIsPatient = driver.isOurs() && !route.isMemory();
     this.route = route;
     this.patienceNs = patienceNs;
     this.isGone = isGone;
@@ -225,7 +219,7 @@ final class Peer {
   /// in the log would go out when this rank calls again, or its daemon thread looks, or, where the
   /// driver has a thread, at any time, and never once it has ended; one that is not ours stays.
   private boolean fitsWindow(ExclusivePublication to, int bytes) {
-    if (route.isMemory() || !driverEnds) {
+    if (route.isMemory() || !driver.isOurs()) {
       return true;
     }
     limitCounter = counter(limitCounter, SenderLimit.SENDER_LIMIT_TYPE_ID, to);
@@ -240,7 +234,7 @@ final class Peer {
   /// A peer that lives answers, by its daemon thread if it computes. For one that has answered
   /// before the driver has waited for half of the time already.
   private void checkConnects(ExclusivePublication to) {
-    long leftNs = driverIsPatient && to.position() > 0 ? patienceNs / 2 : patienceNs;
+    long leftNs = driverIsPatient() && to.position() > 0 ? patienceNs / 2 : patienceNs;
     if (System.nanoTime() - silentNs > leftNs && !isGone.getAsBoolean()) {
       throw silence(
           "has not answered at " + route.place(), "set COMM_AERON_ADDRESS on its host", "this one");
@@ -251,13 +245,18 @@ final class Peer {
   /// would have a gap before it; or the peer has closed without a goodbye, and the session will say
   /// so.
   private void checkIsHeard(Image lost) {
-    long leftNs = driverIsPatient && !lost.isEndOfStream() ? 0 : patienceNs;
+    long leftNs = driverIsPatient() && !lost.isEndOfStream() ? 0 : patienceNs;
     if (System.nanoTime() - lostNs > leftNs && !isGone.getAsBoolean()) {
       throw silence(
           "has sent nothing more to " + route.here(),
           "set COMM_AERON_ADDRESS on this host",
           "that rank's");
     }
+  }
+
+  /// Whether the driver gives nobody up before it has waited long enough.
+  private boolean driverIsPatient() {
+    return driver.isOurs() && !route.isMemory();
   }
 
   private TransportFailedException silence(String what, String setting, String whose) {
@@ -290,7 +289,7 @@ final class Peer {
                     rank,
                     route.place(),
                     e.getMessage(),
-                    space,
+                    driver.directory(),
                     DriverFolder.REMEDY,
                     Faults.FILES_REMEDY),
             e);
@@ -333,7 +332,7 @@ final class Peer {
     }
     handler = to;
     delivered = 0;
-    if (driverIsInvoked) {
+    if (driver.isInvoked()) {
       from.poll(onFragment, limit);
     } else {
       pollStartNs = System.nanoTime();
