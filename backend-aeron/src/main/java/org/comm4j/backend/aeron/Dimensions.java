@@ -22,9 +22,7 @@ import java.nio.file.Path;
 /// @param windowBytes what a sender may send before the receiver has taken it
 /// @param receiveBufferBytes of the socket by which a rank receives from all
 record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferBytes) {
-  private static final int LARGEST_MTU = 65_504;
   private static final int LARGEST_TERM = 1 << 20;
-  private static final int SMALLEST_TERM = 64 << 10;
   private static final int LOGS_BYTES = 24 << 20;
   private static final int LOGS_PER_PEER = 2;
   private static final int TERMS_PER_LOG = 3;
@@ -32,12 +30,10 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   private static final int LOG_PAGE_BYTES = 4096; // what Aeron keeps about a log
 
   /// A message may be an eighth of a term, and a datagram no longer than a message.
-  private static final int DATAGRAMS_PER_TERM = 8;
+  static final int DATAGRAMS_PER_TERM = 8;
 
   /// With fewer on their way the receiver would answer too late.
   private static final int DATAGRAMS_PER_WINDOW = 3;
-
-  private static final int MTU_STEP = 32;
 
   /// For many senders; for few whatever their windows need.
   private static final int LARGEST_BUFFER = 4 << 20;
@@ -64,13 +60,13 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
     int share = payloadBytes(receive) / senders(ranks);
     int window = Math.min(Math.min(term / 2, receive), Math.max(least, share));
     int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
-    int most = Math.min(LARGEST_MTU, datagram) / MTU_STEP * MTU_STEP;
+    int most = Math.min(Options.MOST_MTU, datagram) / Options.MTU_STEP * Options.MTU_STEP;
     if (options.mtu() > most) {
       throw new IllegalArgumentException(
           "COMM_AERON_MTU: %d bytes, but with terms of %d bytes and socket buffers of at most %d only %d; make COMM_AERON_TERM or net.core.rmem_max larger"
               .formatted(options.mtu(), term, socketBytes, most));
     }
-    int fitting = Math.max(Options.LEAST_MTU, datagramBytes / MTU_STEP * MTU_STEP);
+    int fitting = Math.max(Options.LEAST_MTU, datagramBytes / Options.MTU_STEP * Options.MTU_STEP);
     int mtu = options.mtu() != 0 ? options.mtu() : Math.min(most, fitting);
     return new Dimensions(mtu, term, window, receive);
   }
@@ -79,8 +75,8 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
     return options.termBytes() != 0
         ? options.termBytes()
         : Math.clamp(
-            Integer.highestOneBit(LOGS_BYTES / (TERMS_PER_PEER * Math.max(1, ranks - 1))),
-            SMALLEST_TERM,
+            Integer.highestOneBit(LOGS_BYTES / (TERMS_PER_PEER * senders(ranks))),
+            Options.LEAST_TERM,
             LARGEST_TERM);
   }
 

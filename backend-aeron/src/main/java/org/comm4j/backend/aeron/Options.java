@@ -46,9 +46,9 @@ record Options(
 
   private static final String PREFIX = "COMM_AERON_";
   static final int LEAST_MTU = 1024;
-  private static final int MOST_MTU = 65_504;
-  private static final int MTU_STEP = 32;
-  private static final int LEAST_TERM = 64 << 10;
+  static final int MOST_MTU = 65_504;
+  static final int MTU_STEP = 32;
+  static final int LEAST_TERM = 64 << 10;
   private static final int MOST_TERM = 1 << 30;
   private static final Pattern NUMBERS = Pattern.compile("[0-9.]+");
   private static final Pattern SIZE = Pattern.compile("(\\d{1,10})\\s*(B|KIB|MIB|GIB)?");

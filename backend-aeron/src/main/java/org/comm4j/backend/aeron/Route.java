@@ -24,11 +24,6 @@ record Route(
     boolean isMemory,
     String place,
     String here) {
-  private static final int LARGEST_MTU = 65_504;
-
-  /// A message may be an eighth of a term.
-  private static final int MESSAGES_PER_TERM = 8;
-
   /// What Aeron puts before a message.
   private static final int FRAME_BYTES = 32;
 
@@ -39,7 +34,7 @@ record Route(
     Address.Ids from = own.from(rank);
     if (own.sharesDriver(other)) {
       int terms = Math.min(own.termBytes(), other.termBytes());
-      int mtu = Math.min(LARGEST_MTU, terms / MESSAGES_PER_TERM);
+      int mtu = Math.min(Options.MOST_MTU, terms / Dimensions.DATAGRAMS_PER_TERM);
       return new Route(
           String.format(
               Locale.ROOT,
