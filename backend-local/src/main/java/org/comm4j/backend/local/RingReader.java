@@ -79,9 +79,8 @@ final class RingReader {
         header[i] = (long) LONG.get(block, slot + SLOT_HEADER + (long) i * Long.BYTES);
       }
       MemorySegment payload = payload(index, slot, (int) word & ((1 << LENGTH_BITS) - 1));
-      // Taken before the call: a message is delivered once even if the handler throws. Its memory
-      // is
-      // not given back before the call has ended.
+      // Taken before the call: a message is delivered once even if the handler throws.
+      // Its memory is not given back before the call has ended.
       next++;
       delivered++;
       handler.onPayload(peer, header, payload);
