@@ -91,7 +91,7 @@ final class Driver implements AutoCloseable {
       this.clientAgent = aeron.conductorAgentInvoker().agent();
     } catch (Throwable e) { // Agrona throws checked ones too
       whenClosed.run();
-      throw Faults.failed("no way into " + name, e, directory);
+      throw Faults.failed("can't connect to " + name, e, directory);
     }
   }
 

@@ -25,7 +25,7 @@ final class DriverDirectory {
   private static final Set<PosixFilePermission> WRITE_OF_OTHERS =
       EnumSet.of(PosixFilePermission.GROUP_WRITE, PosixFilePermission.OTHERS_WRITE);
   private static final String START =
-      "start a media driver of Aeron's with that aeron.dir first, or set COMM_AERON_DRIVER to shared or embedded";
+      "start an Aeron media driver with that aeron.dir first, or set COMM_AERON_DRIVER to shared or embedded";
 
   private DriverDirectory() {}
 
@@ -56,13 +56,13 @@ final class DriverDirectory {
       Availability owner = lookAtOwner(directory);
       return owner instanceof Availability.Unavailable ? owner : lookAtDriver(directory, silenceNs);
     } catch (IOException | UnsupportedOperationException e) {
-      return refused(directory, "can't be looked at: " + e, "make it readable");
+      return refused(directory, "can't be read: " + e, "make it readable");
     }
   }
 
   private static Availability lookAtOwner(Path directory) throws IOException {
     if (!Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)) {
-      return refused(directory, "is no directory", START);
+      return refused(directory, "is not a directory", START);
     }
     int self = LocalHost.uid();
     int owner = (Integer) Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
@@ -101,7 +101,7 @@ final class DriverDirectory {
     } catch (AeronException e) {
       return refused(
           directory,
-          "is of another version of Aeron's: " + e.getMessage(),
+          "belongs to another version of Aeron: " + e.getMessage(),
           "run a media driver of the version that comm4j uses, 1.51");
     }
   }

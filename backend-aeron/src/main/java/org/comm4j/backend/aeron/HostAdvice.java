@@ -100,7 +100,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
             new Advice(
                 "driver's files",
                 "in %s, on %s".formatted(space, store.type()),
-                "Every message goes through them, so they belong into memory: a tmpfs at /dev/shm that this user may write to."));
+                "Every message goes through them, so they belong in memory: a tmpfs at /dev/shm that this user may write to."));
       }
       long perRank = Dimensions.of(options, ranks, Integer.MAX_VALUE).bytesPerRank(ranks);
       if (store.getUsableSpace() < here * perRank) {
@@ -112,7 +112,7 @@ record HostAdvice(Path system, Path space, Map<String, Integer> interfaces) {
                     .formatted(here, here * perRank / MEBIBYTE + 1, DriverFolder.REMEDY)));
       }
     } catch (IOException e) {
-      advice.add(new Advice("space in " + space, "can't be looked at: " + e, "Mend its mount."));
+      advice.add(new Advice("space in " + space, "can't be read: " + e, "Mend its mount."));
     }
     return advice;
   }

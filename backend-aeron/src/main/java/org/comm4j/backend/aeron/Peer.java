@@ -261,7 +261,7 @@ final class Peer {
 
   private TransportFailedException silence(String what, String setting, String whose) {
     return new TransportFailedException(
-        "rank %d, which lives, %s for %d s; %s"
+        "rank %d is alive but %s for %d s; %s"
             .formatted(
                 rank,
                 what,

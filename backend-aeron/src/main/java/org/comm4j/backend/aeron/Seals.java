@@ -62,7 +62,7 @@ final class Seals {
         .map(Seal::of)
         .orElseThrow(() ->
             new TransportFailedException(
-                "COMM_AERON_INTEGRITY: mac (expected: none, as there is no secret to make keys of); set COMM_SECRET_FILE on all ranks, or start them with comm-cli run",
+                "COMM_AERON_INTEGRITY: mac needs a secret to derive keys from, and there is none; set COMM_SECRET_FILE on all ranks, or start them with comm-cli run",
                 null));
   }
 }

@@ -118,7 +118,7 @@ final class WithinHosts {
     if (session.rank() == 0) {
       LOG.log(
           System.Logger.Level.WARNING,
-          "there are no shared regions: by rank, windows of so many bytes, or why there are none, are {0}",
+          "there are no shared regions; by rank, the bytes of its window or why it has none: {0}",
           windows);
     }
     return Optional.empty();
@@ -164,7 +164,7 @@ final class WithinHosts {
       if (!theirs.equals(all.getFirst())) {
         throw new JoinException(
             JoinException.Reason.CONFIGURATION,
-            "shared memory has windows of %s bytes on rank 0 but of %s on rank %d; set COMM_SHM_WINDOW alike on all hosts"
+            "shared memory has windows of %s bytes on rank 0 but of %s on rank %d; set COMM_SHM_WINDOW to the same value on all hosts"
                 .formatted(all.getFirst(), theirs, rank));
       }
     }

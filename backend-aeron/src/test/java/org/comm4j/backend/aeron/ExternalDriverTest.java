@@ -61,13 +61,14 @@ class ExternalDriverTest {
 
   @Test
   void check_directoryIsNotThere_saysWhatToDo() {
-    expectRefused(root.resolve("none"), "is no directory", "start a media driver", "shared");
+    expectRefused(
+        root.resolve("none"), "is not a directory", "start an Aeron media driver", "shared");
   }
 
   @Test
   void check_linkToADirectory_isRefused() throws Exception {
     Path link = Files.createSymbolicLink(root.resolve("link"), directory("real", "rwx------"));
-    expectRefused(link, "is no directory");
+    expectRefused(link, "is not a directory");
   }
 
   @Test
@@ -118,7 +119,7 @@ class ExternalDriverTest {
 
   @Test
   void check_noControlFile_saysWhatToDo() throws Exception {
-    expectRefused(directory("empty", "rwx------"), "has no cnc.dat", "start a media driver");
+    expectRefused(directory("empty", "rwx------"), "has no cnc.dat", "start an Aeron media driver");
   }
 
   @Test
@@ -132,7 +133,7 @@ class ExternalDriverTest {
       try (FileChannel file = FileChannel.open(copy, StandardOpenOption.WRITE)) {
         file.write(version.putInt(0, 9 << 16), CncFileDescriptor.cncVersionOffset(0));
       }
-      expectRefused(old, "is of another version of Aeron's", "9.0.0");
+      expectRefused(old, "belongs to another version of Aeron", "9.0.0");
     }
   }
 
@@ -245,7 +246,7 @@ class ExternalDriverTest {
         expectEnd(group, directory);
         Promise.AT_ONCE.keep("a driver that is silent", "to hear of it", start + SILENCE_NS);
       }
-      expectRefused(directory, "has no live media driver", "start a media driver");
+      expectRefused(directory, "has no live media driver", "start an Aeron media driver");
       assertThat(directory).as("of somebody else").exists();
       DriverFaultTest.remove(directory);
     } finally {

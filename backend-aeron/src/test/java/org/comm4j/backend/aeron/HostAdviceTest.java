@@ -93,6 +93,6 @@ class HostAdviceTest {
   void availability_externalDriverIsNotThere_saysWhy() {
     CommConfig config = ExternalDriver.config(CommConfig.builder().build(), folder.resolve("none"));
     assertThat(new AeronProvider().availability(config).toString())
-        .contains("Unavailable", folder.resolve("none") + " is no directory");
+        .contains("Unavailable", folder.resolve("none") + " is not a directory");
   }
 }

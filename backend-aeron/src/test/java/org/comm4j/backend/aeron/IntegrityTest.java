@@ -237,7 +237,7 @@ class IntegrityTest {
     CommConfig config = PLAIN.toBuilder().option("COMM_AERON_INTEGRITY", "mac").build();
     assertThat(new AeronGroups(config).failures(2))
         .hasSize(2)
-        .allMatch(each -> each.contains("no secret") && each.contains("COMM_SECRET_FILE"));
+        .allMatch(each -> each.contains("needs a secret") && each.contains("COMM_SECRET_FILE"));
   }
 
   @Test

@@ -72,7 +72,7 @@ class SilenceTest {
       assertThat(DriverFaultTest.sumsUntilFailure(group))
           .anyMatch(each ->
               each.startsWith(TransportFailedException.class.getName())
-                  && each.contains(", which lives, has ")
+                  && each.contains(" is alive but has ")
                   && each.contains("UDP 127.0.0.1:")
                   && each.contains("COMM_AERON_PORTS"));
     }

@@ -110,7 +110,7 @@ public final class ShmProvider implements BackendProvider {
       return Availability.unavailable(reason, "correct " + reason.split(":", 2)[0]);
     } catch (IOException e) {
       return Availability.unavailable(
-          "%s can't be looked at: %s%s".formatted(root, e, OpenFiles.remedy(e)),
+          "%s can't be read: %s%s".formatted(root, e, OpenFiles.remedy(e)),
           "see what it is with df " + root);
     }
   }

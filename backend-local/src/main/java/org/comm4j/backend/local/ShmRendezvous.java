@@ -92,7 +92,7 @@ final class ShmRendezvous {
       if (bytes != ByteBuffer.wrap(all.getFirst()).getLong()) {
         throw new JoinException(
             JoinException.Reason.CONFIGURATION,
-            "%s is %d bytes on rank 0 but %d on rank %d; set it alike on all ranks"
+            "%s is %d bytes on rank 0 but %d on rank %d; set it to the same value on all ranks"
                 .formatted(
                     WindowOption.SHM.variable(),
                     ByteBuffer.wrap(all.getFirst()).getLong(),
