@@ -237,11 +237,25 @@ final class Discovery {
   }
 
   private static BackendInfo asked(BackendInfo plain, BackendProvider provider, CommConfig config) {
+    Optional<String> refusal = refusal(provider, config);
+    if (refusal.isPresent()) {
+      return plain.unavailable(refusal.get(), "correct that value");
+    }
     return switch (given(provider.availability(config))) {
       case Availability.Ready _ -> plain;
       case Availability.Unavailable missing ->
           plain.unavailable(given(missing.reason()), given(missing.remedy()));
     };
+  }
+
+  /// {@return what is wrong with the values of its options}
+  private static Optional<String> refusal(BackendProvider provider, CommConfig config) {
+    try {
+      provider.checkOptions(config);
+      return Optional.empty();
+    } catch (IllegalArgumentException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
   }
 
   /// {@return all backends as listings show them, the most preferred first}
@@ -258,7 +272,10 @@ final class Discovery {
     return orBroken(
         each.name(),
         each.source(),
-        () -> info.detailed(given(provider.details(config)), given(provider.advice(config))));
+        () ->
+            refusal(provider, config).isPresent()
+                ? info
+                : info.detailed(given(provider.details(config)), given(provider.advice(config))));
   }
 
   /// Whatever a stranger's provider does, the others are listed.

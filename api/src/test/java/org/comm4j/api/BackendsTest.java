@@ -107,6 +107,24 @@ class BackendsTest {
     assertThat(row.remedy()).hasValue("r");
   }
 
+  @Test
+  void available_badOption_isUnavailableAndAskedNoMore() throws Exception {
+    jar(
+        "Choosy",
+        source("Choosy", "return Availability.ready()", "throw new AssertionError()")
+            .replace("return Map.of(\"library\", \"libgood 7\")", "throw new AssertionError()")
+            .replace(
+                "public Choosy() {}",
+                "public Choosy() {}\n@Override public void checkOptions(CommConfig c) {"
+                    + " throw new IllegalArgumentException(\"COMM_GOOD_SPEED: 'x'\"); }"));
+
+    BackendInfo row = onlyOneAdded();
+    assertThat(row.status()).isEqualTo(Status.UNAVAILABLE);
+    assertThat(row.reason()).hasValue("COMM_GOOD_SPEED: 'x'");
+    assertThat(row.remedy()).hasValue("correct that value");
+    assertThat(row.details()).isEmpty();
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

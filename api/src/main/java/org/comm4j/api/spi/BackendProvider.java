@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Everything but [#meet], [#open], [#launch], [#launcher], [#removeRemains], [#checkOptions] and
 /// [#explain] is for listings: it never throws, loads no native code, opens no socket and writes no
-/// file.
+/// file. [#availability], [#details] and [#advice] are asked only where [#checkOptions] has refused
+/// nothing.
 public interface BackendProvider {
   /// {@return the backend's name, as `COMM_BACKEND` and `--backend` give it: lower-case letters,
   /// digits and dashes, starting with a letter} Unique on the class path.
@@ -54,8 +55,8 @@ public interface BackendProvider {
   }
 
   /// Refuses values of its [#options()] that are none, also where another backend is used: whoever
-  /// sets one means something by it. Looks at the text only. Where the backend is asked for by name
-  /// it may refuse lines of its own in the tuning file, too.
+  /// sets one means something by it. Listings show what it refuses. Looks at the text only. Where
+  /// the backend is asked for by name it may refuse lines of its own in the tuning file, too.
   ///
   /// @param config the configuration of this process
   /// @throws IllegalArgumentException naming variable, value, what was expected and what to do

@@ -71,13 +71,7 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
-    Options options;
-    try {
-      options = Options.of(config);
-    } catch (IllegalArgumentException e) {
-      return Availability.unavailable(
-          String.valueOf(e.getMessage()), "correct that environment variable");
-    }
+    Options options = Options.of(config);
     if (!AgronaAccess.isGiven()) {
       return Availability.unavailable(
           "Agrona, which Aeron is built on, needs a part of the JDK that is closed to it",
@@ -90,10 +84,11 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public Map<String, String> details(CommConfig config) {
+    Options options = Options.of(config);
     Map<String, String> details = new LinkedHashMap<>();
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
-    details.put("driver", placeOfDriver(config));
-    details.put("free space", HostAdvice.freeSpace(placeOfFiles(config)));
+    details.put("driver", placeOfDriver(options));
+    details.put("free space", HostAdvice.freeSpace(placeOfFiles(options)));
     details.put(
         "JDK flag",
         "%s (%s)".formatted(AgronaAccess.flag(), AgronaAccess.isGiven() ? "given" : "missing"));
@@ -110,27 +105,16 @@ public final class AeronProvider implements BackendProvider {
     try {
       return HostAdvice.ofHost().of(config);
     } catch (IllegalArgumentException e) {
-      return List.of(); // the reason why it is not available
+      return List.of(); // datagrams are too long for terms, which is said where it opens
     }
   }
 
   /// Where the driver's files are, as far as that is known without Aeron, which may not work here.
-  private static Path placeOfFiles(CommConfig config) {
-    try {
-      String directory = Options.of(config).directory();
-      return directory.isEmpty() ? OwnFolder.root() : Path.of(directory);
-    } catch (IllegalArgumentException e) {
-      return OwnFolder.root(); // the reason says what is wrong
-    }
+  private static Path placeOfFiles(Options options) {
+    return options.directory().isEmpty() ? OwnFolder.root() : Path.of(options.directory());
   }
 
-  private static String placeOfDriver(CommConfig config) {
-    Options options;
-    try {
-      options = Options.of(config);
-    } catch (IllegalArgumentException e) {
-      return "unknown"; // the reason says why
-    }
+  private static String placeOfDriver(Options options) {
     return switch (options.driver()) {
       case EMBEDDED -> "in each rank's process, in " + OwnFolder.root();
       case SHARED -> "in the process of each host's first rank, in " + OwnFolder.root();

@@ -79,6 +79,17 @@ class HostAdviceTest {
     assertThat(advice.getFirst().remedy()).contains("ip link set dev tun0 mtu 1500");
   }
 
+  /// It is said where a communicator is opened.
+  @Test
+  void advice_datagramTooLongForTheTerms_isNone() {
+    CommConfig config =
+        CommConfig.builder()
+            .option("COMM_AERON_MTU", "65504")
+            .option("COMM_AERON_TERM", "64KiB")
+            .build();
+    assertThat(new AeronProvider().advice(config)).isEmpty();
+  }
+
   @Test
   void details_always_sayHowMuchSpaceIsFreeAndWhere() {
     assertThat(new AeronProvider().details(CommConfig.builder().build()).get("free space"))

@@ -199,13 +199,7 @@ public final class CudaProvider implements BackendProvider {
 
   @Override
   public Availability availability(CommConfig config) {
-    CudaOptions options;
-    try {
-      options = CudaOptions.of(config);
-    } catch (IllegalArgumentException e) {
-      return Availability.unavailable(
-          String.valueOf(e.getMessage()), "correct that environment variable");
-    }
+    CudaOptions options = CudaOptions.of(config);
     return platform()
         .or(this::driver)
         .or(this::device)
@@ -280,12 +274,8 @@ public final class CudaProvider implements BackendProvider {
 
   /// Where expressions are declared: which library compiles them.
   private Optional<Path> compilerFile(CommConfig config) {
-    try {
-      CudaOptions options = CudaOptions.of(config);
-      return options.expressions().isEmpty() ? Optional.empty() : compiler.file(options);
-    } catch (IllegalArgumentException _) {
-      return Optional.empty(); // as availability says
-    }
+    CudaOptions options = CudaOptions.of(config);
+    return options.expressions().isEmpty() ? Optional.empty() : compiler.file(options);
   }
 
   @Override

@@ -79,17 +79,15 @@ public final class ShmProvider implements BackendProvider {
           "it needs Linux, this is " + System.getProperty("os.name"),
           "use backend 'local', whose ranks are threads, or one that reaches other hosts");
     }
-    return availability(ROOT, config);
+    return availability(ROOT);
   }
 
-  static Availability availability(Path root, CommConfig config) {
+  static Availability availability(Path root) {
     if (!Files.isDirectory(root)) {
       return Availability.unavailable(
           root + " is not there", "as root: mount -m -t tmpfs tmpfs " + root);
     }
     try {
-      var _ = WindowOption.SHM.bytes(config);
-      var _ = SingleCopyOption.of(config);
       FileStore store = Files.getFileStore(root);
       if (!Files.isWritable(root)) {
         return store.isReadOnly()
@@ -105,9 +103,6 @@ public final class ShmProvider implements BackendProvider {
             "free space there or make it larger (with Docker --shm-size)");
       }
       return Availability.ready();
-    } catch (IllegalArgumentException e) {
-      String reason = String.valueOf(e.getMessage()); // begins with the variable
-      return Availability.unavailable(reason, "correct " + reason.split(":", 2)[0]);
     } catch (IOException e) {
       return Availability.unavailable(
           "%s can't be read: %s%s".formatted(root, e, OpenFiles.remedy(e)),
@@ -117,13 +112,9 @@ public final class ShmProvider implements BackendProvider {
 
   @Override
   public Map<String, String> details(CommConfig config) {
-    try {
-      return Map.of(
-          "single copy",
-          SingleCopy.outlook(SingleCopyOption.of(config), NativeCalls.find(), PTRACE_SCOPE));
-    } catch (IllegalArgumentException e) {
-      return Map.of(); // the reason why it is not available
-    }
+    return Map.of(
+        "single copy",
+        SingleCopy.outlook(SingleCopyOption.of(config), NativeCalls.find(), PTRACE_SCOPE));
   }
 
   @Override

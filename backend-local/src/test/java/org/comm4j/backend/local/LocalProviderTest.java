@@ -45,18 +45,19 @@ class LocalProviderTest {
   }
 
   @Test
-  void availability_badWindow_saysWhat() {
-    var config = CommConfig.fromEnvironment(Map.of("COMM_LOCAL_WINDOW", "much"));
-    assertThat(new LocalProvider().availability(config))
-        .isEqualTo(
-            Availability.unavailable(
-                "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
-                "correct COMM_LOCAL_WINDOW"));
+  void providers_badWindow_areListedWithIt() {
+    var config =
+        CommConfig.fromEnvironment(Map.of("COMM_LOCAL_WINDOW", "much", "COMM_SHM_WINDOW", "much"));
+    assertThat(Backends.availableBackends(config))
+        .extracting(each -> each.reason().orElse(""))
+        .containsExactlyInAnyOrder(
+            "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
+            "COMM_SHM_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)");
   }
 
   @Test
   void availability_noSharedMemory_saysHowToGetIt(@TempDir Path folder) {
-    assertThat(ShmProvider.availability(folder.resolve("none"), CONFIG))
+    assertThat(ShmProvider.availability(folder.resolve("none")))
         .isEqualTo(
             Availability.unavailable(
                 folder.resolve("none") + " is not there",

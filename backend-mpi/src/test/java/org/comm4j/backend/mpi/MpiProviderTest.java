@@ -2,6 +2,7 @@ package org.comm4j.backend.mpi;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 
 import java.io.IOException;
 import java.nio.file.Path;
@@ -120,6 +121,16 @@ class MpiProviderTest {
         .hasMessage(
             "COMM_MPI_WAIT: '%s' (expected: auto, native, test); leave it unset for auto"
                 .formatted(text));
+  }
+
+  @Test
+  void provider_badWait_isListedWithIt() {
+    var config = CommConfig.fromEnvironment(Map.of("COMM_MPI_WAIT", "spin"));
+    assertThat(Backends.availableBackends(config))
+        .filteredOn(each -> each.name().equals("mpi"))
+        .extracting(each -> each.reason().orElse(""))
+        .singleElement(STRING)
+        .startsWith("COMM_MPI_WAIT: 'spin' (expected: auto, native, test)");
   }
 
   @ParameterizedTest
