@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 ///   it published of its output it does not write before all have done that stage. Where ranks are
 ///   on several hosts, "all" are those of its host, and it reads no others.
 ///
-/// For tests and the command line. Costs memory for every element on every rank.
+/// Costs memory for every element on every rank.
 public final class ScheduleCheck {
   private final boolean leftFold;
   private final int size;
