@@ -8,8 +8,7 @@ import java.util.Map;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/// What the plans of all ranks cost, whatever the network: counted, not estimated. What that takes
-/// on one is a model ([#timeNs]).
+/// What the plans of all ranks cost, whatever the network: counted, not estimated.
 ///
 /// @param latency the longest chain of messages, or looks at peers' flags, of which each waits for
 ///   the one before it
@@ -18,33 +17,6 @@ import java.util.stream.IntStream;
 /// @param readBytes how many the busiest rank reads from peers' windows
 /// @param stages how often windows are published
 public record Cost(int latency, long messages, long sentBytes, long readBytes, int stages) {
-
-  /// A network as the model sees it.
-  ///
-  /// @param delayNs how long a message is on its way
-  /// @param messageNs how long a sender is busy with each payload, and
-  /// @param picosPerByte with each of its bytes, before the delay begins
-  /// @param payloadBytes the largest payload; longer messages are cut
-  public record Network(long delayNs, long messageNs, long picosPerByte, int payloadBytes) {
-    /// UDP on one host, as measured: 4 µs for a message, half of one for each further one, 3 GB/s.
-    /// The limits of the built-in choice of algorithms come from these numbers.
-    public static final Network UDP = new Network(3_500, 500, 333, 8 << 10);
-  }
-
-  /// How long plans without peer memory take on a network where nothing is lost and combining costs
-  /// nothing: each message of the longest chain has its delay, and its sender is busy. The busiest
-  /// rank is with all that it sends; along a chain through other ranks, as up a tree, they are busy
-  /// one after the other.
-  public double timeNs(Network network) {
-    if (messages == 0) {
-      return 0;
-    }
-    long payloads = messages + sentBytes / network.payloadBytes();
-    double busiest = payloads * network.messageNs() + sentBytes * network.picosPerByte() / 1e3;
-    double senders = Math.max(1, (double) latency / messages);
-    return latency * network.delayNs() + senders * busiest;
-  }
-
   /// Counts.
   ///
   /// @param shapes each rank's shape

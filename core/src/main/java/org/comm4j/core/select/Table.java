@@ -26,13 +26,12 @@ import org.comm4j.core.schedule.CollectiveKind;
 /// The built-in choice. For each collective, the first line that fits the facts and whose algorithm
 /// supports the shape; the last line always does.
 ///
-/// The limits were computed with a model with measured constants, that of
-/// [org.comm4j.core.schedule.Cost#timeNs]: a test holds that by it no choice over messages is much
-/// worse than the best algorithm. Messages: a round costs α = 4 µs (UDP and TCP on one host; more
-/// between hosts, which moves all limits up alike), one more message in the same round 0.5 µs, a
-/// byte β = 0.33 ns (3 GB/s); so α is worth 12 KiB. Windows: a synchronisation costs up to 0.5 µs,
-/// a byte read 0.025 to 0.04 ns; so it is worth 12 KiB too. n is a rank's bytes, p the number of
-/// ranks. Where the left fold costs nothing it is what `fast` does as well.
+/// The limits were computed with a model with measured constants: a test holds that by it no choice
+/// over messages is much worse than the best algorithm. Messages: a round costs α = 4 µs (UDP and
+/// TCP on one host; more between hosts, which moves all limits up alike), one more message in the
+/// same round 0.5 µs, a byte β = 0.33 ns (3 GB/s); so α is worth 12 KiB. Windows: a synchronisation
+/// costs up to 0.5 µs, a byte read 0.025 to 0.04 ns; so it is worth 12 KiB too. n is a rank's
+/// bytes, p the number of ranks. Where the left fold costs nothing it is what `fast` does as well.
 final class Table {
   private static final long KIB = 1 << 10;
   private static final long MIB = 1 << 20;

@@ -16,6 +16,8 @@ import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Cost;
 import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.sim.Model;
+import org.comm4j.core.sim.SimNetwork;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -92,8 +94,8 @@ class SelectorTest {
   }
 
   private static double modelNs(Algorithm algorithm, Shape shape) {
-    return Cost.of(shape.size(), _ -> shape, rank -> algorithm.plan(shape, rank))
-        .timeNs(Cost.Network.UDP);
+    Cost cost = Cost.of(shape.size(), _ -> shape, rank -> algorithm.plan(shape, rank));
+    return Model.timeNs(cost, SimNetwork.Link.UDP);
   }
 
   @ParameterizedTest

@@ -106,16 +106,12 @@ final class SimGroupTest {
     Algorithm algorithm = Algorithms.find(kind, name).orElseThrow();
     Selector selector = new Selector(Tuning.of(kind.label() + " " + name));
     Link link = Link.UDP;
-    Cost.Network network =
-        new Cost.Network(
-            link.leastNs(), link.messageNs(), link.picosPerByte(), link.payloadBytes());
-    assertThat(network).isEqualTo(Cost.Network.UDP);
     Shape shape = new Shape(kind, size, count, 0, null, null, 4, 4, false, false, 0, null);
     Cost cost = Cost.of(size, _ -> shape, rank -> algorithm.plan(shape, rank));
     try (var group = new SimGroup(size, link, SEED, CONFIG, selector)) {
       group.run(rank -> call(kind, rank, size, count));
 
-      double model = cost.timeNs(network);
+      double model = Model.timeNs(cost, link);
       assertThat(group.network().nowNs() / model).as("%s", cost).isBetween(0.8, 1.2);
     }
   }
