@@ -515,7 +515,7 @@ final class Explain implements Callable<Integer> {
     long rounds = plans.apply(root).rounds() + (long) plans.apply(ranks - 1).rounds();
     return ranks > MOST_COUNTED_RANKS || rounds * ranks > MOST_COUNTED_ROUNDS
         ? Optional.empty()
-        : Optional.of(Cost.of(ranks, each -> shape(each, count), plans));
+        : Optional.of(Cost.of(shape(0, count), plans));
   }
 
   private void printText(

@@ -19,10 +19,10 @@ import java.util.stream.IntStream;
 public record Cost(int latency, long messages, long sentBytes, long readBytes, int stages) {
   /// Counts.
   ///
-  /// @param shapes each rank's shape
+  /// @param shape any rank's shape
   /// @param plans each rank's plan; plans that wait for each other for ever are refused
-  public static Cost of(int size, IntFunction<Shape> shapes, IntFunction<Schedule> plans) {
-    return new Clock(size, shapes.apply(0), plans).run();
+  public static Cost of(Shape shape, IntFunction<Schedule> plans) {
+    return new Clock(shape, plans).run();
   }
 
   /// Executes all plans with a clock for each rank that a message moves on by one.
@@ -64,8 +64,9 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
     /// Ranks that wait for the other side of a message between two.
     private record Channel(Deque<RankState> senders, Deque<RankState> receivers) {}
 
-    Clock(int size, Shape shape, IntFunction<Schedule> plans) {
+    Clock(Shape shape, IntFunction<Schedule> plans) {
       this.shape = shape;
+      int size = shape.size();
       ranks = new RankState[size];
       for (int rank = 0; rank < size; rank++) {
         ranks[rank] = new RankState(rank, plans.apply(rank));

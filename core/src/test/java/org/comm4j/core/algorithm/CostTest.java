@@ -112,8 +112,7 @@ class CostTest {
     Shape shape = Calls.of(CollectiveKind.BARRIER, 2, 0).shape(0);
     assertThatThrownBy(() ->
             Cost.of(
-                2,
-                _ -> shape,
+                shape,
                 rank ->
                     Schedule.of(0, 0, List.of(Round.of(new Step.Send(1 - rank, Shapes.input(0)))))))
         .hasMessage("rank 0 waits for ever in round 0");
@@ -155,6 +154,6 @@ class CostTest {
 
   private static Cost cost(CollectiveKind kind, String name, Calls calls) {
     Algorithm algorithm = Algorithms.find(kind, name).orElseThrow();
-    return Cost.of(calls.size(), calls::shape, rank -> algorithm.plan(calls.shape(rank), rank));
+    return Cost.of(calls.shape(0), rank -> algorithm.plan(calls.shape(rank), rank));
   }
 }

@@ -94,7 +94,7 @@ class SelectorTest {
   }
 
   private static double modelNs(Algorithm algorithm, Shape shape) {
-    Cost cost = Cost.of(shape.size(), _ -> shape, rank -> algorithm.plan(shape, rank));
+    Cost cost = Cost.of(shape, rank -> algorithm.plan(shape, rank));
     return Model.timeNs(cost, SimNetwork.Link.UDP);
   }
 

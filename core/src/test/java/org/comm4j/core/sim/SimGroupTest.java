@@ -107,7 +107,7 @@ final class SimGroupTest {
     Selector selector = new Selector(Tuning.of(kind.label() + " " + name));
     Link link = Link.UDP;
     Shape shape = new Shape(kind, size, count, 0, null, null, 4, 4, false, false, 0, null);
-    Cost cost = Cost.of(size, _ -> shape, rank -> algorithm.plan(shape, rank));
+    Cost cost = Cost.of(shape, rank -> algorithm.plan(shape, rank));
     try (var group = new SimGroup(size, link, SEED, CONFIG, selector)) {
       group.run(rank -> call(kind, rank, size, count));
 
