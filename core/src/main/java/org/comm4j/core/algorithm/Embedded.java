@@ -28,11 +28,11 @@ record Embedded(int[] ranks, UnaryOperator<Slice> place, Wire wire) {
       switch (step) {
         case Step.Send s -> steps.add(new Step.Send(ranks[s.peer()], place.apply(s.slice())));
         case Step.Receive s ->
-            steps.add(new Step.Receive(ranks[s.peer()], place.apply(s.slice()), wire));
+            steps.add(new Step.Receive(ranks[s.peer()], place.apply(s.to()), wire));
         case Step.ReceiveReduce s ->
-            steps.add(new Step.ReceiveReduce(ranks[s.peer()], place.apply(s.slice()), wire));
+            steps.add(new Step.ReceiveReduce(ranks[s.peer()], place.apply(s.to()), wire));
         case Step.ReceiveReduceBefore s ->
-            steps.add(new Step.ReceiveReduceBefore(ranks[s.peer()], place.apply(s.slice()), wire));
+            steps.add(new Step.ReceiveReduceBefore(ranks[s.peer()], place.apply(s.to()), wire));
         case Step.ReceiveFold s ->
             steps.add(
                 new Step.ReceiveFold(

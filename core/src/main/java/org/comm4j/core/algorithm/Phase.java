@@ -78,14 +78,8 @@ record Phase(int rounds, IntFunction<Round> round) {
       case Step.Reduce reduce -> reduce.from().count() == 0;
       case Step.Finish finish -> finish.from().count() == 0;
       case Step.Send send -> send.slice().count() == 0;
-      case Step.Receive receive -> receive.slice().count() == 0;
-      case Step.ReceiveReduce receive -> receive.slice().count() == 0;
-      case Step.ReceiveReduceBefore receive -> receive.slice().count() == 0;
-      case Step.ReceiveFold receive -> receive.to().count() == 0;
-      case Step.ReadPeer read -> read.to().count() == 0;
-      case Step.ReducePeer reduce -> reduce.to().count() == 0;
-      case Step.FoldPeer fold -> fold.to().count() == 0;
-      case Step.FinishPeer finish -> finish.to().count() == 0;
+      case Step.Arriving receive -> receive.to().count() == 0;
+      case Step.Reading read -> read.to().count() == 0;
       // These synchronise.
       case Step.Publish _, Step.AwaitPeer _, Step.Done _ -> false;
     };

@@ -435,9 +435,9 @@ final class CollectiveCall extends Call {
     for (int i = 0; i < messages.size(); i++) { // an iterator would be garbage in each call
       switch (messages.get(i)) {
         case Step.Send s -> send(s);
-        case Step.Receive s -> receive(s.peer(), s, s.slice(), s.wire());
-        case Step.ReceiveReduce s -> receive(s.peer(), s, s.slice(), s.wire());
-        case Step.ReceiveReduceBefore s -> receive(s.peer(), s, s.slice(), s.wire());
+        case Step.Receive s -> receive(s.peer(), s, s.to(), s.wire());
+        case Step.ReceiveReduce s -> receive(s.peer(), s, s.to(), s.wire());
+        case Step.ReceiveReduceBefore s -> receive(s.peer(), s, s.to(), s.wire());
         case Step.ReceiveFold s -> receive(s.peer(), s, s.to(), s.wire());
       }
     }

@@ -29,15 +29,9 @@ public record Arrow(int round, int from, int to, long count, Kind kind) {
           switch (step) {
             case Step.Send send ->
                 arrows.add(new Arrow(round, rank, send.peer(), send.slice().count(), Kind.MESSAGE));
-            case Step.ReadPeer read ->
+            case Step.Reading read ->
                 arrows.add(new Arrow(round, read.peer(), rank, read.to().count(), Kind.READ));
-            case Step.ReducePeer reduce ->
-                arrows.add(new Arrow(round, reduce.peer(), rank, reduce.to().count(), Kind.READ));
-            case Step.FoldPeer fold ->
-                arrows.add(new Arrow(round, fold.peer(), rank, fold.to().count(), Kind.READ));
-            case Step.FinishPeer finish ->
-                arrows.add(new Arrow(round, finish.peer(), rank, finish.to().count(), Kind.READ));
-            default -> {}
+            case Step.Local _, Step.Arriving _, Step.Publish _, Step.AwaitPeer _, Step.Done _ -> {}
           }
         }
       }

@@ -157,11 +157,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
           }
           state.time = Math.max(state.time, time);
         }
-        case Step.ReadPeer read -> state.readBytes += bytes(read.to().count(), read.wire());
-        case Step.ReducePeer reduce -> state.readBytes += bytes(reduce.to().count(), reduce.wire());
-        case Step.FoldPeer fold -> state.readBytes += bytes(fold.to().count(), fold.wire());
-        case Step.FinishPeer finish ->
-            state.readBytes += bytes(finish.to().count(), Step.Wire.VALUE);
+        case Step.Reading read -> state.readBytes += bytes(read.to().count(), read.wire());
         case Step.Done stage -> done[state.rank][stage.stage()] = state.time + 1;
       }
       return true;

@@ -76,11 +76,11 @@ public final class ScheduleText {
                   finish.divisor() == 1 ? "" : " / " + finish.divisor());
       case Step.Send send -> "send %s to %d".formatted(send.slice(), send.peer());
       case Step.Receive receive ->
-          "receive %s from %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+          "receive %s from %d%s".formatted(receive.to(), receive.peer(), of(receive.wire()));
       case Step.ReceiveReduce receive ->
-          "reduce %s with %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+          "reduce %s with %d%s".formatted(receive.to(), receive.peer(), of(receive.wire()));
       case Step.ReceiveReduceBefore receive ->
-          "reduce %s behind %d%s".formatted(receive.slice(), receive.peer(), of(receive.wire()));
+          "reduce %s behind %d%s".formatted(receive.to(), receive.peer(), of(receive.wire()));
       case Step.ReceiveFold receive ->
           "reduce %s %s %d%s into %s"
               .formatted(

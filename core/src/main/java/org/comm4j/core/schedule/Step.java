@@ -24,8 +24,29 @@ public sealed interface Step {
     int peer();
   }
 
+  /// A message that arrives for a slice, sent in the type that the wire says.
+  sealed interface Arriving extends Message {
+    Slice to();
+
+    Wire wire();
+  }
+
   /// A step on memory that peers publish.
   sealed interface Peer extends Step {}
+
+  /// A step that reads what a peer has published, after [AwaitPeer]. `from` is the first element of
+  /// that, counted from the published slice's start; `wire` is the type in which it was published.
+  sealed interface Reading extends Peer {
+    int peer();
+
+    int stage();
+
+    long from();
+
+    Slice to();
+
+    Wire wire();
+  }
 
   /// Copies; widens where `to` is in the accumulation type and `from` is not.
   record Copy(Slice from, Slice to) implements Local {}
@@ -47,13 +68,13 @@ public sealed interface Step {
   record Send(int peer, Slice slice) implements Message {}
 
   /// Receives a slice; widens where it is in WORK and the wire carries values.
-  record Receive(int peer, Slice slice, Wire wire) implements Message {}
+  record Receive(int peer, Slice to, Wire wire) implements Arriving {}
 
-  /// `slice = slice ∘ received`; widens where the slice is in WORK and the wire carries values.
-  record ReceiveReduce(int peer, Slice slice, Wire wire) implements Message {}
+  /// `to = to ∘ received`; widens where `to` is in WORK and the wire carries values.
+  record ReceiveReduce(int peer, Slice to, Wire wire) implements Arriving {}
 
-  /// `slice = received ∘ slice`: as [ReceiveReduce], for data of lower ranks than what is there.
-  record ReceiveReduceBefore(int peer, Slice slice, Wire wire) implements Message {}
+  /// `to = received ∘ to`: as [ReceiveReduce], for data of lower ranks than what is there.
+  record ReceiveReduceBefore(int peer, Slice to, Wire wire) implements Arriving {}
 
   /// `to = own ∘ received`, or `to = received ∘ own`; `own` and `to` are the same elements or none
   /// is in both. Widens where `to` is in WORK and the wire carries values.
@@ -61,7 +82,7 @@ public sealed interface Step {
   /// @param own in the type of the wire
   /// @param ownFirst whether the own elements are from lower ranks
   record ReceiveFold(int peer, Slice own, Slice to, Wire wire, boolean ownFirst)
-      implements Message {}
+      implements Arriving {}
 
   /// Lets peers read a slice, in the type it has, until every rank has passed the [Done] of this
   /// stage. Stages are numbered from 0, the same on all ranks; a rank that publishes nothing in a
@@ -76,38 +97,34 @@ public sealed interface Step {
   /// Waits until a peer has published a stage.
   record AwaitPeer(int peer, int stage) implements Peer {}
 
-  /// Copies from what a peer has published, after [AwaitPeer]; widens as [Copy] does.
-  ///
-  /// @param from the first element of what the peer published, counted from that slice's start
-  /// @param wire the type in which it was published
-  record ReadPeer(int peer, int stage, long from, Slice to, Wire wire) implements Peer {}
+  /// Copies from what a peer has published; widens as [Copy] does.
+  record ReadPeer(int peer, int stage, long from, Slice to, Wire wire) implements Reading {}
 
-  /// `to = to ∘ published`, after [AwaitPeer].
-  ///
-  /// @param from the first element of what the peer published, counted from that slice's start
-  /// @param wire the type in which it was published
-  record ReducePeer(int peer, int stage, long from, Slice to, Wire wire) implements Peer {}
+  /// `to = to ∘ published`.
+  record ReducePeer(int peer, int stage, long from, Slice to, Wire wire) implements Reading {}
 
-  /// `to = own ∘ published`, or `to = published ∘ own`, after [AwaitPeer]; `own` and `to` are the
-  /// same elements or none is in both. Widens where `to` is in WORK and the wire carries values.
+  /// `to = own ∘ published`, or `to = published ∘ own`; `own` and `to` are the same elements or
+  /// none is in both. Widens where `to` is in WORK and the wire carries values.
   ///
-  /// @param from the first element of what the peer published, counted from that slice's start
   /// @param own in the type of the wire
-  /// @param wire the type in which it was published
   /// @param ownFirst whether the own elements are from lower ranks
   record FoldPeer(int peer, int stage, long from, Slice own, Slice to, Wire wire, boolean ownFirst)
-      implements Peer {}
+      implements Reading {}
 
-  /// `to = finish(own ∘ published)`, or `to = finish(published ∘ own)`, after [AwaitPeer]: as
-  /// [FoldPeer] and [Finish], but what both ranks have is not kept in between. `own`, `to` and what
-  /// was published are in the data's type; `own` and `to` are the same elements or none is in both.
+  /// `to = finish(own ∘ published)`, or `to = finish(published ∘ own)`: as [FoldPeer] and [Finish],
+  /// but what both ranks have is not kept in between. `own`, `to` and what was published are in the
+  /// data's type; `own` and `to` are the same elements or none is in both.
   ///
-  /// @param from the first element of what the peer published, counted from that slice's start
   /// @param ownFirst whether the own elements are from lower ranks
   /// @param divisor how many contributions there are
   record FinishPeer(
       int peer, int stage, long from, Slice own, Slice to, boolean ownFirst, int divisor)
-      implements Peer {}
+      implements Reading {
+    @Override
+    public Wire wire() {
+      return Wire.VALUE;
+    }
+  }
 
   /// This rank will read nothing any more of what peers published up to and including this stage.
   /// Every rank has one for every stage, in ascending order, also where it read nothing.

@@ -279,32 +279,21 @@ public final class ScheduleCheck {
 
   private void deliver(Posted sent, Posted taken) {
     Slice from = ((Step.Send) sent.step).slice();
-    boolean wide = isWide(from);
     RankState to = taken.state;
-    switch (taken.step) {
-      case Step.Receive receive -> {
-        checkMatch(sent, taken, receive.slice(), receive.wire());
-        int[] values = read(sent.state, sent.step, from);
-        store(to, receive, values, wide, receive.slice());
+    Step.Arriving step = (Step.Arriving) taken.step;
+    if (step instanceof Step.ReceiveFold fold) {
+      checkLocal(to, fold, fold.own(), fold.to(), true);
+    }
+    checkMatch(sent, taken, step);
+    int[] values = read(sent.state, sent.step, from);
+    switch (step) {
+      case Step.Receive _ -> store(to, step, values, isWide(from), step.to());
+      case Step.ReceiveReduce _ -> reduce(to, step, values, step.to(), false);
+      case Step.ReceiveReduceBefore _ -> reduce(to, step, values, step.to(), true);
+      case Step.ReceiveFold fold -> {
+        store(to, fold, read(to, fold, fold.own()), isWide(fold.own()), fold.to());
+        reduce(to, fold, values, fold.to(), !fold.ownFirst());
       }
-      case Step.ReceiveReduce receive -> {
-        checkMatch(sent, taken, receive.slice(), receive.wire());
-        int[] values = read(sent.state, sent.step, from);
-        reduce(to, receive, values, receive.slice(), false);
-      }
-      case Step.ReceiveReduceBefore receive -> {
-        checkMatch(sent, taken, receive.slice(), receive.wire());
-        int[] values = read(sent.state, sent.step, from);
-        reduce(to, receive, values, receive.slice(), true);
-      }
-      case Step.ReceiveFold receive -> {
-        checkLocal(to, receive, receive.own(), receive.to(), true);
-        checkMatch(sent, taken, receive.to(), receive.wire());
-        int[] values = read(sent.state, sent.step, from);
-        store(to, receive, read(to, receive, receive.own()), isWide(receive.own()), receive.to());
-        reduce(to, receive, values, receive.to(), !receive.ownFirst());
-      }
-      case Step.Send _ -> throw new AssertionError("a send among the receives");
     }
     to.heardOf.or(sent.heardOf);
     end(sent);
@@ -319,14 +308,14 @@ public final class ScheduleCheck {
     }
   }
 
-  private void checkMatch(Posted sent, Posted taken, Slice to, Step.Wire wire) {
+  private void checkMatch(Posted sent, Posted taken, Step.Arriving step) {
     Slice from = ((Step.Send) sent.step).slice();
-    if (from.count() != to.count()) {
+    if (from.count() != step.to().count()) {
       throw new Fault(
           "%s sends %d elements but %s takes %d"
-              .formatted(at(sent), from.count(), at(taken), to.count()));
+              .formatted(at(sent), from.count(), at(taken), step.to().count()));
     }
-    checkWire(taken.state, taken.step, wire, isWide(from));
+    checkWire(taken.state, step, step.wire(), isWide(from));
   }
 
   private void checkWire(RankState state, Step step, Step.Wire wire, boolean wide) {
@@ -374,28 +363,20 @@ public final class ScheduleCheck {
         state.awaited.add(awaitKey(await.peer(), await.stage()));
       }
       case Step.ReadPeer read -> {
-        Published published = published(state, step, read.peer(), read.stage(), read.wire());
-        int[] values = part(state, step, published, read.from(), read.to());
-        store(state, step, values, published.wide, read.to());
+        Published published = published(state, read);
+        store(state, read, part(state, read, published), published.wide, read.to());
       }
-      case Step.ReducePeer reduce -> {
-        Published published = published(state, step, reduce.peer(), reduce.stage(), reduce.wire());
-        int[] values = part(state, step, published, reduce.from(), reduce.to());
-        reduce(state, step, values, reduce.to(), false);
-      }
+      case Step.ReducePeer reduce ->
+          reduce(state, reduce, part(state, reduce, published(state, reduce)), reduce.to(), false);
       case Step.FoldPeer fold -> {
-        checkLocal(state, step, fold.own(), fold.to(), true);
-        Published published = published(state, step, fold.peer(), fold.stage(), fold.wire());
-        int[] values = part(state, step, published, fold.from(), fold.to());
-        store(state, step, read(state, step, fold.own()), isWide(fold.own()), fold.to());
-        reduce(state, step, values, fold.to(), !fold.ownFirst());
+        checkLocal(state, fold, fold.own(), fold.to(), true);
+        int[] values = part(state, fold, published(state, fold));
+        store(state, fold, read(state, fold, fold.own()), isWide(fold.own()), fold.to());
+        reduce(state, fold, values, fold.to(), !fold.ownFirst());
       }
       case Step.FinishPeer finish -> {
-        checkLocal(state, step, finish.own(), finish.to(), true);
-        Published published =
-            published(state, step, finish.peer(), finish.stage(), Step.Wire.VALUE);
-        int[] values = part(state, step, published, finish.from(), finish.to());
-        finishPeer(state, finish, values);
+        checkLocal(state, finish, finish.own(), finish.to(), true);
+        finishPeer(state, finish, part(state, finish, published(state, finish)));
       }
       case Step.Done done -> {
         if (done.stage() != state.lastDone + 1) {
@@ -460,9 +441,10 @@ public final class ScheduleCheck {
     }
   }
 
-  private Published published(RankState state, Step step, int peer, int stage, Step.Wire wire) {
+  private Published published(RankState state, Step.Reading step) {
+    int stage = step.stage();
     checkStage(state, step, stage);
-    if (!state.awaited.contains(awaitKey(peer, stage))) {
+    if (!state.awaited.contains(awaitKey(step.peer(), stage))) {
       throw fault(state, step, "without AwaitPeer before it");
     }
     if (stage < state.lastPublished) {
@@ -472,11 +454,11 @@ public final class ScheduleCheck {
           "after publishing stage %d, which tells the others that this rank is done with stage %d"
               .formatted(state.lastPublished, stage));
     }
-    Published published = ranks[peer].published.get(stage);
+    Published published = ranks[step.peer()].published.get(stage);
     if (published == null) {
       throw new AssertionError("awaited");
     }
-    checkWire(state, step, wire, published.wide);
+    checkWire(state, step, step.wire(), published.wide);
     return published;
   }
 
@@ -484,14 +466,13 @@ public final class ScheduleCheck {
     return (long) peer * stages + stage;
   }
 
-  private int[] part(RankState state, Step step, Published published, long from, Slice to) {
-    if (from < 0 || from + to.count() > published.values.length) {
+  private int[] part(RankState state, Step.Reading step, Published published) {
+    long count = step.to().count();
+    if (step.from() < 0 || step.from() + count > published.values.length) {
       throw fault(
           state, step, "the peer has published %d elements".formatted(published.values.length));
     }
-    int[] values = new int[(int) to.count()];
-    System.arraycopy(published.values, (int) from, values, 0, values.length);
-    return values;
+    return Arrays.copyOfRange(published.values, (int) step.from(), (int) (step.from() + count));
   }
 
   // Values
@@ -604,32 +585,19 @@ public final class ScheduleCheck {
       case Step.Reduce reduce -> checkBounds(state, step, reduce.from(), reduce.to());
       case Step.Finish finish -> checkBounds(state, step, finish.from(), finish.to());
       case Step.Send send -> checkBounds(state, step, send.slice());
-      case Step.Receive receive -> checkBounds(state, step, receive.slice());
-      case Step.ReceiveReduce receive -> checkBounds(state, step, receive.slice());
-      case Step.ReceiveReduceBefore receive -> checkBounds(state, step, receive.slice());
-      case Step.ReceiveFold receive -> checkBounds(state, step, receive.own(), receive.to());
+      case Step.ReceiveFold fold -> checkBounds(state, step, fold.own(), fold.to());
+      case Step.Arriving receive -> checkBounds(state, step, receive.to());
       case Step.Publish publish -> checkBounds(state, step, publish.slice());
       case Step.AwaitPeer await -> checkPeer(state, step, await.peer());
-      case Step.ReadPeer read -> {
-        checkPeer(state, step, read.peer());
-        checkBounds(state, step, read.to());
-      }
-      case Step.ReducePeer reduce -> {
-        checkPeer(state, step, reduce.peer());
-        checkBounds(state, step, reduce.to());
-      }
-      case Step.FoldPeer fold -> {
-        checkPeer(state, step, fold.peer());
-        checkBounds(state, step, fold.own(), fold.to());
-      }
-      case Step.FinishPeer finish -> {
-        checkPeer(state, step, finish.peer());
-        checkBounds(state, step, finish.own(), finish.to());
-      }
+      case Step.FoldPeer fold -> checkBounds(state, step, fold.own(), fold.to());
+      case Step.FinishPeer finish -> checkBounds(state, step, finish.own(), finish.to());
+      case Step.Reading read -> checkBounds(state, step, read.to());
       case Step.Done _ -> {}
     }
     if (step instanceof Step.Message message) {
       checkPeer(state, step, message.peer());
+    } else if (step instanceof Step.Reading read) {
+      checkPeer(state, step, read.peer());
     }
   }
 
@@ -677,15 +645,13 @@ public final class ScheduleCheck {
     for (Step step : state.steps) {
       switch (step) {
         case Step.Send send -> touch(touched, state, step, send.slice(), false);
-        case Step.Receive receive -> touch(touched, state, step, receive.slice(), true);
-        case Step.ReceiveReduce receive -> touch(touched, state, step, receive.slice(), true);
-        case Step.ReceiveReduceBefore receive -> touch(touched, state, step, receive.slice(), true);
-        case Step.ReceiveFold receive -> {
-          touch(touched, state, step, receive.to(), true);
-          if (!state.memory.same(receive.own(), receive.to())) {
-            touch(touched, state, step, receive.own(), false);
+        case Step.ReceiveFold fold -> {
+          touch(touched, state, step, fold.to(), true);
+          if (!state.memory.same(fold.own(), fold.to())) {
+            touch(touched, state, step, fold.own(), false);
           }
         }
+        case Step.Arriving receive -> touch(touched, state, step, receive.to(), true);
         case Step.Local _, Step.Peer _ -> {}
       }
     }
