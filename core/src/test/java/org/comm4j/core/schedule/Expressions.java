@@ -152,35 +152,34 @@ final class Expressions {
   }
 
   private int intern(int low, int high, int contributionCount, long ranks) {
-    int mask = table.length - 1;
-    int slot = (int) SplitMix.mixed(((long) low << 32) ^ (high & 0xffff_ffffL)) & mask;
-    while (table[slot] != 0) {
-      int found = table[slot];
-      if (left[found] == low && right[found] == high) {
-        return found;
-      }
-      slot = (slot + 1) & mask;
+    int slot = slot(low, high);
+    if (table[slot] != 0) {
+      return table[slot];
     }
-    table[slot] = add(low, high, element[low], contributionCount, ranks);
+    int number = add(low, high, element[low], contributionCount, ranks);
+    table[slot] = number;
     if (++entries * 2 > table.length) {
       rehash();
     }
-    return next - 1;
+    return number;
+  }
+
+  /// Where the table has this pair, or a free place for it.
+  private int slot(int low, int high) {
+    int mask = table.length - 1;
+    int slot = (int) SplitMix.mixed(((long) low << 32) ^ (high & 0xffff_ffffL)) & mask;
+    while (table[slot] != 0 && (left[table[slot]] != low || right[table[slot]] != high)) {
+      slot = (slot + 1) & mask;
+    }
+    return slot;
   }
 
   private void rehash() {
     int[] old = table;
     table = new int[old.length * 2];
-    int mask = table.length - 1;
     for (int number : old) {
       if (number != 0) {
-        int slot =
-            (int) SplitMix.mixed(((long) left[number] << 32) ^ (right[number] & 0xffff_ffffL))
-                & mask;
-        while (table[slot] != 0) {
-          slot = (slot + 1) & mask;
-        }
-        table[slot] = number;
+        table[slot(left[number], right[number])] = number;
       }
     }
   }

@@ -3,6 +3,7 @@ package org.comm4j.core.schedule;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.IntFunction;
+import java.util.function.IntUnaryOperator;
 import org.comm4j.api.Partition;
 
 /// What every element of every output must be in the end, per collective.
@@ -83,19 +84,15 @@ record Results(Expressions expressions, List<Shape> shapes, boolean leftFold) {
     }
   }
 
-  /// What an element must be.
-  private interface Expected {
-    int at(int element);
-  }
-
   /// What an element of a peer's part must be.
   private interface ExpectedPart {
     int at(int peer, long element);
   }
 
-  private void moved(int rank, RankMemory memory, Expected expected, int count) {
+  /// @param expected what an element must be
+  private void moved(int rank, RankMemory memory, IntUnaryOperator expected, int count) {
     for (int element = 0; element < count; element++) {
-      is(rank, memory, element, expected.at(element));
+      is(rank, memory, element, expected.applyAsInt(element));
     }
   }
 

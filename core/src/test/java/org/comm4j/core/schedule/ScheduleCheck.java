@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.IntFunction;
+import java.util.function.IntUnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /// Proves for one shape that the plans of all ranks do what the collective promises, by executing
@@ -486,7 +487,7 @@ public final class ScheduleCheck {
             state,
             step,
             "reads %s[%d], which nothing was written to"
-                .formatted(name(from.space()), from.from() + index));
+                .formatted(ScheduleText.of(from.space()), from.from() + index));
       }
     }
     return values;
@@ -505,17 +506,7 @@ public final class ScheduleCheck {
       throw fault(state, step, "reduces in the data's type (expected: the accumulation type)");
     }
     int[] there = read(state, step, to);
-    for (int index = 0; index < values.length; index++) {
-      try {
-        there[index] =
-            before
-                ? expressions.combine(values[index], there[index])
-                : expressions.combine(there[index], values[index]);
-      } catch (IllegalArgumentException wrong) {
-        throw fault(state, step, wrong);
-      }
-    }
-    write(state, step, to, there);
+    compute(state, step, to, index -> combine(there[index], values[index], !before));
   }
 
   private void finish(RankState state, Step.Finish finish) {
@@ -524,14 +515,8 @@ public final class ScheduleCheck {
           state, finish, "(expected: from the accumulation type in WORK to the data's type)");
     }
     int[] values = read(state, finish, finish.from());
-    for (int index = 0; index < values.length; index++) {
-      try {
-        values[index] = expressions.finish(values[index], finish.divisor());
-      } catch (IllegalArgumentException wrong) {
-        throw fault(state, finish, wrong);
-      }
-    }
-    write(state, finish, finish.to(), values);
+    compute(
+        state, finish, finish.to(), index -> expressions.finish(values[index], finish.divisor()));
   }
 
   private void finishPeer(RankState state, Step.FinishPeer finish, int[] theirs) {
@@ -539,16 +524,28 @@ public final class ScheduleCheck {
       throw fault(state, finish, "(expected: from the data's type to the data's type)");
     }
     int[] values = read(state, finish, finish.own());
-    for (int index = 0; index < values.length; index++) {
-      try {
-        int low = finish.ownFirst() ? values[index] : theirs[index];
-        int high = finish.ownFirst() ? theirs[index] : values[index];
-        values[index] = expressions.finish(expressions.combine(low, high), finish.divisor());
-      } catch (IllegalArgumentException wrong) {
-        throw fault(state, finish, wrong);
-      }
+    compute(
+        state,
+        finish,
+        finish.to(),
+        index ->
+            expressions.finish(
+                combine(values[index], theirs[index], finish.ownFirst()), finish.divisor()));
+  }
+
+  private int combine(int own, int other, boolean ownFirst) {
+    return ownFirst ? expressions.combine(own, other) : expressions.combine(other, own);
+  }
+
+  /// Writes a value for each element of a slice.
+  private void compute(RankState state, Step step, Slice to, IntUnaryOperator value) {
+    int[] values = new int[(int) to.count()];
+    try {
+      Arrays.setAll(values, value);
+    } catch (IllegalArgumentException wrong) {
+      throw fault(state, step, wrong);
     }
-    write(state, finish, finish.to(), values);
+    write(state, step, to, values);
   }
 
   private void write(RankState state, Step step, Slice to, int[] values) {
@@ -662,7 +659,10 @@ public final class ScheduleCheck {
     for (Touched here : touched) {
       Touched other = here.written ? furthest : furthestWritten;
       if (other != null && other.array == here.array && here.from < other.end) {
-        throw fault(state, here.step, "overlaps another message of its round: " + text(other.step));
+        throw fault(
+            state,
+            here.step,
+            "overlaps another message of its round: " + ScheduleText.of(other.step));
       }
       if (furthest == null || furthest.array != here.array || furthest.end < here.end) {
         furthest = here;
@@ -723,14 +723,6 @@ public final class ScheduleCheck {
   }
 
   private static String at(RankState state, Step step) {
-    return "rank %d, round %d, %s".formatted(state.rank, state.round, text(step));
-  }
-
-  private static String text(Step step) {
-    return ScheduleText.of(step);
-  }
-
-  private static String name(Space space) {
-    return ScheduleText.of(space);
+    return "rank %d, round %d, %s".formatted(state.rank, state.round, ScheduleText.of(step));
   }
 }
