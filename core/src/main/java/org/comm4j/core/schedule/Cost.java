@@ -1,6 +1,7 @@
 package org.comm4j.core.schedule;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
@@ -31,6 +32,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
     private final RankState[] ranks;
     private final Map<Long, Channel> channels = new HashMap<>();
     private final Deque<RankState> ready = new ArrayDeque<>();
+    private final List<RankState> waitingForFlags = new ArrayList<>();
 
     /// Per rank and stage when it was published and done, plus 1; 0 before.
     private final int[][] published;
@@ -77,21 +79,8 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
     }
 
     Cost run() {
-      Deque<RankState> waiting = new ArrayDeque<>();
-      boolean moved = true;
-      while (moved) {
-        moved = false;
-        while (!ready.isEmpty()) {
-          RankState state = ready.remove();
-          int before = state.round;
-          int step = state.next;
-          if (!advance(state)) {
-            waiting.add(state);
-          }
-          moved |= state.round != before || state.next != step;
-        }
-        ready.addAll(waiting);
-        waiting.clear();
+      while (!ready.isEmpty()) {
+        advance(ready.remove());
       }
       int latency = 0;
       long messages = 0;
@@ -111,21 +100,20 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
     }
 
     /// Goes on with a rank until it waits for another one or has ended.
-    ///
-    /// @return false if it waits for a flag, which nobody tells it of
-    private boolean advance(RankState state) {
+    private void advance(RankState state) {
       while (!state.ended) {
         if (!state.posted) {
           while (state.next < state.steps.size()) {
             if (!execute(state, state.steps.get(state.next))) {
-              return false;
+              waitingForFlags.add(state);
+              return;
             }
             state.next++;
           }
           post(state);
         }
         if (state.pending > 0) {
-          return true;
+          return;
         }
         state.round++;
         state.ended = state.round == state.plan.rounds();
@@ -135,9 +123,9 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
           state.posted = false;
         }
       }
-      return true;
     }
 
+    /// @return false if the rank must wait for a flag and try again
     private boolean execute(RankState state, Step step) {
       switch (step) {
         case Step.Local _, Step.Message _ -> {}
@@ -149,6 +137,7 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
           }
           state.time = Math.max(state.time, before);
           published[state.rank][publish.stage()] = state.time + 1;
+          wakeWaiting();
         }
         case Step.AwaitPeer await -> {
           int time = published[await.peer()][await.stage()];
@@ -158,9 +147,17 @@ public record Cost(int latency, long messages, long sentBytes, long readBytes, i
           state.time = Math.max(state.time, time);
         }
         case Step.Reading read -> state.readBytes += bytes(read.to().count(), read.wire());
-        case Step.Done stage -> done[state.rank][stage.stage()] = state.time + 1;
+        case Step.Done stage -> {
+          done[state.rank][stage.stage()] = state.time + 1;
+          wakeWaiting();
+        }
       }
       return true;
+    }
+
+    private void wakeWaiting() {
+      ready.addAll(waitingForFlags);
+      waitingForFlags.clear();
     }
 
     /// When all that can read a rank's memory can be known to have done a stage; negative if they
