@@ -3,7 +3,7 @@ package org.comm4j.core.kernel;
 /// The 8- and 16-bit floats as bits, to and from `float`. Widening is exact; narrowing rounds to
 /// nearest, ties to even. What is too large becomes infinity, in E4M3, which has none, ±448; a NaN
 /// becomes the canonical NaN of its type.
-public final class Conversions {
+final class Conversions {
   /// The canonical NaNs.
   static final short FLOAT16_NAN = 0x7e00;
 
@@ -40,49 +40,31 @@ public final class Conversions {
         : Math.scalb((float) (8 + mantissa), exponent - 10);
   }
 
-  /// IEEE 754 binary16 to float.
-  public static float fromFloat16(short bits) {
-    return canonical(Float.float16ToFloat(bits));
-  }
-
-  /// Float to IEEE 754 binary16.
-  public static short toFloat16(float value) {
-    return Float.isNaN(value) ? FLOAT16_NAN : Float.floatToFloat16(value);
-  }
-
-  /// Bfloat16 to float.
-  public static float fromBfloat16(short bits) {
-    return canonical(Float.intBitsToFloat(bits << 16));
-  }
-
   /// Float to bfloat16.
-  public static short toBfloat16(float value) {
-    return (short) bfloat16(Float.floatToRawIntBits(value));
-  }
-
-  private static int bfloat16(int bits) {
+  static short toBfloat16(float value) {
+    int bits = Float.floatToRawIntBits(value);
     int rounded = (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
     int nan = (0x7f800000 - (bits & 0x7fffffff)) >> 31;
-    return (rounded & ~nan) | (BFLOAT16_NAN & nan);
+    return (short) ((rounded & ~nan) | (BFLOAT16_NAN & nan));
   }
 
   /// The 8-bit float E4M3 to float.
-  public static float fromE4m3(byte bits) {
+  static float fromE4m3(byte bits) {
     return FROM_E4M3[bits & 0xff];
   }
 
   /// Float to the 8-bit float E4M3; what is too large, infinity too, becomes ±448.
-  public static byte toE4m3(float value) {
+  static byte toE4m3(float value) {
     return Float.isNaN(value) ? E4M3_NAN : narrow(value, 3, 7, E4M3_MAX);
   }
 
   /// The 8-bit float E5M2 to float.
-  public static float fromE5m2(byte bits) {
+  static float fromE5m2(byte bits) {
     return FROM_E5M2[bits & 0xff];
   }
 
   /// Float to the 8-bit float E5M2.
-  public static byte toE5m2(float value) {
+  static byte toE5m2(float value) {
     return Float.isNaN(value) ? E5M2_NAN : narrow(value, 2, 15, E5M2_INFINITY);
   }
 
@@ -118,9 +100,5 @@ public final class Conversions {
               - ((FLOAT32_BIAS - bias) << mantissa);
     }
     return (byte) (Math.min(rounded, max) | ((bits >>> 24) & 0x80));
-  }
-
-  private static float canonical(float value) {
-    return Float.isNaN(value) ? Float.NaN : value;
   }
 }
