@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Capabilities;
@@ -13,6 +14,7 @@ import org.comm4j.api.Capability;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
@@ -29,6 +31,7 @@ import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.schedule.Ends;
 import org.comm4j.core.session.MembersSession;
 import org.jspecify.annotations.Nullable;
 
@@ -190,11 +193,32 @@ final class CudaCommunicator implements BackendCommunicator {
 
   /// {@return what of the device's memory an operation uses here; empty where all is the host's}
   private List<DeviceData> onDevices(Operation operation) {
-    List<DeviceData> data = Ends.onDevices(operation, rank());
+    List<DeviceData> data = onDevices(operation, Ends.of(operation, rank()));
     if (operation instanceof Collective.WithEpilogue call && Expression.isExpressed(call)) {
       checkExpression(call, data.isEmpty());
     }
     return data;
+  }
+
+  /// @throws IllegalArgumentException if some is a device's memory and some the host's
+  private static List<DeviceData> onDevices(Operation operation, Ends ends) {
+    Epilogue epilogue = operation instanceof Collective.WithEpilogue it ? it.epilogue() : null;
+    CommData bias = epilogue == null ? null : epilogue.bias();
+    CommData residual = epilogue == null ? null : epilogue.residual();
+    List<CommData> all =
+        Stream.of(ends.input(), ends.output(), bias, residual).filter(Objects::nonNull).toList();
+    List<DeviceData> devices =
+        all.stream().filter(DeviceData.class::isInstance).map(DeviceData.class::cast).toList();
+    if (!devices.isEmpty() && devices.size() < all.size()) {
+      throw new IllegalArgumentException(
+          "%s: input %s, output %s%s (expected: all in a device's memory or all in the host's)"
+              .formatted(
+                  operation.label(),
+                  ends.input(),
+                  ends.output(),
+                  epilogue == null ? "" : ", epilogue " + epilogue));
+    }
+    return devices;
   }
 
   private void checkExpression(Collective.WithEpilogue call, boolean isOnHost) {

@@ -15,6 +15,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Partition;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.core.kernel.EpilogueKernel;
+import org.comm4j.core.schedule.Ends;
 import org.jspecify.annotations.Nullable;
 
 /// The naive path: a collective of data in devices' memory is copied to the host, done there, and

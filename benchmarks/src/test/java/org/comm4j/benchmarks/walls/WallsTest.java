@@ -56,7 +56,7 @@ class WallsTest {
           "sim", Set.of("transport", "session", "engine", "select"),
           "kernel", Set.of(),
           "session", Set.of(),
-          "events", Set.of(),
+          "events", Set.of("schedule"),
           "engine", Set.of("schedule", "algorithm", "select", "transport", "kernel", "session"));
 
   /// Which modules may use a library.

@@ -1,8 +1,10 @@
 package org.comm4j.core.events;
 
 import jdk.jfr.FlightRecorder;
+import org.comm4j.api.CommData;
 import org.comm4j.api.Operation;
 import org.comm4j.api.spi.CallListener;
+import org.comm4j.core.schedule.Ends;
 import org.jspecify.annotations.Nullable;
 
 /// Makes a [CallEvent] of each call while a flight recording asks for it. Else a call costs one
@@ -38,9 +40,14 @@ public final class CallEvents implements CallListener {
     event.communicator = communicator;
     event.rank = rank;
     event.operation = operation.label();
-    event.bytes = CallBytes.of(operation, rank);
+    Ends ends = Ends.of(operation, rank);
+    event.bytes = Math.max(bytes(ends.input()), bytes(ends.output()));
     event.begin();
     return failure -> end(event, failure);
+  }
+
+  private static long bytes(@Nullable CommData data) {
+    return data == null ? 0 : data.bytes();
   }
 
   private static void end(CallEvent event, @Nullable Throwable failure) {
