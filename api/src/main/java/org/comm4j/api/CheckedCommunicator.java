@@ -476,7 +476,6 @@ final class CheckedCommunicator implements Communicator {
   /// What a call throws when the backend has thrown. An error that is neither the backend's report
   /// nor a refusal (memory ran out, a library is broken) leaves the other ranks waiting, so it
   /// breaks the communicator.
-  @SuppressWarnings("ReferenceEquality") // no exception is suppressed by itself
   RuntimeException failed(String call, Throwable failure) {
     if (failure instanceof CommException && !gate.isOpen()) {
       ClosedException closed = gate.closed(call);
@@ -489,7 +488,7 @@ final class CheckedCommunicator implements Communicator {
           backend.abort(new AbortedException(rank, call + " failed: " + failure, failure));
         }
       } catch (RuntimeException | Error e) {
-        if (e != failure) {
+        if (e != failure) { // no exception is suppressed by itself
           failure.addSuppressed(e);
         }
       }

@@ -17,7 +17,6 @@ import org.comm4j.api.spi.Session;
 
 /// Which of the backends that were found is used. What was asked for by name is used or refused,
 /// never replaced; `auto` takes the best that is usable for the launch, on every rank the same.
-@SuppressWarnings("ReferenceEquality") // rows of one list
 final class Choice {
   private static final String TOO_MANY_FILES = "Too many open files"; // in the system's words
 

@@ -20,7 +20,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It does not know the communicator of the API, for it does the work after that one was collected
 /// unclosed.
-@SuppressWarnings("ReferenceEquality") // a thread is itself
 final class Gate {
   private static final System.Logger LOG = System.getLogger("org.comm4j.api");
   private static final VarHandle OWNER;

@@ -360,7 +360,6 @@ public final class LocalGroup implements AutoCloseable {
     }
 
     /// The failure that the others follow from; those are added as suppressed ones.
-    @SuppressWarnings("ReferenceEquality") // no exception is suppressed by itself
     private Throwable firstCausal() {
       Failure first =
           failures.stream()
@@ -369,7 +368,7 @@ public final class LocalGroup implements AutoCloseable {
               .orElseGet(failures::getFirst);
       failures.stream()
           .map(Failure::cause)
-          .filter(cause -> cause != first.cause())
+          .filter(cause -> cause != first.cause()) // no exception is suppressed by itself
           .distinct()
           .forEach(first.cause()::addSuppressed);
       return first.cause();

@@ -46,7 +46,6 @@ final class RequestWait {
     }
   }
 
-  @SuppressWarnings("ReferenceEquality") // a scope is itself
   private static boolean areOfOneRank(List<? extends Request> requests) {
     LaunchScope first = null;
     for (Request request : requests) {

@@ -37,7 +37,6 @@ final class BenchCase implements AutoCloseable {
   private int callsPerUnit = 1;
 
   /// A part of a buffer of results.
-  @SuppressWarnings("ArrayRecordComponent") // nobody compares them
   private record Expected(MemorySegment actual, byte[] period, long first) {}
 
   /// @param count of elements: of a rank's buffer, or of what a rank contributes or gets where a

@@ -53,7 +53,6 @@ record CollectiveCase(
   /// @param from where they start in the output
   /// @param bytes the elements
   /// @param terms how many ranks contributed
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   record Part(int from, byte[] bytes, int terms) {}
 
   static boolean isReducing(CollectiveKind kind) {

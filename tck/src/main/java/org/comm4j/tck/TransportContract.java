@@ -599,7 +599,6 @@ public abstract class TransportContract {
   }
 
   /// What one offer carries.
-  @SuppressWarnings("ArrayRecordComponent") // compared by content below
   private record Message(long[] header, byte[] payload) {
     @Override
     public boolean equals(@Nullable Object other) {

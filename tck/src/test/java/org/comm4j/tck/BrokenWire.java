@@ -95,7 +95,6 @@ class BrokenWire implements Transport {
     }
   }
 
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Held(int peer, long[] header, MemorySegment payload) {}
 
   /// Holds some payloads back, so that the next one of the pair overtakes them.

@@ -191,6 +191,5 @@ public interface Session extends AutoCloseable {
   /// @param rank by whom, its world rank
   /// @param reason the backend's own bytes
   /// @param failuresBefore how many of [News#failures()] were known before
-  @SuppressWarnings("ArrayRecordComponent") // nobody compares aborts
   record Abort(long scope, int rank, byte[] reason, int failuresBefore) {}
 }

@@ -168,9 +168,8 @@ final class DirectCalls {
     return true;
   }
 
-  @SuppressWarnings("ReferenceEquality") // an equal operator costs a look more
   private boolean isByLibrary(ReduceOp wanted, DataType wantedType) {
-    if (wanted != op || wantedType != type) {
+    if (wanted != op || wantedType != type) { // an equal operator costs a look more
       op = wanted;
       type = wantedType;
       isByLibrary = Reductions.isByLibrary(wanted, wantedType, group);

@@ -92,9 +92,8 @@ final class CollectiveCall extends Call {
     return hasEnded() && failure() == null && (known.isKnown(next) || isLike(next));
   }
 
-  @SuppressWarnings("ReferenceEquality") // another operator of the same name is another one
   private boolean isLike(Collective next) {
-    return CallSignature.op(next) == op
+    return CallSignature.op(next) == op // another operator of the same name is another one
         && Buffers.type(next) == buffers.type()
         && Shapes.isOf(shape, next, context.rank());
   }

@@ -115,7 +115,6 @@ final class Engine {
   }
 
   /// A frame for a communicator that this rank has not made yet.
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Orphan(int peer, long[] header, MemorySegment payload) {}
 
   // --- what calls use ---

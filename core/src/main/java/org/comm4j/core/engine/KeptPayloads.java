@@ -30,7 +30,6 @@ final class KeptPayloads {
   /// A copy of what came.
   ///
   /// @param cost what its sender gets back for it
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   record Payload(byte[] bytes, long cost) {
     MemorySegment memory() {
       return MemorySegment.ofArray(bytes);

@@ -48,8 +48,8 @@ public final class Shapes {
   }
 
   /// Whether a call has this shape, given that its type and operator are those of the call that the
-  /// shape was made for. Equal partitions that are not the same count as different.
-  @SuppressWarnings("ReferenceEquality") // comparing partitions takes longer than a new shape
+  /// shape was made for. Equal partitions that are not the same count as different: comparing them
+  /// takes longer than a new shape.
   static boolean isOf(Shape shape, Collective call, int rank) {
     return CollectiveKind.of(call) == shape.kind()
         && count(call, shape.size()) == shape.count()

@@ -61,7 +61,6 @@ public interface Schedule {
   /// A plan that is run again and again.
   ///
   /// @param known null where a round was not asked for yet
-  @SuppressWarnings("ArrayRecordComponent") // nobody compares plans
   record Kept(Schedule plan, @Nullable Round[] known) implements Schedule {
     private static final int MOST_ROUNDS = 64;
 

@@ -4,7 +4,6 @@ import org.jspecify.annotations.Nullable;
 
 /// One entry of a session's history. Every rank sees the same events in the same order, except that
 /// contributions may be shown to the members of their topic only.
-@SuppressWarnings("ArrayRecordComponent") // Events are never compared.
 sealed interface Event extends Frame {
   /// Whom it is about.
   int rank();

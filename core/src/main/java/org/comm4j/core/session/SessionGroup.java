@@ -73,9 +73,9 @@ public final class SessionGroup implements RankGroup {
     throw first(failures);
   }
 
-  @SuppressWarnings("ReferenceEquality") // no exception is suppressed by itself
   private static RuntimeException first(List<Throwable> failures) {
     Throwable first = failures.getFirst();
+    // no exception is suppressed by itself
     failures.stream().filter(each -> each != first).forEach(first::addSuppressed);
     if (first instanceof Error error) {
       throw error;

@@ -88,7 +88,6 @@ public final class SimNetwork implements AutoCloseable {
   private static final long[] NO_HEADER = {};
 
   /// What happens at a time: a payload arrives, or, without one, a rank wakes.
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Event(
       long atNs, long number, int from, int to, long[] header, MemorySegment payload)
       implements Comparable<Event> {

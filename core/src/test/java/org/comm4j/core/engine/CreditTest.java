@@ -44,7 +44,6 @@ class CreditTest {
   private final Pending look =
       all.get(0).submit(new PointToPoint.Receive(CommData.of(new int[1]), 1, 99));
 
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Payload(int from, long[] header, byte[] bytes) {}
 
   CreditTest() throws Exception {

@@ -176,7 +176,6 @@ class OffersTest {
     return arena.allocate(BYTES, 64).fill((byte) value);
   }
 
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Frames(int from, long[] header, byte[] payload) {}
 
   /// A rank, as its transport and its calls; two communicators, so that one may be broken.
