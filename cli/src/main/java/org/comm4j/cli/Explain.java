@@ -423,7 +423,7 @@ final class Explain implements Callable<Integer> {
   }
 
   private Choice choice(CommandSpec own, CommConfig config, Shape shape) {
-    Choice usual = selector(config).choose(shape);
+    Choice usual = new Selector(Tuning.of(config)).choose(shape);
     String name = algorithm;
     if (name == null) {
       return usual;
@@ -446,10 +446,6 @@ final class Explain implements Callable<Integer> {
   }
 
   /// With the user's choices, as a communicator would have them.
-  private static Selector selector(CommConfig config) {
-    return new Selector(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
-  }
-
   private static List<String> names(List<Algorithm> algorithms) {
     return algorithms.stream().map(Algorithm::name).toList();
   }

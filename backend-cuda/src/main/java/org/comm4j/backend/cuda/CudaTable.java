@@ -108,7 +108,7 @@ final class CudaTable {
   /// @throws IllegalArgumentException if the file can't be read or a line of this backend's is
   ///   wrong
   static CudaTable of(CommConfig config) {
-    return of(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
+    return of(Tuning.of(config));
   }
 
   static CudaTable of(Tuning tuning) {

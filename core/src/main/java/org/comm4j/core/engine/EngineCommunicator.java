@@ -100,15 +100,12 @@ public final class EngineCommunicator implements BackendCommunicator {
       @Nullable PeerMemory memory,
       CommConfig config) {
     try {
-      return open(backend, session, transport, memory, config, selector(config), System::nanoTime);
+      Selector selector = new Selector(Tuning.of(config));
+      return open(backend, session, transport, memory, config, selector, System::nanoTime);
     } catch (Throwable thrown) {
       transport.close();
       throw thrown;
     }
-  }
-
-  private static Selector selector(CommConfig config) {
-    return new Selector(config.tuning().map(Tuning::read).orElseGet(Tuning::none));
   }
 
   /// The same, with what varies in tests and simulations, which close the transport if this fails.

@@ -16,11 +16,6 @@ public final class Selector {
     this.tuning = tuning;
   }
 
-  /// The built-in table alone.
-  public static Selector standard() {
-    return new Selector(Tuning.none());
-  }
-
   /// Never fails for a shape that a checked call has.
   public Choice choose(Shape shape) {
     Facts facts = Facts.of(shape);

@@ -15,6 +15,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import org.comm4j.api.CommConfig;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
@@ -180,6 +181,13 @@ public final class Tuning {
   /// @throws IllegalArgumentException naming line, value and expectation
   public static Tuning of(String... lines) {
     return parse("tuning", List.of(lines));
+  }
+
+  /// The lines of the file that `COMM_TUNING` names, if it names one.
+  ///
+  /// @throws IllegalArgumentException as [#read] does
+  public static Tuning of(CommConfig config) {
+    return config.tuning().map(Tuning::read).orElseGet(Tuning::none);
   }
 
   /// A file, as `COMM_TUNING` names it.

@@ -25,6 +25,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class SelectorTest {
+  private static final Selector STANDARD = new Selector(Tuning.none());
+
   /// In place of a window: ranks take turns on three hosts.
   private static final long IN_HOSTS = -1;
 
@@ -42,7 +44,7 @@ class SelectorTest {
         for (boolean ordered : new boolean[] {false, true}) {
           for (long window : new long[] {0, 1, 4, 1 << 20, IN_HOSTS}) {
             Shape shape = shape(kind, size, count, ordered, window);
-            Choice choice = Selector.standard().choose(shape);
+            Choice choice = STANDARD.choose(shape);
             assertThat(choice.algorithm().supports(shape)).as("%s", shape).isTrue();
             assertThat(choice.reason()).isNotBlank();
             if (ordered) {
@@ -79,7 +81,7 @@ class SelectorTest {
     for (int size : new int[] {2, 3, 4, 8, 9, 16, 32}) {
       for (long count = 1; count <= 1 << 18; count *= 8) {
         Shape shape = shape(kind, size, count, false, 0);
-        Algorithm chosen = Selector.standard().choose(shape).algorithm();
+        Algorithm chosen = STANDARD.choose(shape).algorithm();
         double best =
             Algorithms.of(kind).stream()
                 .filter(each -> each.supports(shape))
@@ -102,7 +104,7 @@ class SelectorTest {
   @EnumSource
   void choose_windows_readsPeersMemory(CollectiveKind kind) {
     boolean possible = Algorithms.of(kind).stream().anyMatch(Algorithm::usesPeerMemory);
-    Choice choice = Selector.standard().choose(shape(kind, 4, 100, true, 1 << 20));
+    Choice choice = STANDARD.choose(shape(kind, 4, 100, true, 1 << 20));
     assertThat(choice.algorithm().usesPeerMemory()).isEqualTo(possible);
   }
 
@@ -117,7 +119,7 @@ class SelectorTest {
                 Shape shape =
                     new Shape(
                         kind, size, 7L << rank, 0, own, own, 4, 4, false, false, 1 << 20, null);
-                return Selector.standard().choose(shape).algorithm();
+                return STANDARD.choose(shape).algorithm();
               })
               .collect(java.util.stream.Collectors.toSet());
       assertThat(choices).hasSize(1);

@@ -42,7 +42,7 @@ final class SimGroupTest {
   }
 
   private static SimGroup group(int size, CommConfig config) {
-    return new SimGroup(size, Link.USUAL, SEED, config, Selector.standard());
+    return new SimGroup(size, Link.USUAL, SEED, config, new Selector(Tuning.none()));
   }
 
   @Test
@@ -239,7 +239,7 @@ final class SimGroupTest {
   @Test
   void close_rankThatIsDoneFirst_letsTheOthersEnd() {
     var windows = Link.varied(50_000, 1024, 8, 4 << 20, 1);
-    try (var group = new SimGroup(3, windows, SEED, CONFIG, Selector.standard())) {
+    try (var group = new SimGroup(3, windows, SEED, CONFIG, new Selector(Tuning.none()))) {
       int[][] data = {{1}, {2}, {3}};
       List<Pending> pending = new ArrayList<>();
       for (int rank = 0; rank < 3; rank++) {
