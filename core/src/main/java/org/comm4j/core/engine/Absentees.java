@@ -47,8 +47,7 @@ final class Absentees {
   }
 
   private List<Integer> haveLeft(List<Integer> missing) {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       if (context.isClosed()) {
         return List.of(); // by another thread, which the caller finds
       }
@@ -58,8 +57,6 @@ final class Absentees {
       }
       engine.advance();
       return missing.stream().filter(each -> context.hasLeft(context.rankOf(each))).toList();
-    } finally {
-      engine.unlock();
     }
   }
 }

@@ -317,15 +317,12 @@ abstract class Call implements Pending {
 
   @Override
   public final void onEnd(Runnable action) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (!hasEnded()) {
         actions = Stream.concat(actions.stream(), Stream.of(action)).toList();
         engine.waiting().startProgress();
         return;
       }
-    } finally {
-      engine.unlock();
     }
     action.run();
   }

@@ -796,11 +796,8 @@ final class Context {
   }
 
   private boolean hasOnlyClosed(int peer) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       return closers.get(peer) && !engine.isGone(members[peer]);
-    } finally {
-      engine.unlock();
     }
   }
 

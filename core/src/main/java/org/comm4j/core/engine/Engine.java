@@ -55,6 +55,7 @@ final class Engine {
   private final Waiting waiting;
   private final PeerTable<Link> links;
   private final ReentrantLock lock = new ReentrantLock();
+  private final Held held = this::unlock;
   private final long[] header = new long[Transport.HEADER_LONGS];
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
@@ -264,8 +265,15 @@ final class Engine {
 
   // --- the lock ---
 
-  void lock() {
+  /// The lock while it is held; closing gives it back. Always the same object.
+  interface Held extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  Held lock() {
     lock.lock();
+    return held;
   }
 
   void unlock() {
@@ -275,9 +283,9 @@ final class Engine {
   /// The lock for a call of the user.
   ///
   /// @throws ConcurrentUseException if the caller is a user-defined operator
-  void enter() {
+  Held enter() {
     refuseOperators();
-    lock.lock();
+    return lock();
   }
 
   /// @throws ConcurrentUseException if the caller is a user-defined operator
@@ -363,8 +371,7 @@ final class Engine {
   /// Ends a communicator and its buffers; with the last one everything ends.
   void remove(Context context, List<EngineBuffer> buffers) {
     boolean last;
-    lock.lock();
-    try {
+    try (var _ = lock()) {
       context.close();
       if (context.isToldBySession()) {
         remember(context, broken);
@@ -380,8 +387,6 @@ final class Engine {
       buffers.clear();
       giveBack();
       last = contexts.isEmpty();
-    } finally {
-      lock.unlock();
     }
     if (last) {
       close();
@@ -629,11 +634,8 @@ final class Engine {
 
   /// Whether nothing is in flight.
   boolean isIdle() {
-    lock.lock();
-    try {
+    try (var _ = lock()) {
       return contexts.stream().allMatch(Context::isIdle);
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -644,8 +646,7 @@ final class Engine {
   }
 
   private void close() {
-    lock.lock();
-    try {
+    try (var _ = lock()) {
       if (closed) {
         return;
       }
@@ -653,8 +654,6 @@ final class Engine {
       if (windows != null) {
         windows.buffers().forEach(Engine::release);
       }
-    } finally {
-      lock.unlock();
     }
     waiting.end();
     transport.close();

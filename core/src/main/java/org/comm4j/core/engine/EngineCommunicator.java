@@ -121,14 +121,11 @@ public final class EngineCommunicator implements BackendCommunicator {
       Selector selector,
       LongSupplier clock) {
     Engine engine = new Engine(backend, session, transport, memory, config, selector, clock);
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       int[] members = IntStream.range(0, transport.size()).toArray();
       Context world = engine.addContext(0, "world", members);
       engine.lanes().useFirst(world);
       return new EngineCommunicator(backend, engine, world);
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -426,11 +423,8 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   /// The calls in flight that peers wait for. What else is pending, nobody will ask for.
   private List<Call> callsOfPeers() {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       return context.calls().stream().filter(Call::concernsPeers).toList();
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -468,11 +462,8 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private @Nullable BackendCommunicator split(
       CallSignature.Purpose purpose, String label, int color, int key) {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       checkUsable(label);
-    } finally {
-      engine.unlock();
     }
     return groups.split(purpose, label, color, key);
   }
@@ -516,12 +507,9 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   /// Throws if the communicator is closed or broken, by what the session knows by now.
   void checkNow(String label) {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       engine.takeNews();
       checkUsable(label);
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -530,8 +518,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   @Override
   public CommBuffer allocate(DataType type, long count) {
     long bytes = type.bytes(count);
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       checkUsable("allocate");
       engine.giveBack();
       Windows windows = engine.windows();
@@ -542,8 +529,6 @@ public final class EngineCommunicator implements BackendCommunicator {
               : WindowBuffer.allocate(engine, windows, type, count);
       buffers.add(buffer);
       return buffer;
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -565,21 +550,15 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public void abort(CommException failure) {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       context.breakWith(failure, true);
-    } finally {
-      engine.unlock();
     }
   }
 
   @Override
   public void leaveCall(AbortedException reason) {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       context.close(); // which tells those who have a part in it
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -591,11 +570,8 @@ public final class EngineCommunicator implements BackendCommunicator {
   @Override
   public @Nullable CommException failure() {
     if (engine.hasNews()) {
-      engine.enter();
-      try {
+      try (var _ = engine.enter()) {
         engine.takeNews();
-      } finally {
-        engine.unlock();
       }
     }
     return context.failure();
@@ -654,11 +630,8 @@ public final class EngineCommunicator implements BackendCommunicator {
   /// Says that it will be closed next, so that it keeps this rank in the session no longer: for a
   /// backend that has made another one for its own use and closes that first.
   public void beginClose() {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       context.beginClose();
-    } finally {
-      engine.unlock();
     }
   }
 }

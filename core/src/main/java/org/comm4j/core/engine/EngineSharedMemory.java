@@ -43,23 +43,17 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   /// The ranks of the host as a communicator, which breaks with this one; a collective of them the
   /// first time.
   private EngineCommunicator node() {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       if (node != null) {
         return node;
       }
-    } finally {
-      engine.unlock();
     }
     EngineCommunicator made = parent.hostGroup();
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       node = made;
       if (!isClosed) {
         return made;
       }
-    } finally {
-      engine.unlock();
     }
     made.close(); // with the other one, by another thread meanwhile
     return made;
@@ -115,8 +109,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     Loan mine = null;
     RuntimeException noRoom = null;
     if (leader) {
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.giveBack();
         Windows.Part part = windows.take(Math.max(1, bytes));
         List<Integer> readers =
@@ -124,8 +117,6 @@ final class EngineSharedMemory implements SharedMemoryProvider {
         mine = new Loan(windows, part, engine.loans().lend(readers));
       } catch (RuntimeException failure) { // the others must hear of it
         noRoom = failure;
-      } finally {
-        engine.unlock();
       }
     }
     try {
@@ -162,22 +153,16 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       return windows.memory().view(home, told[2], bytes);
     } catch (CommException failure) { // the others have the region, and would wait in its fence
       CommException reason = calls.broken(failure);
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.giveBackLoan(home, told[3]);
-      } finally {
-        engine.unlock();
       }
       throw reason;
     }
   }
 
   private void checkUnused(HostData region) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       engine.checkUnused(region.segment(), "region", region);
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -194,12 +179,9 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     }
 
     void takeBack() {
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.loans().forget(number);
         windows.giveBack(part);
-      } finally {
-        engine.unlock();
       }
     }
 
@@ -208,8 +190,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     /// @param mayBeRead whether they may have passed a fence; else some of them may not have got
     ///   the region, and will never say so
     void takeBackLater(boolean mayBeRead) {
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.giveBack(() -> {
           part.extent().close();
           if (mayBeRead && engine.loans().isOut(number, engine::isGone)) {
@@ -219,8 +200,6 @@ final class EngineSharedMemory implements SharedMemoryProvider {
           windows.giveBack(part);
           return true;
         });
-      } finally {
-        engine.unlock();
       }
     }
   }
@@ -263,27 +242,21 @@ final class EngineSharedMemory implements SharedMemoryProvider {
         mine.takeBackLater(hasFenced);
         return;
       }
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.giveBack(() -> {
           extent.close();
           engine.giveBackLoan(home, number);
           return true;
         });
-      } finally {
-        engine.unlock();
       }
     }
   }
 
   void close() {
     EngineCommunicator group;
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       isClosed = true;
       group = node;
-    } finally {
-      engine.unlock();
     }
     if (group != null) {
       group.close();

@@ -98,11 +98,8 @@ final class Groups {
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
       EngineCommunicator made =
           finished("shrink", child("shrunk", survivors, living, context::shrinkingTo));
-      engine.enter();
-      try {
+      try (var _ = engine.enter()) {
         engine.epoch(epoch);
-      } finally {
-        engine.unlock();
       }
       List<Integer> oldRanks = Arrays.stream(survivors).mapToObj(context::rankOf).toList();
       return new Shrink(made, oldRanks, epoch);
@@ -168,20 +165,14 @@ final class Groups {
   }
 
   private Proposal proposal() {
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       return new Proposal(engine.propose(), engine.lanes().free(), engine.lanes().flags());
-    } finally {
-      engine.unlock();
     }
   }
 
   private void settle(Proposal proposal) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       engine.settle(proposal.id());
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -230,13 +221,10 @@ final class Groups {
       Collection<Proposal> proposals,
       Consumer<Context> bond) {
     EngineCommunicator child;
-    engine.enter();
-    try {
+    try (var _ = engine.enter()) {
       String name = ChildName.of(context.name(), label, engine.number(id));
       child = parent.child(engine.addContext(id, name, members));
       bond.accept(child.context());
-    } finally {
-      engine.unlock();
     }
     if (child.context().failure() == null && engine.lanes().areOfUse(members)) {
       agreeOnLane(child, proposals);
@@ -247,12 +235,9 @@ final class Groups {
   /// {@return what is made, unless the communicator that it is made of was closed meanwhile}
   private EngineCommunicator finished(String label, EngineCommunicator made) {
     boolean isClosed;
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       context.finished(made.context());
       isClosed = context.isClosed();
-    } finally {
-      engine.unlock();
     }
     if (isClosed) {
       made.close();
@@ -277,13 +262,10 @@ final class Groups {
       int lane = pick(lanes, attempt == 0 ? 0 : made.context().id() + attempt);
       boolean taken;
       Proposal next;
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         taken = engine.lanes().take(lane, base);
         long free = engine.lanes().free() | (taken ? 1L << lane : 0);
         next = new Proposal(taken ? 1 : 0, free, engine.lanes().flags());
-      } finally {
-        engine.unlock();
       }
       long[][] all = new long[0][];
       try {
@@ -293,15 +275,12 @@ final class Groups {
       }
       boolean agreed = Arrays.stream(all).allMatch(row -> row[0] == 1);
       if (taken) {
-        engine.lock();
-        try {
+        try (var _ = engine.lock()) {
           if (agreed) {
             engine.lanes().use(made.context(), lane, base);
           } else {
             engine.lanes().giveBack(lane);
           }
-        } finally {
-          engine.unlock();
         }
       }
       if (agreed) {
@@ -313,11 +292,8 @@ final class Groups {
   }
 
   private void tellOfNoLane(EngineCommunicator made) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       engine.lanes().tellOfNone(made.name());
-    } finally {
-      engine.unlock();
     }
   }
 

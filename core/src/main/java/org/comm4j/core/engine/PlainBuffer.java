@@ -58,15 +58,12 @@ final class PlainBuffer implements EngineBuffer {
 
   @Override
   public void close() {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (!closed) {
         engine.checkUnused(segment, "buffer", data);
         arena.close();
         closed = true;
       }
-    } finally {
-      engine.unlock();
     }
   }
 

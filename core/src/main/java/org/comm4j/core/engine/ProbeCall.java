@@ -28,15 +28,12 @@ final class ProbeCall extends Call {
 
   @Override
   public boolean cancel() {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (hasEnded()) {
         return false;
       }
       fail(new java.util.concurrent.CancellationException(describe() + " was cancelled"));
       return true;
-    } finally {
-      engine.unlock();
     }
   }
 

@@ -175,15 +175,12 @@ final class ReceiveCall extends Call {
 
   @Override
   public boolean cancel() {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (message != null || hasEnded()) {
         return false;
       }
       fail(new java.util.concurrent.CancellationException(describe() + " was cancelled"));
       return true;
-    } finally {
-      engine.unlock();
     }
   }
 

@@ -164,11 +164,8 @@ final class Waiting {
         transport.park(Math.min(leftNs, parkNs(idleNs)));
       }
     } catch (Throwable thrown) {
-      engine.lock();
-      try {
+      try (var _ = engine.lock()) {
         engine.breakAll(thrown);
-      } finally {
-        engine.unlock();
       }
     } finally {
       parkedFor = null;
@@ -221,15 +218,12 @@ final class Waiting {
   }
 
   private void interrupt(Call call) {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       call.context.breakWith(
           new InterruptedCallException(
               "rank %d was interrupted in %s of '%s'"
                   .formatted(call.context.rank(), call.describe(), call.context.name())),
           true);
-    } finally {
-      engine.unlock();
     }
   }
 
@@ -242,8 +236,7 @@ final class Waiting {
       LockSupport.unpark(thread);
       return;
     }
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (progress == null && !engine.isClosed()) {
         progress =
             Thread.ofPlatform()
@@ -251,8 +244,6 @@ final class Waiting {
                 .name("comm4j-progress-" + engine.worldRank())
                 .start(this::progress);
       }
-    } finally {
-      engine.unlock();
     }
   }
 

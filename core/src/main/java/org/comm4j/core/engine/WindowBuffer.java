@@ -51,15 +51,12 @@ final class WindowBuffer implements EngineBuffer {
 
   @Override
   public void close() {
-    engine.lock();
-    try {
+    try (var _ = engine.lock()) {
       if (!closed) {
         engine.checkUnused(segment, "buffer", data);
         release();
         windows.giveBack(part);
       }
-    } finally {
-      engine.unlock();
     }
   }
 
