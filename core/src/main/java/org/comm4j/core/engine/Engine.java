@@ -652,16 +652,16 @@ final class Engine {
       }
       closed = true;
       if (windows != null) {
-        windows.buffers().forEach(Engine::release);
+        windows.buffers().forEach(Engine::end);
       }
     }
     waiting.end();
     transport.close();
   }
 
-  private static void release(WindowBuffer buffer) {
+  private static void end(WindowBuffer buffer) {
     try {
-      buffer.release();
+      buffer.end();
     } catch (IllegalStateException _) {
       // a thread of the user's does I/O with it, and the transport waits for that
     }

@@ -3,23 +3,16 @@ package org.comm4j.core.engine;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
-import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.TransportFailedException;
 
 /// A buffer where peers can't read memory anyway: native memory of its own.
-final class PlainBuffer implements EngineBuffer {
-  private final Engine engine;
+final class PlainBuffer extends EngineBuffer {
   private final Arena arena;
-  private final CommData data;
-  private final MemorySegment segment;
-  private volatile boolean closed;
 
   private PlainBuffer(Engine engine, Arena arena, DataType type, long count) {
-    this.engine = engine;
+    super(engine, memory(arena, "allocate", type.bytes(count)), type, count);
     this.arena = arena;
-    this.segment = memory(arena, "allocate", type.bytes(count));
-    this.data = CommData.of(type, segment);
   }
 
   static PlainBuffer allocate(Engine engine, DataType type, long count) {
@@ -49,36 +42,7 @@ final class PlainBuffer implements EngineBuffer {
   }
 
   @Override
-  public CommData data() {
-    if (closed) {
-      throw new IllegalStateException("buffer " + data + " is closed");
-    }
-    return data;
-  }
-
-  @Override
-  public void close() {
-    try (var _ = engine.lock()) {
-      if (!closed) {
-        engine.checkUnused(segment, "buffer", data);
-        arena.close();
-        closed = true;
-      }
-    }
-  }
-
-  @Override
-  public boolean isClosed() {
-    return closed;
-  }
-
-  @Override
-  public boolean end() {
-    closed = true;
-    if (engine.userOf(segment) != null) {
-      return false;
-    }
+  void release() {
     arena.close();
-    return true;
   }
 }
