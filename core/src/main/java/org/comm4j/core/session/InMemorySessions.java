@@ -1,11 +1,9 @@
 package org.comm4j.core.session;
 
 import java.security.SecureRandom;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
@@ -23,7 +21,6 @@ import org.comm4j.api.spi.Session.Member;
 public final class InMemorySessions implements AutoCloseable {
   private final ReentrantLock lock = new ReentrantLock();
   private final List<ReplicatedSession> sessions;
-  private final Queue<ReplicatedSession> untold = new ArrayDeque<>();
 
   private InMemorySessions(
       int size,
@@ -117,6 +114,7 @@ public final class InMemorySessions implements AutoCloseable {
   }
 
   private void append(Event event) {
+    var untold = new ArrayList<ReplicatedSession>();
     lock.lock();
     try {
       for (ReplicatedSession session : sessions) {
@@ -127,20 +125,7 @@ public final class InMemorySessions implements AutoCloseable {
     } finally {
       lock.unlock();
     }
-    for (ReplicatedSession session : takeUntold()) {
-      session.tellNews();
-    }
-  }
-
-  private List<ReplicatedSession> takeUntold() {
-    lock.lock();
-    try {
-      var taken = new ArrayList<>(untold);
-      untold.clear();
-      return taken;
-    } finally {
-      lock.unlock();
-    }
+    untold.forEach(ReplicatedSession::tellNews);
   }
 
   /// What one rank adds to the history.
