@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.InterruptedCallException;
+import org.comm4j.core.session.Endings;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +32,7 @@ final class Waiting {
   private static final long LONG_PARK_NS = 50_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
   private static final long NAP_NS = 2_000_000; // of who is not woken
-  private static final long JOIN_MS = 1000;
+  private static final long JOIN_NS = 1_000_000_000;
 
   private final Engine engine;
   private final Transport transport;
@@ -293,20 +294,6 @@ final class Waiting {
     }
     LockSupport.unpark(thread);
     transport.wakeUp();
-    if (thread != Thread.currentThread()) {
-      join(thread);
-    }
-  }
-
-  private static void join(Thread thread) {
-    boolean interrupted = Thread.interrupted(); // as after an InterruptedCallException
-    try {
-      thread.join(JOIN_MS);
-    } catch (InterruptedException _) {
-      interrupted = true;
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Endings.await(thread, JOIN_NS);
   }
 }

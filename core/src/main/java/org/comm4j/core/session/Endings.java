@@ -1,37 +1,34 @@
 package org.comm4j.core.session;
 
+import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /// The ends of threads that serve others: who waits for them, and who must not end before them.
 public final class Endings {
-  private static final long SLICE_MILLIS = 100;
+  /// Waits for something for so many nanoseconds at most, and says whether it is over.
+  private interface Wait {
+    boolean isOver(long ns) throws InterruptedException;
+  }
 
   private Endings() {}
 
-  /// Waits within a bound; keeps the interrupt for later. Returns at once on the thread itself.
-  static void await(Thread thread, long boundNs) {
-    if (Thread.currentThread().equals(thread)) {
-      return;
-    }
-    boolean interrupted = Thread.interrupted();
-    long start = System.nanoTime();
-    while (thread.isAlive() && System.nanoTime() - start < boundNs) {
-      try {
-        thread.join(SLICE_MILLIS);
-      } catch (InterruptedException e) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+  /// Waits within a bound until a thread has ended; keeps the interrupt for later. Returns at once
+  /// on the thread itself.
+  ///
+  /// @param thread that was started
+  public static void await(Thread thread, long boundNs) {
+    await(thread, boundNs, ns -> thread.join(Duration.ofNanos(ns)));
   }
 
   /// Waits within a bound until a thread says that it is as good as over; else the same.
   ///
   /// @param over counted down by the thread
   static void await(Thread thread, CountDownLatch over, long boundNs) {
+    await(thread, boundNs, ns -> over.await(ns, TimeUnit.NANOSECONDS));
+  }
+
+  private static void await(Thread thread, long boundNs, Wait wait) {
     if (Thread.currentThread().equals(thread)) {
       return;
     }
@@ -39,7 +36,7 @@ public final class Endings {
     long start = System.nanoTime();
     for (long left = boundNs; left > 0; left = boundNs - (System.nanoTime() - start)) {
       try {
-        if (over.await(left, TimeUnit.NANOSECONDS)) {
+        if (wait.isOver(left)) {
           break;
         }
       } catch (InterruptedException e) {
