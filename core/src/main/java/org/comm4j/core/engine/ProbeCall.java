@@ -1,18 +1,16 @@
 package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
-import java.util.BitSet;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
 
 /// Waits until a message that it accepts has been announced.
-final class ProbeCall extends Call {
+final class ProbeCall extends Arrival {
   private final Probe probe;
 
   ProbeCall(Context context, Probe probe) {
-    super(context, probe, null);
+    super(context, probe, probe.source(), null);
     this.probe = probe;
   }
 
@@ -27,35 +25,8 @@ final class ProbeCall extends Call {
   }
 
   @Override
-  public boolean cancel() {
-    try (var _ = engine.lock()) {
-      if (hasEnded()) {
-        return false;
-      }
-      fail(new java.util.concurrent.CancellationException(describe() + " was cancelled"));
-      return true;
-    }
-  }
-
-  @Override
-  void missing(BitSet ranks) {
-    if (probe.source() == Communicator.ANY_SOURCE) {
-      context.addSources(ranks);
-    } else {
-      ranks.set(probe.source());
-    }
-  }
-
-  @Override
-  BitSet lost(BitSet left) {
-    boolean othersMaySend =
-        probe.source() == Communicator.ANY_SOURCE && left.cardinality() < context.size() - 1;
-    return othersMaySend ? new BitSet() : super.lost(left);
-  }
-
-  @Override
-  void inquire() {
-    context.inquiries().ask(probe.source());
+  @Nullable Message message() {
+    return null;
   }
 
   @Override

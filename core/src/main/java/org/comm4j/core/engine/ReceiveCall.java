@@ -3,8 +3,6 @@ package org.comm4j.core.engine;
 import static java.util.Objects.requireNonNull;
 
 import java.lang.foreign.MemorySegment;
-import java.util.BitSet;
-import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
@@ -13,7 +11,7 @@ import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
 
 /// A receive that waits for its message, then for the message's bytes.
-final class ReceiveCall extends Call {
+final class ReceiveCall extends Arrival {
   private static final long MOST_READ_BYTES = 1 << 20; // then others have a turn
 
   private final Receive receive;
@@ -26,7 +24,7 @@ final class ReceiveCall extends Call {
 
   private ReceiveCall(
       Context context, Operation operation, Receive receive, @Nullable Thread boundTo) {
-    super(context, operation, boundTo);
+    super(context, operation, receive.source(), boundTo);
     this.receive = receive;
     this.data = Buffers.segment(receive.data());
   }
@@ -174,47 +172,14 @@ final class ReceiveCall extends Call {
   }
 
   @Override
-  public boolean cancel() {
-    try (var _ = engine.lock()) {
-      if (message != null || hasEnded()) {
-        return false;
-      }
-      fail(new java.util.concurrent.CancellationException(describe() + " was cancelled"));
-      return true;
-    }
-  }
-
-  @Override
-  void missing(BitSet ranks) {
-    if (message != null) {
-      ranks.set(message.source());
-    } else if (receive.source() != Communicator.ANY_SOURCE) {
-      ranks.set(receive.source());
-    } else {
-      context.addSources(ranks);
-    }
-  }
-
-  @Override
-  BitSet lost(BitSet left) {
-    boolean othersMaySend =
-        message == null
-            && receive.source() == Communicator.ANY_SOURCE
-            && left.cardinality() < context.size() - 1;
-    return othersMaySend ? new BitSet() : super.lost(left);
+  @Nullable Message message() {
+    return message;
   }
 
   @Override
   boolean isMemoryClosed() {
     SendCall local = message == null ? null : message.local();
     return !data.scope().isAlive() || (local != null && local.isMemoryClosed());
-  }
-
-  @Override
-  void inquire() {
-    if (message == null) {
-      context.inquiries().ask(receive.source());
-    }
   }
 
   @Override

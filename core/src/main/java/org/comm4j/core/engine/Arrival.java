@@ -1,0 +1,59 @@
+package org.comm4j.core.engine;
+
+import java.util.BitSet;
+import java.util.concurrent.CancellationException;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.Operation;
+import org.jspecify.annotations.Nullable;
+
+/// A call that waits for a message of one source, or of any.
+abstract sealed class Arrival extends Call permits ProbeCall, ReceiveCall {
+  private final int source;
+
+  Arrival(Context context, Operation operation, int source, @Nullable Thread boundTo) {
+    super(context, operation, boundTo);
+    this.source = source;
+  }
+
+  /// The message that it has got and still waits for, or null.
+  abstract @Nullable Message message();
+
+  @Override
+  public final boolean cancel() {
+    try (var _ = engine.lock()) {
+      if (message() != null || hasEnded()) {
+        return false;
+      }
+      fail(new CancellationException(describe() + " was cancelled"));
+      return true;
+    }
+  }
+
+  @Override
+  final void missing(BitSet ranks) {
+    Message message = message();
+    if (message != null) {
+      ranks.set(message.source());
+    } else if (source != Communicator.ANY_SOURCE) {
+      ranks.set(source);
+    } else {
+      context.addSources(ranks);
+    }
+  }
+
+  @Override
+  final BitSet lost(BitSet left) {
+    boolean othersMaySend =
+        message() == null
+            && source == Communicator.ANY_SOURCE
+            && left.cardinality() < context.size() - 1;
+    return othersMaySend ? new BitSet() : super.lost(left);
+  }
+
+  @Override
+  final void inquire() {
+    if (message() == null) {
+      context.inquiries().ask(source);
+    }
+  }
+}
