@@ -474,7 +474,8 @@ final class CollectiveCall extends Call {
     if (early == null) {
       return false;
     }
-    check(peer, early.what(), early.count(), early.detail(), message);
+    compare(peer, early);
+    checkCount(message, early.count());
     for (KeptPayloads.Payload payload : early.payloads()) {
       consume(message, payload.memory());
       context.kept().consumed(peer, payload);
@@ -509,14 +510,12 @@ final class CollectiveCall extends Call {
   ///
   /// @return false to keep it for later
   boolean accept(int peer, int number, long what, long count, long detail, MemorySegment payload) {
-    if (isOther(what, count, detail)) {
-      throw mismatch(peer, what, count);
-    }
+    check(peer, what, count, detail);
     Incoming message = isHere() ? find(peer, number) : null;
     if (message == null) {
       return false;
     }
-    check(peer, what, count, detail, message);
+    checkCount(message, count);
     if (isBound()) {
       takeEarly(message);
     }
@@ -531,14 +530,12 @@ final class CollectiveCall extends Call {
   ///
   /// @return false to keep that for later
   boolean request(int peer, int number, long what, long count, long detail) {
-    if (isOther(what, count, detail)) {
-      throw mismatch(peer, what, count);
-    }
+    check(peer, what, count, detail);
     Incoming message = isHere() ? find(peer, number) : null;
     if (message == null) {
       return false;
     }
-    check(peer, what, count, detail, message);
+    checkCount(message, count);
     grant(message);
     return true;
   }
@@ -547,15 +544,7 @@ final class CollectiveCall extends Call {
   ///
   /// @throws MismatchedCallException if it is of another call
   void compare(int peer, Early message) {
-    if (isOther(message.what(), message.count(), message.detail())) {
-      throw mismatch(peer, message.what(), message.count());
-    }
-  }
-
-  private boolean isOther(long what, long count, long detail) {
-    return what != signature.what()
-        || detail != signature.detail()
-        || (!varied && count != signature.count());
+    check(peer, message.what(), message.count(), message.detail());
   }
 
   void granted(int worldPeer, int number) {
@@ -583,20 +572,24 @@ final class CollectiveCall extends Call {
     return null;
   }
 
-  private void check(int peer, long what, long count, long detail, Incoming message) {
-    if (isOther(what, count, detail)) {
-      throw mismatch(peer, what, count);
-    }
-    if (varied && count != message.slice.count()) {
+  /// Refuses what is of another call.
+  private void check(int peer, long what, long count, long detail) {
+    if (what != signature.what()
+        || detail != signature.detail()
+        || (!varied && count != signature.count())) {
       throw new MismatchedCallException(
-          "rank %d's collective #%d sends %d elements but rank %d expects %d in %s"
-              .formatted(peer, sequence, count, context.rank(), message.slice.count(), signature));
+          signature.difference(context.rank(), peer, sequence, what, count));
     }
   }
 
-  private MismatchedCallException mismatch(int peer, long what, long count) {
-    return new MismatchedCallException(
-        signature.difference(context.rank(), peer, sequence, what, count));
+  /// Where each pair of ranks has a count of its own, refuses another one.
+  private void checkCount(Incoming message, long count) {
+    if (varied && count != message.slice.count()) {
+      throw new MismatchedCallException(
+          "rank %d's collective #%d sends %d elements but rank %d expects %d in %s"
+              .formatted(
+                  message.peer, sequence, count, context.rank(), message.slice.count(), signature));
+    }
   }
 
   private void consume(Incoming message, MemorySegment payload) {
