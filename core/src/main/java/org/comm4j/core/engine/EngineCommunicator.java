@@ -190,7 +190,7 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
     return operation instanceof PointToPoint.Send send && sendAtOnce(send)
         ? Pending.ENDED
-        : submit(operation, USER);
+        : submit(operation, USER, false);
   }
 
   @Override
@@ -253,22 +253,11 @@ public final class EngineCommunicator implements BackendCommunicator {
     return call.received();
   }
 
-  private @Nullable Received run(Operation operation, CallSignature.Purpose purpose) {
-    Call call = submit(operation, purpose);
-    call.await(Long.MAX_VALUE);
-    return call.received();
-  }
-
-  private Call submit(Operation operation, CallSignature.Purpose purpose) {
-    return submit(operation, purpose, false);
-  }
-
   /// @param alone whether the calling thread waits for it and does nothing else; if so, a
   ///   collective that a thread has waited for may be made again
   private Call submit(Operation operation, CallSignature.Purpose purpose, boolean alone) {
     engine.enter();
     try {
-      checkUsable(operation.label());
       engine.takeNews();
       checkUsable(operation.label());
       Call call =
@@ -434,7 +423,8 @@ public final class EngineCommunicator implements BackendCommunicator {
     if (size() == 1) {
       return new long[][] {mine};
     }
-    run(new Collective.AllGather(CommData.of(mine), CommData.of(all)), purpose);
+    submit(new Collective.AllGather(CommData.of(mine), CommData.of(all)), purpose, false)
+        .await(Long.MAX_VALUE);
     long[][] rows = new long[size()][];
     for (int rank = 0; rank < rows.length; rank++) {
       rows[rank] = Arrays.copyOfRange(all, rank * mine.length, (rank + 1) * mine.length);
@@ -449,7 +439,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   void barrierInternal(CallSignature.Purpose purpose) {
     if (size() > 1) {
-      run(new Collective.Barrier(), purpose);
+      submit(new Collective.Barrier(), purpose, false).await(Long.MAX_VALUE);
     }
   }
 
@@ -462,9 +452,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private @Nullable BackendCommunicator split(
       CallSignature.Purpose purpose, String label, int color, int key) {
-    try (var _ = engine.enter()) {
-      checkUsable(label);
-    }
+    checkNow(label);
     return groups.split(purpose, label, color, key);
   }
 
