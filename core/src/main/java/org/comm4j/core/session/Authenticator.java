@@ -94,17 +94,9 @@ public final class Authenticator {
       return insecure ? new Authenticator(null, 0, true) : NONE;
     }
     try {
-      SecretKey key =
-          KDF.getInstance(KEYS)
-              .deriveKey(
-                  MAC,
-                  HKDFParameterSpec.ofExtract()
-                      .addIKM(secret)
-                      .thenExpand(
-                          "comm4j session".getBytes(StandardCharsets.US_ASCII), PROOF_BYTES));
+      byte[] purpose = "comm4j session".getBytes(StandardCharsets.US_ASCII);
+      SecretKey key = derive(HKDFParameterSpec.ofExtract().addIKM(secret), purpose);
       return new Authenticator(key, secret.length, insecure);
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("this JDK has no " + KEYS, e);
     } finally {
       Arrays.fill(secret, (byte) 0);
     }
@@ -166,14 +158,14 @@ public final class Authenticator {
   ///
   /// @param purpose for what; the keys of two purposes tell nothing of each other
   public Optional<SecretKey> keyFor(byte[] purpose) {
-    if (key == null) {
-      return Optional.empty();
-    }
+    return key == null
+        ? Optional.empty()
+        : Optional.of(derive(HKDFParameterSpec.ofExtract().addIKM(key), purpose));
+  }
+
+  private static SecretKey derive(HKDFParameterSpec.Builder extract, byte[] purpose) {
     try {
-      return Optional.of(
-          KDF.getInstance(KEYS)
-              .deriveKey(
-                  MAC, HKDFParameterSpec.ofExtract().addIKM(key).thenExpand(purpose, PROOF_BYTES)));
+      return KDF.getInstance(KEYS).deriveKey(MAC, extract.thenExpand(purpose, PROOF_BYTES));
     } catch (GeneralSecurityException e) {
       throw new IllegalStateException("this JDK has no " + KEYS, e);
     }
@@ -189,45 +181,47 @@ public final class Authenticator {
     return key != null;
   }
 
-  /// Whether [#check] would let a session be at an address.
+  /// Whether [#check] lets a session be at an address.
   boolean permits(InetAddress address) {
-    return address.isLoopbackAddress()
-        || (!address.isAnyLocalAddress() && (key == null ? insecure : isLong()));
+    return refusal(address) == null;
   }
 
   /// Checks that a session may be at an address.
   ///
   /// @throws JoinException if hosts that know no secret could take part there (`ADDRESS`)
   void check(InetAddress address) {
-    if (address.isLoopbackAddress()) {
-      return;
+    String refusal = refusal(address);
+    if (refusal != null) {
+      throw new JoinException(Reason.ADDRESS, refusal);
     }
-    String text = address.getHostAddress();
-    if (address.isAnyLocalAddress()) {
-      throw new JoinException(
-          Reason.ADDRESS,
-          "address %s means every interface (expected: the one that the other hosts reach)"
-              .formatted(text));
-    }
-    if (key != null && !isLong()) {
-      throw new JoinException(
-          Reason.ADDRESS,
-          "the secret has %d bytes, too few for address %s, which other hosts reach (expected: at least %d, random ones); %s"
-              .formatted(secretBytes, text, FEWEST_BYTES, MAKE_ONE));
-    }
-    if (key == null && !insecure) {
-      throw new JoinException(
-          Reason.ADDRESS,
-          "address %s is reached from other hosts, and there is no secret that ranks could prove to know; %s, or set %s=true where nobody else uses the network"
-              .formatted(text, MAKE_ONE, INSECURE));
-    }
-    if (key == null) {
+    if (key == null && !address.isLoopbackAddress()) {
       LOG.log(
           System.Logger.Level.WARNING,
           "{0}=true: whoever reaches {1} can join this session, read and change its data",
           INSECURE,
-          text);
+          address.getHostAddress());
     }
+  }
+
+  /// Why a session may not be at an address; null if it may.
+  private @Nullable String refusal(InetAddress address) {
+    if (address.isLoopbackAddress()) {
+      return null;
+    }
+    String text = address.getHostAddress();
+    if (address.isAnyLocalAddress()) {
+      return "address %s means every interface (expected: the one that the other hosts reach)"
+          .formatted(text);
+    }
+    if (key != null && !isLong()) {
+      return "the secret has %d bytes, too few for address %s, which other hosts reach (expected: at least %d, random ones); %s"
+          .formatted(secretBytes, text, FEWEST_BYTES, MAKE_ONE);
+    }
+    if (key == null && !insecure) {
+      return "address %s is reached from other hosts, and there is no secret that ranks could prove to know; %s, or set %s=true where nobody else uses the network"
+          .formatted(text, MAKE_ONE, INSECURE);
+    }
+    return null;
   }
 
   /// A nonce, or nothing where nothing is proved.
