@@ -43,7 +43,7 @@ final class Absentees {
       engine.session().agree(key + "/heard/" + each, me, new byte[0], engine.config().timeout());
       heard.add(each);
     }
-    return absent;
+    return Optional.empty(); // the next look finds those that have left
   }
 
   private List<Integer> haveLeft(List<Integer> missing) {

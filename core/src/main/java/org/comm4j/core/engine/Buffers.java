@@ -173,8 +173,8 @@ final class Buffers {
         || (end != null && (isClosed(segment(end.bias())) || isClosed(segment(end.residual()))));
   }
 
-  private static boolean isClosed(@Nullable MemorySegment memory) {
-    return memory != null && !memory.scope().isAlive();
+  private static boolean isClosed(MemorySegment memory) {
+    return !memory.scope().isAlive();
   }
 
   DataType type() {

@@ -8,8 +8,6 @@ import org.comm4j.core.transport.Transport;
 /// The two directions between this rank and one peer: what may still be sent unasked, what is owed
 /// back, and control frames that found no room.
 final class Link {
-  private static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
-
   private final Transport transport;
   private final int peer;
   private final int maxPayloadBytes;
@@ -75,7 +73,7 @@ final class Link {
     while (!controls.isEmpty()) {
       long[] frame = controls.peekFirst();
       Frame.write(header, frame[0], frame[1], frame[2], frame[3], frame[4]);
-      if (!transport.offer(peer, header, NOTHING)) {
+      if (!transport.offer(peer, header, Buffers.NOTHING)) {
         break;
       }
       controls.removeFirst();

@@ -31,15 +31,15 @@ final class Loans {
     }
   }
 
-  /// Whether somebody reads it still; what nobody reads is forgotten.
+  /// Whether somebody reads it still.
   ///
   /// @param isGone which ranks can't read any more
   boolean isOut(long number, IntPredicate isGone) {
-    Set<Integer> left = readers.getOrDefault(number, Set.of());
-    left.removeIf(isGone::test);
-    if (left.isEmpty()) {
-      readers.remove(number);
+    Set<Integer> left = readers.get(number);
+    if (left == null) {
+      return false;
     }
+    left.removeIf(isGone::test);
     return !left.isEmpty();
   }
 

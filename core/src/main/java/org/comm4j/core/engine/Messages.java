@@ -279,12 +279,9 @@ final class Messages {
     }
     Message.Key key = new Message.Key(source, number);
     Message message = arriving.get(key);
-    boolean fresh = message == null;
     if (message == null) {
       message = new Message(source, number, tag, type, count);
       arriving.put(key, message);
-    }
-    if (fresh) {
       announceInOrder(source);
     }
     boolean kept = false;

@@ -250,10 +250,6 @@ final class LogFile {
     return channel;
   }
 
-  Path path() {
-    return path;
-  }
-
   /// Whether others who open the path get this file.
   boolean isLinked() throws IOException {
     return key.equals(key(path));

@@ -30,7 +30,6 @@ public final class SimNetwork implements AutoCloseable {
   private final BitSet dead = new BitSet();
   private long nowNs;
   private long nextEvent;
-  private long delivered;
 
   /// What every link is like.
   ///
@@ -137,11 +136,6 @@ public final class SimNetwork implements AutoCloseable {
     return nowNs;
   }
 
-  /// How many payloads have arrived so far.
-  public long delivered() {
-    return delivered;
-  }
-
   /// Lets virtual time pass without anything arriving.
   public void pass(long nanos) {
     nowNs += nanos;
@@ -167,7 +161,6 @@ public final class SimNetwork implements AutoCloseable {
       }
       if (!dead.get(event.to())) {
         if (event.from() >= 0) {
-          delivered++;
           transports[event.to()].inbox.add(event);
         }
         return event.to();
