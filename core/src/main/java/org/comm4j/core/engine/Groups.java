@@ -176,8 +176,8 @@ final class Groups {
     }
   }
 
-  /// What ranks say, by world rank; those that are gone say nothing. Can be left, other than a wait
-  /// in the session.
+  /// What ranks say, by world rank; those that are gone say nothing. Unlike one wait in the
+  /// session, it looks now and then whether to go on.
   ///
   /// @param members world ranks
   Map<Integer, long[]> agree(String key, List<Integer> members, Proposal proposal, Look look) {

@@ -9,8 +9,8 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
 import org.jspecify.annotations.Nullable;
 
-/// A session as some of its ranks see it who build something together: they count from 0, and have
-/// keys of their own. It ends with the session that it is a part of; [#close] does nothing.
+/// A session of some of another session's ranks, which build something together. They count from 0
+/// and have keys of their own; it ends with the whole session, and [#close] does nothing.
 public final class MembersSession implements Session {
   private final Session whole;
   private final String name;

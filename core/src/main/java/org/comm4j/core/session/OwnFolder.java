@@ -33,8 +33,9 @@ import org.jspecify.annotations.Nullable;
 /// others [#sweep].
 ///
 /// A POSIX lock is gone when its process closes *any* channel of the file, so no process probes a
-/// lock of its own. And who probes another's holds it for that moment, shared, so that others who
-/// probe it see no owner in that; a lock gets its name when its process has it. Thread-safe.
+/// lock of its own. Whoever probes another process's lock takes it for that moment, shared, so that
+/// two that probe it at once do not take each other for its owner. The file is called `lock` only
+/// once its process holds it. Thread-safe.
 public final class OwnFolder implements AutoCloseable {
   private static final String LOCK = "lock";
   private static final String BEGINNING = "lock.new";
