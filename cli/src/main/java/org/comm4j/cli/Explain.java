@@ -207,7 +207,7 @@ final class Explain implements Callable<Integer> {
     check(own);
     long count = count(own);
     CommConfig config = config(own);
-    ordered = isReduction() && config.reduction() == Reduction.ORDERED;
+    ordered = kind.isReducing() && config.reduction() == Reduction.ORDERED;
     Optional<String> way = way(count, config);
     if (way.isPresent()) {
       printWay(own.commandLine().getOut(), way.get());
@@ -240,7 +240,7 @@ final class Explain implements Callable<Integer> {
   /// What a backend says that runs no plans of ours.
   private Optional<String> way(long count, CommConfig config) {
     return Backends.explain(
-        kind.label(), type, isReduction() ? op : null, type.bytes(count), ranks, config);
+        kind.label(), type, kind.isReducing() ? op : null, type.bytes(count), ranks, config);
   }
 
   private void printWay(PrintWriter out, String way) {
@@ -282,25 +282,25 @@ final class Explain implements Callable<Integer> {
     if (limit < 0) {
       throw wrong(own, "--limit: %d (expected: 0 or more steps)".formatted(limit));
     }
-    if (!isReduction() && own.commandLine().getParseResult().hasMatchedOption("--op")) {
+    if (!kind.isReducing() && own.commandLine().getParseResult().hasMatchedOption("--op")) {
       throw wrong(
           own,
           "--op: %s, for %s (expected: with one of %s, which combine elements)"
-              .formatted(Names.of(op), kind.label(), labels(Explain::isReduction)));
+              .formatted(Names.of(op), kind.label(), labels(CollectiveKind::isReducing)));
     }
-    if (!isRooted() && own.commandLine().getParseResult().hasMatchedOption("--root")) {
+    if (!kind.isRooted() && own.commandLine().getParseResult().hasMatchedOption("--root")) {
       throw wrong(
           own,
           "--root: %d, for %s (expected: with one of %s, which have a root)"
-              .formatted(root, kind.label(), labels(Explain::isRooted)));
+              .formatted(root, kind.label(), labels(CollectiveKind::isRooted)));
     }
-    if (!isReduction() && ordered) {
+    if (!kind.isReducing() && ordered) {
       throw wrong(
           own,
           "--ordered, for %s (expected: with one of %s, which combine elements)"
-              .formatted(kind.label(), labels(Explain::isReduction)));
+              .formatted(kind.label(), labels(CollectiveKind::isReducing)));
     }
-    if (isReduction() && !op.supports(type)) {
+    if (kind.isReducing() && !op.supports(type)) {
       throw wrong(
           own,
           "--op: %s is not defined for %s (expected: one of %s); choose another --op or --dtype"
@@ -348,30 +348,9 @@ final class Explain implements Callable<Integer> {
     return count;
   }
 
-  private boolean isReduction() {
-    return isReduction(kind);
-  }
-
-  private static boolean isReduction(CollectiveKind kind) {
-    return switch (kind) {
-      case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
-      case BARRIER,
-          BROADCAST,
-          GATHER,
-          GATHER_V,
-          ALL_GATHER,
-          ALL_GATHER_V,
-          SCATTER,
-          SCATTER_V,
-          ALL_TO_ALL,
-          ALL_TO_ALL_V ->
-          false;
-    };
-  }
-
   /// The shape as a rank sees it; parts are even.
   private Shape shape(int ofRank, long count) {
-    DataType accumulator = isReduction() ? op.accumulationType(type) : type;
+    DataType accumulator = kind.isReducing() ? op.accumulationType(type) : type;
     Partition even = Partition.even(ranks, count);
     boolean hasParts =
         switch (kind) {
@@ -388,13 +367,13 @@ final class Explain implements Callable<Integer> {
         kind,
         ranks,
         countless ? 0 : count,
-        isRooted() ? root : 0,
+        kind.isRooted() ? root : 0,
         hasParts ? even : null,
         kind == CollectiveKind.ALL_TO_ALL_V ? even : null,
         kind == CollectiveKind.BARRIER ? 1 : type.bytes(),
         kind == CollectiveKind.BARRIER ? 1 : accumulator.bytes(),
         accumulator != type,
-        isReduction() && ordered,
+        kind.isReducing() && ordered,
         areOnOneHost() && sharesMemory ? windowBytes : 0,
         hosts());
   }
@@ -409,17 +388,6 @@ final class Explain implements Callable<Integer> {
     return perHost == null || areOnOneHost() || perHost == 1 || windowBytes == 0
         ? null
         : Hosts.of(IntStream.range(0, ranks).map(each -> each / perHost).toArray(), windowBytes);
-  }
-
-  private boolean isRooted() {
-    return isRooted(kind);
-  }
-
-  private static boolean isRooted(CollectiveKind kind) {
-    return switch (kind) {
-      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
-      default -> false;
-    };
   }
 
   private Choice choice(CommandSpec own, CommConfig config, Shape shape) {
@@ -564,10 +532,10 @@ final class Explain implements Callable<Integer> {
       long count = amountCount(shape);
       text.append(" of %d × %s (%s)".formatted(count, type, Sizes.text(type.bytes(count))));
     }
-    if (isReduction()) {
+    if (kind.isReducing()) {
       text.append(" with ").append(Names.of(op)).append(ordered ? ", ordered," : "");
     }
-    if (isRooted()) {
+    if (kind.isRooted()) {
       text.append(", root ").append(root).append(',');
     }
     text.append(" on ").append(ranks).append(ranks == 1 ? " rank" : " ranks");
@@ -651,8 +619,8 @@ final class Explain implements Callable<Integer> {
     json.put("ranks", ranks);
     json.put("count", amountCount(shape));
     json.put("dtype", kind == CollectiveKind.BARRIER ? null : Names.of(type));
-    json.put("op", isReduction() ? Names.of(op) : null);
-    json.put("root", isRooted() ? root : null);
+    json.put("op", kind.isReducing() ? Names.of(op) : null);
+    json.put("root", kind.isRooted() ? root : null);
     json.put("ordered", shape.ordered());
     json.put("window_bytes", shape.stageBytes());
     json.put("ranks_per_host", ranksPerHost);

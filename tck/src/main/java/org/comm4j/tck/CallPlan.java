@@ -88,7 +88,7 @@ final class CallPlan {
           type,
           op,
           elements,
-          CollectiveCase.isRooted(kind) ? rank : 0,
+          kind.isRooted() ? rank : 0,
           inPlace,
           size,
           ordinary ? Values.ORDINARY : exact,
@@ -259,7 +259,7 @@ final class CallPlan {
 
   private boolean isLegal(int[] row) {
     CollectiveKind kind = CollectiveKind.values()[row[0]];
-    return CollectiveCase.isReducing(kind) == (elements.get(row[1]).op() != null);
+    return kind.isReducing() == (elements.get(row[1]).op() != null);
   }
 
   private int fresh(int[] row) {

@@ -55,20 +55,6 @@ record CollectiveCase(
   /// @param terms how many ranks contributed
   record Part(int from, byte[] bytes, int terms) {}
 
-  static boolean isReducing(CollectiveKind kind) {
-    return switch (kind) {
-      case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
-      default -> false;
-    };
-  }
-
-  static boolean isRooted(CollectiveKind kind) {
-    return switch (kind) {
-      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
-      default -> false;
-    };
-  }
-
   static boolean hasInPlace(CollectiveKind kind) {
     return switch (kind) {
       case BARRIER, BROADCAST, ALL_TO_ALL, ALL_TO_ALL_V -> false;
@@ -215,7 +201,7 @@ record CollectiveCase(
     if (kind == CollectiveKind.BROADCAST) {
       return true; // one buffer for both
     }
-    boolean atRoot = !isRooted(kind) || rank == root;
+    boolean atRoot = !kind.isRooted() || rank == root;
     return inPlace && hasInPlace(kind) && atRoot;
   }
 
@@ -359,7 +345,7 @@ record CollectiveCase(
       text.append(op.name()).append(", ");
     }
     text.append(type).append(" × ").append(count);
-    if (isRooted(kind)) {
+    if (kind.isRooted()) {
       text.append(", root ").append(root);
     }
     if (inPlace && hasInPlace(kind)) {

@@ -103,7 +103,7 @@ final class CollectiveChecks {
   @Needs(setting = Needs.Setting.ORDERED, capabilities = Capability.ORDERED_REDUCTION)
   static void reductions_ordered_areLeftFolds(LiveRank r) {
     for (CollectiveKind kind : CollectiveKind.values()) {
-      if (CollectiveCase.isReducing(kind)) {
+      if (kind.isReducing()) {
         PlannedCalls.run(r, kind);
       }
     }
@@ -394,7 +394,7 @@ final class CollectiveChecks {
                 new CollectiveCase(
                     kind,
                     op == ReduceOp.LOGICAL_AND ? DataType.INT32 : DataType.FLOAT16,
-                    CollectiveCase.isReducing(kind) ? op : null,
+                    kind.isReducing() ? op : null,
                     9,
                     0,
                     inPlace,
@@ -443,7 +443,7 @@ final class CollectiveChecks {
           new CollectiveCase(
               kind,
               DataType.FLOAT32,
-              CollectiveCase.isReducing(kind) ? ReduceOp.SUM : null,
+              kind.isReducing() ? ReduceOp.SUM : null,
               0,
               r.size() - 1,
               false,
@@ -478,7 +478,7 @@ final class CollectiveChecks {
               Operators.combineAffine(source, accumulator, type, count);
             });
     for (CollectiveKind kind : CollectiveKind.values()) {
-      if (!CollectiveCase.isReducing(kind)) {
+      if (!kind.isReducing()) {
         continue;
       }
       for (int count : new int[] {0, 1, 5, 3000}) {

@@ -112,7 +112,7 @@ class SimulatedCollectivesTest {
   private static Map<CollectiveKind, String> tuning(Way way, int turn) {
     Map<CollectiveKind, String> tuning = new EnumMap<>(CollectiveKind.class);
     for (CollectiveKind kind : CollectiveKind.values()) {
-      boolean fixed = way.reduction() == Reduction.ORDERED && CollectiveCase.isReducing(kind);
+      boolean fixed = way.reduction() == Reduction.ORDERED && kind.isReducing();
       List<Algorithm> usable =
           Algorithms.of(kind).stream()
               .filter(each -> way.size() > 1 && !each.name().equals("alone"))
@@ -168,7 +168,7 @@ class SimulatedCollectivesTest {
         continue;
       }
       for (DataType type : DataType.values()) {
-        if (!CollectiveCase.isReducing(kind)) {
+        if (!kind.isReducing()) {
           all.add(new Combination(kind, type, null));
           continue;
         }
@@ -187,7 +187,7 @@ class SimulatedCollectivesTest {
     int size = way.size();
     List<CollectiveCase> all = new ArrayList<>();
     int[] counts = {0, 1, 7, Math.max(0, size - 1), size + 1, 33, 1027};
-    int[] roots = CollectiveCase.isRooted(of.kind()) ? roots(size) : new int[] {0};
+    int[] roots = of.kind().isRooted() ? roots(size) : new int[] {0};
     boolean[] places =
         CollectiveCase.hasInPlace(of.kind()) ? new boolean[] {false, true} : new boolean[] {false};
     List<Values> values =

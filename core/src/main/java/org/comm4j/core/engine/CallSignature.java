@@ -159,17 +159,10 @@ public record CallSignature(long what, long count, long detail) {
         text.append(" × ").append(count);
       }
     }
-    if (isRooted(kind)) {
+    if (kind.isRooted()) {
       text.append(", root ").append(root);
     }
     return text.append(')').toString();
-  }
-
-  private static boolean isRooted(CollectiveKind kind) {
-    return switch (kind) {
-      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
-      default -> false;
-    };
   }
 
   private static int code(@Nullable ReduceOp op) {

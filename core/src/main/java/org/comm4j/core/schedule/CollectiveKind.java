@@ -45,6 +45,22 @@ public enum CollectiveKind {
     };
   }
 
+  /// Whether it combines elements of several ranks.
+  public boolean isReducing() {
+    return switch (this) {
+      case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
+      default -> false;
+    };
+  }
+
+  /// Whether one of its ranks is the root.
+  public boolean isRooted() {
+    return switch (this) {
+      case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
+      default -> false;
+    };
+  }
+
   /// The name as the API's method has it, for example `allReduce`.
   public String label() {
     StringBuilder label = new StringBuilder();
