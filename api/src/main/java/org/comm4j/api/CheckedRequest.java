@@ -227,7 +227,7 @@ final class CheckedRequest implements Request {
     }
     if (ended.received() == null) {
       throw new IllegalStateException(
-          operation.label() + " has no result (expected: a receive or a probe)");
+          operation.label() + " has no result (expected: a receive, a sendReceive or a probe)");
     }
     return ended.received();
   }

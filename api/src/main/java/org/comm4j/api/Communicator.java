@@ -64,7 +64,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Runs an operation and waits until this rank's part is done.
   ///
   /// @param operation what to do; may be used again
-  /// @return what a receive or probe got, null for every other operation
+  /// @return what a receive, a sendReceive or a probe got; null for every other operation
   /// @throws IllegalArgumentException if the operation does not fit this rank and group
   @Nullable Received run(Operation operation);
 

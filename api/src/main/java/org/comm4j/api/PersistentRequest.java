@@ -13,5 +13,7 @@ public interface PersistentRequest {
 
   /// Starts it and waits until it has ended. A collective allocates nothing once the library has
   /// warmed up, a message little.
+  ///
+  /// @throws IllegalStateException if its last start has not ended
   void run();
 }

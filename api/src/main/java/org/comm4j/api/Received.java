@@ -1,6 +1,6 @@
 package org.comm4j.api;
 
-/// What a receive or a probe got.
+/// What a receive, a sendReceive or a probe got.
 ///
 /// @param source the rank that sent the message
 /// @param tag the message's tag

@@ -30,9 +30,10 @@ public interface Request {
   /// blocks.
   boolean isDone();
 
-  /// {@return what a receive or probe got}
+  /// {@return what a receive, a sendReceive or a probe got}
   ///
-  /// @throws IllegalStateException if the operation has not ended well or is neither
+  /// @throws IllegalStateException if the operation has not ended, has not ended well, or has no
+  ///   result
   Received result();
 
   /// Takes back a receive or probe that no message has matched yet.
@@ -42,10 +43,11 @@ public interface Request {
   /// @throws IllegalStateException for any other operation: peers may already be part of it
   boolean cancel();
 
-  /// {@return a future with the operation's end: the result of a receive or probe, null for all
-  /// others} It completes without anybody waiting: a thread of the library moves the operation
-  /// along. What depends on the future is run by that thread, or by one that awaits, asks for or
-  /// closes what ends the operation; it must not call this communicator and should be short.
+  /// {@return a future with the operation's end: the result of a receive, a sendReceive or a probe;
+  /// null for every other operation} It completes without anybody waiting: a thread of the library
+  /// moves the operation along. What depends on the future is run by that thread, or by one that
+  /// awaits, asks for or closes what ends the operation; it must not call this communicator and
+  /// should be short.
   ///
   /// Where the operation is taken back ([#cancel()]) the future is cancelled too. Cancelling the
   /// future itself takes nothing back.

@@ -64,7 +64,7 @@ public interface BackendCommunicator {
   /// Runs an operation to its end. Backends override it to spare the handle.
   ///
   /// @param operation legal for this rank and group
-  /// @return what a receive or probe got; null for others
+  /// @return what a receive, a sendReceive or a probe got; null for every other operation
   default @Nullable Received run(Operation operation) {
     Pending pending = submit(operation);
     pending.await(Long.MAX_VALUE);

@@ -49,7 +49,7 @@ public interface Pending {
   /// @throws org.comm4j.api.CommException why it failed
   boolean await(long nanos);
 
-  /// {@return what a receive or probe got; null for others}
+  /// {@return what a receive, a sendReceive or a probe got; null for every other operation}
   @Nullable Received received();
 
   /// Takes back a receive or probe that nothing has matched.
