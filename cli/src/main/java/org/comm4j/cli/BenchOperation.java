@@ -8,24 +8,24 @@ import picocli.CommandLine.ITypeConverter;
 
 /// What [Bench] can measure, by the names that benchmark files have.
 enum BenchOperation {
-  ALL_REDUCE("allreduce", "allReduce", Kind.REDUCTION),
-  REDUCE("reduce", "reduce", Kind.ROOTED_REDUCTION),
-  BROADCAST("broadcast", "broadcast", Kind.ROOTED),
-  ALL_GATHER("allgather", "allGather", Kind.SYMMETRIC),
-  ALL_GATHER_V("allgatherv", "allGatherV", Kind.SYMMETRIC),
-  GATHER("gather", "gather", Kind.ROOTED),
-  GATHER_V("gatherv", "gatherV", Kind.ROOTED),
-  SCATTER("scatter", "scatter", Kind.ROOTED),
-  SCATTER_V("scatterv", "scatterV", Kind.ROOTED),
-  REDUCE_SCATTER("reduce_scatter", "reduceScatter", Kind.REDUCTION),
-  REDUCE_SCATTER_V("reduce_scatterv", "reduceScatterV", Kind.REDUCTION),
-  ALL_TO_ALL("alltoall", "allToAll", Kind.SYMMETRIC),
-  ALL_TO_ALL_V("alltoallv", "allToAllV", Kind.SYMMETRIC),
-  SCAN("scan", "scan", Kind.ROOTED_REDUCTION),
-  EXCLUSIVE_SCAN("exscan", "exclusiveScan", Kind.ROOTED_REDUCTION),
-  BARRIER("barrier", "barrier", Kind.SYMMETRIC),
-  PING_PONG("pingpong", "pingPong", Kind.MESSAGES),
-  STREAM("stream", "stream", Kind.MESSAGES);
+  ALL_REDUCE("allreduce", Kind.REDUCTION),
+  REDUCE("reduce", Kind.ROOTED_REDUCTION),
+  BROADCAST("broadcast", Kind.ROOTED),
+  ALL_GATHER("allgather", Kind.SYMMETRIC),
+  ALL_GATHER_V("allgatherv", Kind.SYMMETRIC),
+  GATHER("gather", Kind.ROOTED),
+  GATHER_V("gatherv", Kind.ROOTED),
+  SCATTER("scatter", Kind.ROOTED),
+  SCATTER_V("scatterv", Kind.ROOTED),
+  REDUCE_SCATTER("reduce_scatter", Kind.REDUCTION),
+  REDUCE_SCATTER_V("reduce_scatterv", Kind.REDUCTION),
+  ALL_TO_ALL("alltoall", Kind.SYMMETRIC),
+  ALL_TO_ALL_V("alltoallv", Kind.SYMMETRIC),
+  SCAN("scan", Kind.ROOTED_REDUCTION),
+  EXCLUSIVE_SCAN("exscan", Kind.ROOTED_REDUCTION),
+  BARRIER("barrier", Kind.SYMMETRIC),
+  PING_PONG("pingpong", Kind.MESSAGES),
+  STREAM("stream", Kind.MESSAGES);
 
   private enum Kind {
     /// Every rank waits for every other one, so that none can run ahead.
@@ -41,12 +41,10 @@ enum BenchOperation {
   }
 
   private final String label;
-  private final String method;
   private final Kind kind;
 
-  BenchOperation(String label, String method, Kind kind) {
+  BenchOperation(String label, Kind kind) {
     this.label = label;
-    this.method = method;
     this.kind = kind;
   }
 
@@ -109,7 +107,7 @@ enum BenchOperation {
         return new Several(
             Arrays.stream(text.split(",", -1))
                 .map(name ->
-                    Names.find(name, List.of(values()), each -> Stream.of(each.label, each.method)))
+                    Names.find(name, List.of(values()), each -> Stream.of(each.label, each.name())))
                 .toList());
       }
     }
