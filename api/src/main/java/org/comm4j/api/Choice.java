@@ -104,9 +104,9 @@ final class Choice {
     String remedy =
         found.stream()
             .map(Found::name)
-            .filter(each -> distance(each, name) < each.length())
-            .filter(each -> distance(each, name) <= Math.clamp(name.length() / 3, 2, 4))
-            .min(Comparator.comparingInt(each -> distance(each, name)))
+            .filter(each -> Values.distance(each, name) < each.length())
+            .filter(each -> Values.distance(each, name) <= Math.clamp(name.length() / 3, 2, 4))
+            .min(Comparator.comparingInt(each -> Values.distance(each, name)))
             .map(each -> "did you mean '" + each + "'?")
             .orElse("add comm4j-backend-" + name + " to the class path, or name another one");
     return new BackendUnavailableException(
@@ -299,20 +299,5 @@ final class Choice {
         .map(reason -> "%s (%s)".formatted(info.name(), reason))
         .orElseGet(
             () -> "%s (%s, priority %d)".formatted(info.name(), info.reaches(), info.priority()));
-  }
-
-  /// How many letters must be changed, added or dropped to get from one word to the other.
-  private static int distance(String from, String to) {
-    int[] costs = IntStream.rangeClosed(0, to.length()).toArray();
-    for (int i = 1; i <= from.length(); i++) {
-      int diagonal = costs[0];
-      costs[0] = i;
-      for (int j = 1; j <= to.length(); j++) {
-        int replaced = diagonal + (from.charAt(i - 1) == to.charAt(j - 1) ? 0 : 1);
-        diagonal = costs[j];
-        costs[j] = Math.min(replaced, 1 + Math.min(costs[j - 1], costs[j]));
-      }
-    }
-    return costs[to.length()];
   }
 }

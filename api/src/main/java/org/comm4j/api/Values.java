@@ -213,7 +213,7 @@ final class Values {
   }
 
   /// Levenshtein's edit distance.
-  private static int distance(String a, String b) {
+  static int distance(String a, String b) {
     int[] row = new int[b.length() + 1];
     Arrays.setAll(row, j -> j);
     for (int i = 1; i <= a.length(); i++) {
