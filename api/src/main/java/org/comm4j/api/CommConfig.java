@@ -245,12 +245,8 @@ public record CommConfig(
   /// Refuses options that no backend understands.
   ///
   /// @param backends for each backend found its options, without the prefix `COMM_<NAME>_`
-  /// @throws IllegalArgumentException naming the variable, what was expected, and the nearest name
-  void checkOptions(Map<String, Set<String>> backends) {
-    checkOptions(backends, "");
-  }
-
   /// @param missing ends the message about an option of no backend: those that can't be asked
+  /// @throws IllegalArgumentException naming the variable, what was expected, and the nearest name
   void checkOptions(Map<String, Set<String>> backends, String missing) {
     new TreeMap<>(options)
         .forEach((variable, value) -> Settings.checkOption(variable, value, backends, missing));

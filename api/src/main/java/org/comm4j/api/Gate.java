@@ -141,10 +141,6 @@ final class Gate {
     return state == State.OPEN;
   }
 
-  boolean isClosed() {
-    return state == State.CLOSED;
-  }
-
   ClosedException closed(String call) {
     return new ClosedException(call + ": " + description + " is closed");
   }

@@ -313,7 +313,7 @@ class CommConfigTest {
         .contains("COMM_SHM_DIR=/x", "secret=(not shown)");
     assertThat(config.secret().toString()).doesNotContain("hunter");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> config.checkOptions(BACKENDS))
+        .isThrownBy(() -> config.checkOptions(BACKENDS, ""))
         .withMessageContaining("COMM_SHM_TOKEN")
         .withMessageNotContaining("hunter");
   }
@@ -354,7 +354,7 @@ class CommConfigTest {
         CommConfig.fromEnvironment(Map.of("COMM_SHM_WINDOW", "1GiB", "COMM_MY_NET_PORT", "9"));
 
     assertThat(config.options()).containsOnlyKeys("COMM_SHM_WINDOW", "COMM_MY_NET_PORT");
-    assertThatCode(() -> config.checkOptions(BACKENDS)).doesNotThrowAnyException();
+    assertThatCode(() -> config.checkOptions(BACKENDS, "")).doesNotThrowAnyException();
   }
 
   @ParameterizedTest
@@ -371,7 +371,7 @@ class CommConfigTest {
     CommConfig config = CommConfig.fromEnvironment(Map.of(variable, "7"));
 
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> config.checkOptions(BACKENDS))
+        .isThrownBy(() -> config.checkOptions(BACKENDS, ""))
         .withMessageStartingWith(variable + ": '7' (expected: ")
         .withMessageEndingWith("did you mean " + meant + "?");
   }
@@ -381,11 +381,11 @@ class CommConfigTest {
     CommConfig config = CommConfig.builder().option("COMM_TELEGRAPH_WIRE", "2").build();
 
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> config.checkOptions(BACKENDS))
+        .isThrownBy(() -> config.checkOptions(BACKENDS, ""))
         .withMessageContaining("local, my-net, shm")
         .withMessageContaining("class path");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> config.checkOptions(Map.of()))
+        .isThrownBy(() -> config.checkOptions(Map.of(), ""))
         .withMessageContaining("none");
   }
 }

@@ -5,12 +5,10 @@ import java.util.List;
 
 /// What every rank runs.
 sealed interface Program {
-  /// What it gets as `args`.
-  List<String> arguments();
-
   /// A class with a `main` method, on our class path and some more.
   ///
   /// @param classPath what comes on top of our own, in order
+  /// @param arguments what it gets as `args`
   record MainClass(String name, List<Path> classPath, List<String> arguments) implements Program {
     public MainClass {
       classPath = List.copyOf(classPath);
@@ -34,11 +32,6 @@ sealed interface Program {
   record Command(List<String> command) implements Program {
     public Command {
       command = List.copyOf(command);
-    }
-
-    @Override
-    public List<String> arguments() {
-      return command.subList(1, command.size());
     }
   }
 }
