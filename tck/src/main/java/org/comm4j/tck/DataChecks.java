@@ -245,7 +245,7 @@ final class DataChecks {
         reason = aborted(() -> comm.run(other));
         aborted(await);
       } else {
-        reason = aborted(() -> callSoon(comm));
+        reason = aborted(() -> Mismatches.callSoon(comm));
       }
       Expect.equal("D17", "whose memory it was", reason.rank(), owner);
       Expect.says("D17", reason, "rank " + owner, "was closed while");
@@ -312,15 +312,8 @@ final class DataChecks {
       if (theirs != null) {
         comm.run(theirs);
       }
-      callSoon(comm);
+      Mismatches.callSoon(comm);
     });
-  }
-
-  /// Makes calls until one throws.
-  private static void callSoon(Communicator comm) {
-    for (long start = System.nanoTime(); System.nanoTime() - start < Expect.SOON.toNanos(); ) {
-      comm.barrier();
-    }
   }
 
   /// Begins a call and closes its memory.

@@ -162,10 +162,7 @@ final class FailureChecks {
                 } else {
                   comm.allReduce(data, op);
                 }
-                for (long start = System.nanoTime();
-                    System.nanoTime() - start < Expect.SOON.toNanos(); ) {
-                  comm.barrier();
-                }
+                Mismatches.callSoon(comm);
               });
       Expect.says("T14", reason, "rank " + reason.rank(), "by the operator", "throws");
       if (reason.rank() == r.rank()) {

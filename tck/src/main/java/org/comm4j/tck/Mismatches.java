@@ -19,9 +19,7 @@ final class Mismatches {
     Throwable thrown = null;
     try {
       call.run();
-      while (System.nanoTime() - start < Expect.SOON.toNanos()) {
-        comm.barrier();
-      }
+      callSoon(comm);
     } catch (Throwable e) {
       thrown = e;
     }
@@ -39,6 +37,13 @@ final class Mismatches {
         Expect.SOON);
     staysBroken(comm, mismatch);
     return mismatch;
+  }
+
+  /// Makes calls until one throws, at most for [Expect#SOON].
+  static void callSoon(Communicator comm) {
+    for (long start = System.nanoTime(); System.nanoTime() - start < Expect.SOON.toNanos(); ) {
+      comm.barrier();
+    }
   }
 
   /// That each later call throws the same at once.

@@ -218,15 +218,7 @@ final class ThreadChecks {
               });
       long[] data = {1};
       comm.allReduce(data, op);
-      long called = comm.allReduce((long) refusals.size(), ReduceOp.SUM);
-      Expect.that("X4", called > 0, "the operator was not called at all");
-      for (Throwable refusal : refusals) {
-        Expect.that(
-            "X4",
-            refusal instanceof ConcurrentUseException,
-            "an operator that calls back got %s (expected: ConcurrentUseException)",
-            refusal);
-      }
+      allRefused(comm, refusals);
       LiveRank.works("X4", comm);
     }
   }
@@ -263,18 +255,23 @@ final class ThreadChecks {
               });
       CommData data = CommData.of(new long[] {1});
       comm.start(new Collective.AllReduce(data, data, op)).await();
-      long called = comm.allReduce((long) refusals.size(), ReduceOp.SUM);
-      Expect.that("X4", called > 0, "the operator was not called at all");
-      for (Throwable refusal : refusals) {
-        Expect.that(
-            "X4",
-            refusal instanceof ConcurrentUseException,
-            "an operator that calls back got %s (expected: ConcurrentUseException)",
-            refusal);
-      }
+      allRefused(comm, refusals);
       comm.send(CommData.of(7), (r.rank() + 1) % r.size(), 1);
       other.await();
       LiveRank.works("X4", comm);
+    }
+  }
+
+  /// That an operator was called on some rank, and that what called back on this one was refused.
+  private static void allRefused(Communicator comm, List<Throwable> refusals) {
+    long called = comm.allReduce((long) refusals.size(), ReduceOp.SUM);
+    Expect.that("X4", called > 0, "the operator was not called at all");
+    for (Throwable refusal : refusals) {
+      Expect.that(
+          "X4",
+          refusal instanceof ConcurrentUseException,
+          "an operator that calls back got %s (expected: ConcurrentUseException)",
+          refusal);
     }
   }
 
