@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.function.Consumer;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -226,6 +227,14 @@ final class EpilogueChecks {
     }
   }
 
+  private static void inEachMemory(LiveRank r, Consumer<Memory> check) {
+    try (Memory arrays = new Memory(null);
+        Memory allocated = new Memory(r.comm())) {
+      check.accept(arrays);
+      check.accept(allocated);
+    }
+  }
+
   private static byte[] numbers(DataType type, int count, long seed) {
     return Values.ORDINARY.make(type, count, ReduceOp.SUM, seed);
   }
@@ -239,17 +248,17 @@ final class EpilogueChecks {
   @Rule({"E1", "E3"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void epilogue_everyTypeAndForm_isTheReductionAndThenTheFunction(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (DataType type : FLOATS) {
-        for (Form form : Form.values()) {
-          boolean isThorough = type == DataType.FLOAT32;
-          for (int count : isThorough ? new int[] {0, 1, 213} : new int[] {213}) {
-            ReduceOp op = isAllocated ? ReduceOp.AVERAGE : ReduceOp.SUM;
-            var of = new Case(r, form, op, type, type, count, r.seed() + count);
-            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-              functions(of, isThorough, memory);
-            }
-          }
+    for (DataType type : FLOATS) {
+      for (Form form : Form.values()) {
+        boolean isThorough = type == DataType.FLOAT32;
+        for (int count : isThorough ? new int[] {0, 1, 213} : new int[] {213}) {
+          inEachMemory(
+              r,
+              memory -> {
+                ReduceOp op = memory.isAllocated() ? ReduceOp.AVERAGE : ReduceOp.SUM;
+                var of = new Case(r, form, op, type, type, count, r.seed() + count);
+                functions(of, isThorough, memory);
+              });
         }
       }
     }
@@ -259,14 +268,11 @@ final class EpilogueChecks {
   @Rule("E1")
   @Needs(capabilities = Capability.EPILOGUE)
   static void epilogue_muchData_goesOnWithEachPiece(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (Form form : Form.values()) {
-        int count = form == Form.ALL_REDUCE ? 20_011 : 5_003;
-        DataType type = DataType.FLOAT64;
-        try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-          functions(new Case(r, form, ReduceOp.SUM, type, type, count, r.seed()), false, memory);
-        }
-      }
+    for (Form form : Form.values()) {
+      int count = form == Form.ALL_REDUCE ? 20_011 : 5_003;
+      DataType type = DataType.FLOAT64;
+      var of = new Case(r, form, ReduceOp.SUM, type, type, count, r.seed());
+      inEachMemory(r, memory -> functions(of, false, memory));
     }
   }
 
@@ -323,25 +329,25 @@ final class EpilogueChecks {
   @Rule("E3")
   @Needs(capabilities = Capability.EPILOGUE)
   static void residual_exactlyTheOutput_isAddedTo(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (DataType type : FLOATS) {
-        for (Form form : Form.values()) {
-          var of = new Case(r, form, ReduceOp.SUM, type, type, 333, r.seed());
-          try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-            CommData input = memory.with(type, of.input());
-            byte[] before = numbers(type, of.outputCount(), of.seed() + 5 + r.rank());
-            byte[] result = result(of, memory, input);
-            CommData output = memory.with(type, before);
-            r.comm().run(of.call(input, output, Epilogue.scale(0.3).plusResidual(output)));
-            of.check(
-                "E3",
-                "the residual is the output",
-                memory.bytes(output),
-                of.expected(result, 0.3, null, before));
-          }
-        }
+    for (DataType type : FLOATS) {
+      for (Form form : Form.values()) {
+        var of = new Case(r, form, ReduceOp.SUM, type, type, 333, r.seed());
+        inEachMemory(r, memory -> addedTo(of, memory));
       }
     }
+  }
+
+  private static void addedTo(Case of, Memory memory) {
+    CommData input = memory.with(of.to(), of.input());
+    byte[] before = numbers(of.to(), of.outputCount(), of.seed() + 5 + of.r().rank());
+    byte[] result = result(of, memory, input);
+    CommData output = memory.with(of.to(), before);
+    of.r().comm().run(of.call(input, output, Epilogue.scale(0.3).plusResidual(output)));
+    of.check(
+        "E3",
+        "the residual is the output",
+        memory.bytes(output),
+        of.expected(result, 0.3, null, before));
   }
 
   /// In place a library may reduce in another order than else, so these are numbers whose sums are
@@ -349,15 +355,11 @@ final class EpilogueChecks {
   @Rule({"E1", "E3", "O18"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void epilogue_inPlace_isTheSame(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
-        for (Form form : Form.values()) {
-          for (int count : new int[] {1, 64, 9001}) {
-            var of = new Case(r, form, ReduceOp.SUM, type, type, count, r.seed());
-            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-              inPlace(of, memory);
-            }
-          }
+    for (DataType type : List.of(DataType.FLOAT32, DataType.BFLOAT16)) {
+      for (Form form : Form.values()) {
+        for (int count : new int[] {1, 64, 9001}) {
+          var of = new Case(r, form, ReduceOp.SUM, type, type, count, r.seed());
+          inEachMemory(r, memory -> inPlace(of, memory));
         }
       }
     }
@@ -393,20 +395,19 @@ final class EpilogueChecks {
   @Rule({"E2", "O18"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void output_ofAnotherTypeInPlace_isRoundedOnce(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (Form form : Form.values()) {
-        var of =
-            new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, DataType.BFLOAT16, 5001, r.seed());
-        try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-          byte[] own = whole(of.from(), of.inputCount(), of.seed() + r.rank());
-          CommData input = memory.with(of.from(), own);
-          CommData output = of.part(as(of.to(), input));
-          r.comm().run(of.call(input, output, Epilogue.scale(3)));
-          byte[] expected = of.with(own, of.expected(of.part(sum(of)), 3, null, null));
-          of.check("E2 O18", "in place", memory.bytes(input), expected);
-        }
-      }
+    for (Form form : Form.values()) {
+      var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, DataType.BFLOAT16, 5001, r.seed());
+      inEachMemory(r, memory -> castInPlace(of, memory));
     }
+  }
+
+  private static void castInPlace(Case of, Memory memory) {
+    byte[] own = whole(of.from(), of.inputCount(), of.seed() + of.r().rank());
+    CommData input = memory.with(of.from(), own);
+    CommData output = of.part(as(of.to(), input));
+    of.r().comm().run(of.call(input, output, Epilogue.scale(3)));
+    byte[] expected = of.with(own, of.expected(of.part(sum(of)), 3, null, null));
+    of.check("E2 O18", "in place", memory.bytes(input), expected);
   }
 
   /// The same memory, of another type.
@@ -431,15 +432,11 @@ final class EpilogueChecks {
   @Rule("E2")
   @Needs(capabilities = Capability.EPILOGUE)
   static void output_ofAnotherType_isRoundedOnce(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (DataType from : FLOATS) {
-        for (DataType to : FLOATS) {
-          Form form = Form.values()[(from.id() + to.id()) % Form.values().length];
-          var of = new Case(r, form, ReduceOp.AVERAGE, from, to, 307, r.seed() + to.id());
-          try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-            casts(of, memory);
-          }
-        }
+    for (DataType from : FLOATS) {
+      for (DataType to : FLOATS) {
+        Form form = Form.values()[(from.id() + to.id()) % Form.values().length];
+        var of = new Case(r, form, ReduceOp.AVERAGE, from, to, 307, r.seed() + to.id());
+        inEachMemory(r, memory -> casts(of, memory));
       }
     }
   }
@@ -463,29 +460,21 @@ final class EpilogueChecks {
   @Rule({"E2", "E4"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void output_ofMuchDataOfAnotherType_goesOnWithEachPiece(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (Form form : Form.values()) {
-        int count = form == Form.ALL_REDUCE ? 40_011 : 10_003;
-        DataType to = r.rank() % 2 == 0 ? DataType.FLOAT64 : DataType.FLOAT8_E5M2;
-        var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed());
-        try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-          casts(of, memory);
-        }
-      }
+    for (Form form : Form.values()) {
+      int count = form == Form.ALL_REDUCE ? 40_011 : 10_003;
+      DataType to = r.rank() % 2 == 0 ? DataType.FLOAT64 : DataType.FLOAT8_E5M2;
+      var of = new Case(r, form, ReduceOp.SUM, DataType.FLOAT16, to, count, r.seed());
+      inEachMemory(r, memory -> casts(of, memory));
     }
   }
 
   @Rule("E4")
   @Needs(capabilities = Capability.EPILOGUE)
   static void ranks_withDifferentOnes_getEachItsOwn(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (Form form : Form.values()) {
-        for (int count : new int[] {1, 2, 4001, 20_000}) {
-          for (int turn = 0; turn < 3; turn++) {
-            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-              differentOnes(r, form, count, turn, memory);
-            }
-          }
+    for (Form form : Form.values()) {
+      for (int count : new int[] {1, 2, 4001, 20_000}) {
+        for (int turn : new int[] {0, 1, 2}) {
+          inEachMemory(r, memory -> differentOnes(r, form, count, turn, memory));
         }
       }
     }
@@ -518,42 +507,42 @@ final class EpilogueChecks {
   @Rule({"E1", "O22", "O23"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void epilogue_startedAndPrepared_isTheSame(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      var of =
-          new Case(
-              r,
-              Form.REDUCE_SCATTER,
-              ReduceOp.SUM,
-              DataType.FLOAT32,
-              DataType.FLOAT32,
-              700,
-              r.seed());
-      try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-        byte[] numbers = whole(of.from(), of.inputCount(), of.seed() + r.rank());
-        CommData input = memory.with(of.from(), numbers);
-        byte[] result = result(of, memory, input);
-        List<Request> started = new ArrayList<>();
-        List<CommData> outputs = new ArrayList<>();
-        for (int i = 0; i < 5; i++) {
-          CommData output = memory.with(of.to(), new byte[700 * Float.BYTES]);
-          outputs.add(output);
-          started.add(r.comm().start(of.call(input, output, Epilogue.scale(i))));
-        }
-        Request.waitAll(started);
-        for (int i = 0; i < outputs.size(); i++) {
-          byte[] expected = of.expected(result, i, null, null);
-          of.check("O22 O23", "started", memory.bytes(outputs.get(i)), expected);
-        }
-        byte[] sums = new byte[700 * Float.BYTES];
-        CommData output = memory.with(of.to(), sums);
-        var prepared =
-            r.comm().prepare(of.call(input, output, Epilogue.scale(0.1).plusResidual(output)));
-        for (int i = 0; i < 3; i++) {
-          prepared.run();
-          sums = of.expected(result, 0.1, null, sums);
-          of.check("O22", "prepared, run " + i, memory.bytes(output), sums);
-        }
-      }
+    var of =
+        new Case(
+            r,
+            Form.REDUCE_SCATTER,
+            ReduceOp.SUM,
+            DataType.FLOAT32,
+            DataType.FLOAT32,
+            700,
+            r.seed());
+    inEachMemory(r, memory -> startedAndPrepared(of, memory));
+  }
+
+  private static void startedAndPrepared(Case of, Memory memory) {
+    byte[] numbers = whole(of.from(), of.inputCount(), of.seed() + of.r().rank());
+    CommData input = memory.with(of.from(), numbers);
+    byte[] result = result(of, memory, input);
+    List<Request> started = new ArrayList<>();
+    List<CommData> outputs = new ArrayList<>();
+    for (int i = 0; i < 5; i++) {
+      CommData output = memory.with(of.to(), new byte[700 * Float.BYTES]);
+      outputs.add(output);
+      started.add(of.r().comm().start(of.call(input, output, Epilogue.scale(i))));
+    }
+    Request.waitAll(started);
+    for (int i = 0; i < outputs.size(); i++) {
+      byte[] expected = of.expected(result, i, null, null);
+      of.check("O22 O23", "started", memory.bytes(outputs.get(i)), expected);
+    }
+    byte[] sums = new byte[700 * Float.BYTES];
+    CommData output = memory.with(of.to(), sums);
+    var prepared =
+        of.r().comm().prepare(of.call(input, output, Epilogue.scale(0.1).plusResidual(output)));
+    for (int i = 0; i < 3; i++) {
+      prepared.run();
+      sums = of.expected(result, 0.1, null, sums);
+      of.check("O22", "prepared, run " + i, memory.bytes(output), sums);
     }
   }
 
@@ -601,16 +590,12 @@ final class EpilogueChecks {
   @Rule({"E6", "G8"})
   @Needs(capabilities = Capability.EPILOGUE)
   static void expression_isTheEnd_orRefused(LiveRank r) {
-    for (boolean isAllocated : new boolean[] {false, true}) {
-      for (Expressed types : Expressed.values()) {
-        for (Form form : Form.values()) {
-          for (int count : new int[] {1, 213, 10_003}) {
-            ReduceOp op = count == 1 ? ReduceOp.AVERAGE : ReduceOp.SUM;
-            var of = new Case(r, form, op, types.from, types.to, count, r.seed() + count);
-            try (Memory memory = new Memory(isAllocated ? r.comm() : null)) {
-              expression(of, memory);
-            }
-          }
+    for (Expressed types : Expressed.values()) {
+      for (Form form : Form.values()) {
+        for (int count : new int[] {1, 213, 10_003}) {
+          ReduceOp op = count == 1 ? ReduceOp.AVERAGE : ReduceOp.SUM;
+          var of = new Case(r, form, op, types.from, types.to, count, r.seed() + count);
+          inEachMemory(r, memory -> expression(of, memory));
         }
       }
     }
