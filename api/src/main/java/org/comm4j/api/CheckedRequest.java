@@ -8,7 +8,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.spi.Pending;
@@ -273,13 +272,7 @@ final class CheckedRequest implements Request {
     CompletableFuture<Received> own = new CompletableFuture<>(); // whose it is may complete it
     var _ =
         (known == null ? makeFuture() : known)
-            .whenComplete((received, failure) -> {
-              if (failure == null) {
-                own.complete(received);
-              } else {
-                own.completeExceptionally(failure);
-              }
-            });
+            .whenComplete((received, failure) -> complete(own, received, failure));
     return own;
   }
 
@@ -350,7 +343,7 @@ final class CheckedRequest implements Request {
         }
         return;
       }
-      pause();
+      Gate.pause();
       left = nanos - (System.nanoTime() - start);
     } while (outcome == null && left > 0);
   }
@@ -382,15 +375,11 @@ final class CheckedRequest implements Request {
       if (turn < LOOKS) {
         Thread.onSpinWait();
       } else {
-        pause(); // somebody looks at it, or close() awaits it: not for long
+        Gate.pause(); // somebody looks at it, or close() awaits it: not for long
       }
       holder = owner.compareAndExchange(null, holding);
     }
     looker = holding == LOOKING ? me : null;
-  }
-
-  private static void pause() {
-    LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
   }
 
   /// Takes the word for a look, or a wait that gives way to nobody else's.

@@ -199,7 +199,8 @@ final class Gate {
     return true;
   }
 
-  private static void pause() {
+  /// Waits a little; an interrupted thread, which can't sleep, gives way.
+  static void pause() {
     LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
     if (Thread.currentThread().isInterrupted()) {
       Thread.yield();
