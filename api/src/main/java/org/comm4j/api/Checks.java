@@ -156,7 +156,7 @@ final class Checks {
 
   private static void collective(Collective op, int rank, int size) {
     if (op instanceof Rooted rooted) {
-      root(rooted.root(), size);
+      peer("root", rooted.root(), size);
     }
     switch (op) {
       case AllReduce o -> written("output", o.output());
@@ -278,14 +278,6 @@ final class Checks {
         source(o.source(), size);
         anyTag("tag", o.tag());
       }
-    }
-  }
-
-  private static void root(int root, int size) {
-    if (root < 0 || root >= size) {
-      throw new IllegalArgumentException(
-          "root: %d (expected: 0..%d, the communicator has %d ranks)"
-              .formatted(root, size - 1, size));
     }
   }
 
