@@ -21,8 +21,8 @@ import org.comm4j.core.session.SessionFiles;
 /// @param program what each rank runs
 /// @param graceSeconds how long the others have when a rank has failed
 /// @param continues whether the others are left alone then
-/// @param labels whether each line of output says which rank wrote it
-/// @param announces whether to say which backend runs, and why, as far as it is known here
+/// @param isUsers whether the program is a user's: then each line of output says which rank wrote
+///   it, and it is said which backend runs, and why, as far as that is known here
 record Launch(
     int ranks,
     Optional<Cluster> cluster,
@@ -31,8 +31,7 @@ record Launch(
     Program program,
     double graceSeconds,
     boolean continues,
-    boolean labels,
-    boolean announces) {
+    boolean isUsers) {
   static final double USUAL_GRACE = 3;
   private static final double MOST_GRACE = 1e9;
 
@@ -52,7 +51,7 @@ record Launch(
   /// A launch of a command of our own.
   static Launch of(int ranks, Map<String, String> settings, Binding binding, Program program) {
     return new Launch(
-        ranks, Optional.empty(), settings, binding, program, USUAL_GRACE, false, false, false);
+        ranks, Optional.empty(), settings, binding, program, USUAL_GRACE, false, false);
   }
 
   long graceNs() {
@@ -88,7 +87,7 @@ record Launch(
       HostedSession.checkPorts(config); // before anything is said
     }
     warnOfBroken(config, err);
-    if (announces && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
+    if (isUsers && (cluster.isEmpty() || !config.backend().equals(CommConfig.AUTO))) {
       selection.ifPresent(chosen -> {
         String why = ofThreads ? "asked for; its ranks are threads of this JVM" : chosen.why();
         err.println("comm-cli: backend " + chosen.backend() + " (" + why + ")");
@@ -150,7 +149,7 @@ record Launch(
   Map<String, String> environment() {
     Map<String, String> variables = variables();
     variables.putIfAbsent("COMM_BACKEND", CommConfig.AUTO);
-    if (labels && Terminal.isInteractive()) {
+    if (isUsers && Terminal.isInteractive()) {
       variables.put(Terminal.VARIABLE, "1");
     }
     return variables;

@@ -112,7 +112,7 @@ final class LauncherLaunch {
     ProcessBuilder builder =
         new ProcessBuilder(command).redirectInput(ProcessBuilder.Redirect.INHERIT);
     ProcessLaunch.replace(builder.environment(), environment);
-    pipes.copy(out, launch.labels());
+    pipes.copy(out, launch.isUsers());
     synchronized (starting) {
       if (isEnding) {
         throw new InterruptedException("comm-cli is being ended");

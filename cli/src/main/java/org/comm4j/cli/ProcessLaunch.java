@@ -146,7 +146,7 @@ final class ProcessLaunch {
               .formatted(rank, String.join(" ", command), e.getMessage()),
           e);
     }
-    String label = launch.labels() ? "[" + rank + "] " : "";
+    String label = launch.isUsers() ? "[" + rank + "] " : "";
     outputs.add(RankOutput.copy(process.getInputStream(), out, label));
     outputs.add(RankOutput.copy(process.getErrorStream(), err, label));
     var _ =

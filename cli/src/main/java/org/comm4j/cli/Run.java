@@ -186,7 +186,6 @@ final class Run implements Callable<Integer> {
         what,
         graceSeconds,
         onFailure == OnFailure.CONTINUE,
-        true,
         true);
   }
 

@@ -71,7 +71,7 @@ final class ThreadLaunch {
     try (var _ = new ExitCalls(this::exits);
         var group = LocalGroup.open(launch.ranks(), launch.config());
         var ranks = ThreadRanks.begin(group.communicators())) {
-      if (launch.labels()) {
+      if (launch.isUsers()) {
         System.setOut(ranksOut.stream());
         System.setErr(ranksErr.stream());
       }
@@ -325,7 +325,7 @@ final class ThreadLaunch {
       return;
     }
     Throwable failure = Objects.requireNonNull(failed.get(rank));
-    if (launch.labels()) { // the user's program: as a JVM of its own would end
+    if (launch.isUsers()) { // as a JVM of its own would end
       var trace = new StringWriter();
       failure.printStackTrace(new PrintWriter(trace));
       trace.toString().lines().forEach(line -> err.println("[" + rank + "] " + line));
