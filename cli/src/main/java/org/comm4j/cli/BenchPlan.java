@@ -3,7 +3,6 @@ package org.comm4j.cli;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.comm4j.api.DataType;
@@ -92,7 +91,7 @@ record BenchPlan(
         DataType.valueOf(arguments[2]),
         ReduceOp.Predefined.valueOf(arguments[3]),
         BenchMemory.valueOf(arguments[4]),
-        Listing.Format.valueOf(arguments[5].toUpperCase(Locale.ROOT)),
+        Listing.Format.valueOf(arguments[5]),
         Integer.parseInt(arguments[6]),
         Long.parseLong(arguments[7]),
         Integer.parseInt(arguments[8]),

@@ -1,8 +1,5 @@
 package org.comm4j.cli;
 
-import com.google.gson.FormattingStyle;
-import com.google.gson.Gson;
-import com.google.gson.GsonBuilder;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -59,9 +56,6 @@ import picocli.CommandLine.Spec;
       "those of the others."
     })
 final class Explain implements Callable<Integer> {
-  private static final Gson JSON =
-      new GsonBuilder().serializeNulls().setFormattingStyle(FormattingStyle.PRETTY).create();
-
   /// What a rank of shm and local can publish at once, unless their windows are made smaller.
   private static final String USUAL_WINDOW = "1MiB";
 
@@ -221,7 +215,7 @@ final class Explain implements Callable<Integer> {
     PrintWriter out = own.commandLine().getOut();
     switch (format) {
       case TABLE -> printText(out, shape, choice, rounds, leftOut);
-      case JSON -> out.println(JSON.toJson(json(shape, choice, rounds, leftOut)));
+      case JSON -> out.println(Listing.JSON.toJson(json(shape, choice, rounds, leftOut)));
       case CSV -> steps(rounds).print(format, out);
     }
     out.flush();
@@ -246,7 +240,7 @@ final class Explain implements Callable<Integer> {
   private void printWay(PrintWriter out, String way) {
     switch (format) {
       case TABLE -> out.println(way);
-      case JSON -> out.println(JSON.toJson(Map.of("way", way)));
+      case JSON -> out.println(Listing.JSON.toJson(Map.of("way", way)));
       case CSV -> new Listing("way").row(way).print(format, out);
     }
     out.flush();

@@ -24,7 +24,7 @@ final class Listing {
     CSV
   }
 
-  private static final Gson JSON =
+  static final Gson JSON =
       new GsonBuilder().serializeNulls().setFormattingStyle(FormattingStyle.PRETTY).create();
 
   private final List<String> columns;

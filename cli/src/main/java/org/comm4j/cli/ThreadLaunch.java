@@ -115,7 +115,7 @@ final class ThreadLaunch {
 
   private void start(
       Program.MainClass program, LocalGroup group, ThreadRanks.Launch ranks, int rank) {
-    var loader = loader(program);
+    var loader = loader(program.classPath()); // nobody closes it: shutdown hooks may load classes
     ranks.identify(rank, loader);
     var threads = new ThreadGroup("rank " + rank);
     running.put(rank, threads);
@@ -131,11 +131,6 @@ final class ThreadLaunch {
         .daemon()
         .name("end of rank " + rank)
         .start(() -> awaitEnd(group, rank, threads));
-  }
-
-  /// Nobody closes it: shutdown hooks of the program may still load classes.
-  private static ClassLoader loader(Program.MainClass program) {
-    return loader(program.classPath());
   }
 
   /// Of classes on a path and on our own.
