@@ -68,8 +68,8 @@ public final class Backends {
   ///
   /// @param config what is asked for
   /// @return the choice
-  /// @throws IllegalArgumentException if an option is of no backend that is here, or its value is
-  ///   none
+  /// @throws IllegalArgumentException if an option belongs to no backend that was found, or its
+  ///   value is not valid
   /// @throws BackendUnavailableException if there is none, with the reason and remedy
   public static Selection select(CommConfig config) {
     List<Discovery.Found> found = Discovery.find(config);
@@ -83,8 +83,8 @@ public final class Backends {
   /// @param ranks how many it is to start on this host, at least 1
   /// @param config what is asked for
   /// @return nothing where ranks are started one by one, or where no backend is asked for by name
-  /// @throws IllegalArgumentException if an option is of no backend that is here, or its value is
-  ///   none
+  /// @throws IllegalArgumentException if an option belongs to no backend that was found, or its
+  ///   value is not valid
   /// @throws BackendUnavailableException if the backend can't be used here, or there must be such a
   ///   program and there is none
   public static Optional<RankLauncher> launcher(int ranks, CommConfig config) {
@@ -127,7 +127,7 @@ public final class Backends {
   /// @param config names the backend
   /// @return a sentence without a full stop; empty where core's plans are what happens, or where no
   ///   backend is asked for by name
-  /// @throws IllegalArgumentException if a value of an option of the backend's is none, or the
+  /// @throws IllegalArgumentException if an option of the backend has an invalid value, or the
   ///   tuning file can't be read or a line there of the backend is wrong
   /// @throws BackendUnavailableException if there is no such backend, or it is broken
   public static Optional<String> explain(

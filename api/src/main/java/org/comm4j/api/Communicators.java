@@ -26,8 +26,8 @@ public final class Communicators {
   ///
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
   ///   and all communicators that were made from it are closed
-  /// @throws IllegalArgumentException if the environment contradicts itself, or has an option of no
-  ///   backend that is here; names the variables
+  /// @throws IllegalArgumentException if the environment contradicts itself, or has an option that
+  ///   belongs to no backend that was found; names the variables
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
   ///   and the calling thread is none of them
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
@@ -50,8 +50,9 @@ public final class Communicators {
   /// @param config in place of the environment
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it
   ///   and all communicators that were made from it are closed
-  /// @throws IllegalArgumentException if an option is of no backend that is here, or if the calling
-  ///   thread is a rank and a setting that counts is neither the default nor what its launch has
+  /// @throws IllegalArgumentException if an option belongs to no backend that was found, or if the
+  ///   calling thread is a rank and a setting that counts is neither the default nor what its
+  ///   launch has
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
   ///   and the calling thread is none of them
   /// @throws ConcurrentUseException if an order is asked for while another thread is in a call

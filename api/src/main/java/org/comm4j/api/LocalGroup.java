@@ -175,7 +175,7 @@ public final class LocalGroup implements AutoCloseable {
   /// @param size how many ranks, at least 1
   /// @param config in place of the environment
   /// @return the group; the caller closes it
-  /// @throws IllegalArgumentException if an option is of no backend that is here
+  /// @throws IllegalArgumentException if an option belongs to no backend that was found
   /// @throws BackendUnavailableException if the backend that the configuration names can't be used,
   ///   or if its ranks are processes
   public static LocalGroup open(int size, CommConfig config) {

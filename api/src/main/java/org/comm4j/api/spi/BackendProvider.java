@@ -138,8 +138,8 @@ public interface BackendProvider {
   /// @param ranks how many
   /// @param config what is asked for
   /// @return a sentence without a full stop; empty where core's plans are what happens
-  /// @throws IllegalArgumentException if a value of its [#options()] is none, or the tuning file
-  ///   can't be read or a line there of this backend is wrong
+  /// @throws IllegalArgumentException if one of its [#options()] has an invalid value, or the
+  ///   tuning file can't be read or a line there of this backend is wrong
   default Optional<String> explain(
       String operation,
       DataType type,
