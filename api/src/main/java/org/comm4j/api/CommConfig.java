@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// @param masterAddress host name or IP address of where the ranks meet
 /// @param masterPort its port, in `1..65535`
 /// @param session names the launch, so that ranks of two launches never mix
-/// @param secretFile holds the secret that ranks prove to know; only its owner may read it, which
+/// @param secretFile holds the secret that ranks prove they know; only its owner may read it, which
 ///   is checked when it is read
 /// @param secret the secret itself; excludes `secretFile`
 /// @param timeout how long an operation may wait for peers that are alive

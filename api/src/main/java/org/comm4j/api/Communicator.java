@@ -517,11 +517,11 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @return the new communicator, and which rank was which
   /// @throws UnsupportedException if the backend can't
   /// @throws CollectiveTimeoutException if survivors have not called it in time; this rank may call
-  ///   it again and meets them, as also after an interrupt
+  ///   it again to meet them, also after an interrupt
   /// @throws AbortedException if a rank that lives has closed this communicator
   /// @throws EvictedException if the others have given this rank up
-  /// @throws PeerFailedException if this rank has lost rank 0, and that hosts the session: nobody
-  ///   can say any more who is alive
+  /// @throws PeerFailedException if this rank has lost rank 0 where that hosts the session: nobody
+  ///   can tell who is still alive
   Shrunk shrink();
 
   // --- memory ---

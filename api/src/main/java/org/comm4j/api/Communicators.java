@@ -39,13 +39,14 @@ public final class Communicators {
     return rank.isPresent() ? rank.get() : openProcess(CommConfig.fromEnvironment(System.getenv()));
   }
 
-  /// Opens the communicator of the launch that a configuration describes. On a thread that is a
-  /// rank the launch is open already, with settings of its own. Other ones are refused there for
-  /// what a communicator goes by: `backend`, `timeout`, `reduction`, `check`, `synchronousSend`,
-  /// `tuning` and the options of backends; only an order of reductions may be asked for, where the
-  /// backend can, before the rank's first operation and before it makes another communicator. The
-  /// rest is about how processes find each other and notice that one is gone, as `rank`, `secret`,
-  /// `pluginPath` and `liveness` are: threads of a JVM need none of it, and it counts for nothing.
+  /// Opens the communicator of the launch that a configuration describes.
+  ///
+  /// On a thread that is a rank the launch is already open, with its own settings. A configuration
+  /// that asks for another `backend`, `timeout`, `reduction`, `check`, `synchronousSend`, `tuning`
+  /// or option of a backend is refused there. Only an ordered reduction may be asked for, where the
+  /// backend can, before the rank's first operation and before it makes another communicator. All
+  /// other settings, such as `rank`, `secret`, `pluginPath` and `liveness`, say how processes find
+  /// each other and notice that one is gone: threads need none of them, and they are ignored.
   ///
   /// @param config in place of the environment
   /// @return the communicator of all ranks; the caller closes it. What it stands on ends when it

@@ -13,12 +13,12 @@ import org.jspecify.annotations.Nullable;
 /// - It is calculated in FLOAT64 if the input or the output is of that type, else in FLOAT32: the
 ///   scale is rounded to that type first, the product and each sum are rounded in it, and the last
 ///   value is rounded once to the output's type. As everywhere, NaNs that result are canonical, and
-///   in FLOAT8_E4M3 what is too large becomes ±448. What there is none of is not added: without a
-///   bias or a residual −0.0 stays −0.0.
+///   in FLOAT8_E4M3 what is too large becomes ±448. A bias or residual that is absent is not
+///   added: −0.0 stays −0.0.
 /// - `first` is the index of the output's first element in the whole result, of which a rank's part
 ///   of a reduce-scatter is a slice: 0 for an all-reduce, `rank × count` for a reduce-scatter, the
 ///   displacement of the rank's part for the V-form.
-/// - `f` is there where an [#expression()] was given: text of the program's own in the language of the
+/// - `f` is the [#expression()], if one was given: text of the program's own in the language of the
 ///   backend's device. It has two variables: `x`, the value so far, of the type of the steps before;
 ///   and `i`, a 64-bit integer, the element's index in the whole result (`first` plus the index in
 ///   the output). Its value is converted to the type of `x`. It can be used where

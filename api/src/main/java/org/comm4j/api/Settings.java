@@ -144,7 +144,7 @@ final class Settings {
                   "secretFile",
                   "COMM_SECRET_FILE",
                   Optional.empty(),
-                  "The file with the secret that ranks prove to know.",
+                  "The file with the secret that ranks prove they know.",
                   "path",
                   BY_LAUNCHER,
                   "A secret that everybody has is none. comm-cli run makes one for each launch on one host; several hosts need this file.",
@@ -160,7 +160,7 @@ final class Settings {
                       + " show environments. Use COMM_SECRET_FILE.",
                   "text",
                   "not set",
-                  "A secret belongs into a file.",
+                  "A secret belongs in a file.",
                   "not empty, 16 bytes or more where other hosts reach the meeting place; not together with"
                       + " COMM_SECRET_FILE"),
               (builder, text) -> builder.secret(Secret.of(text))),

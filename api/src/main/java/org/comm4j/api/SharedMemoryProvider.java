@@ -3,8 +3,9 @@ package org.comm4j.api;
 /// Memory that the ranks of one host share: one copy of a large table for all of them.
 ///
 /// Got from [Communicator#sharedMemory()]; the *node group* is the communicator's ranks on this
-/// host. On a group of one a region is plain memory. What it does is a call on the communicator,
-/// for one thread at a time, and so is a region's fence; else regions may be used by any.
+/// host. On a group of one a region is plain memory. The methods here are calls on the
+/// communicator, for one thread at a time, and so is a region's fence; the other methods of a
+/// region may be called from any thread.
 public interface SharedMemoryProvider {
   /// {@return the node group}
   NodeCommunicator splitLocal();
@@ -26,8 +27,9 @@ public interface SharedMemoryProvider {
 
   /// Makes a region in the memory of the leader's device, which the devices of the others reach; a
   /// collective of the node group. There is one copy, read over the links between the devices.
-  /// Where ranks are threads, the calls of another communicator have it for their input only if one
-  /// of its ranks has the leader's device; so it is with what was registered, and its owner's.
+  /// Where ranks are threads, calls of another communicator can have it as input only if one of
+  /// that communicator's ranks has the leader's device; the same holds for registered memory and
+  /// its owner's device.
   ///
   /// @param type what the elements are, the same on every rank
   /// @param count how many, the same on every rank; may be 0

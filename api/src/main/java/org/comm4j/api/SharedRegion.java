@@ -30,9 +30,9 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
 
   /// Lets the leader write the region. May be called more than once before the fence.
   ///
-  /// @param writer gets the whole region, writable, valid during the call: nothing may keep who
-  ///   uses it later from writing what the others read. What it has a device do must have ended
-  ///   before the fence
+  /// @param writer gets the whole region, writable, valid only during the call: kept longer, it
+  ///   might still let itself be written while the others read. What it has a device do must have
+  ///   ended before the fence
   /// @throws IllegalStateException on any rank but the leader, or after the fence
   void populate(Consumer<D> writer);
 

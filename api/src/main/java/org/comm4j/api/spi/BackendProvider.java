@@ -78,7 +78,7 @@ public interface BackendProvider {
 
   /// {@return what it would like to be otherwise on this host, and what to do about it} Each costs
   /// the user something: speed, or ranks that there is no space for. What keeps the backend from
-  /// working at all belongs into [#availability].
+  /// working at all belongs in [#availability].
   ///
   /// @param config the configuration of this process
   default List<Advice> advice(CommConfig config) {
