@@ -386,7 +386,7 @@ final class NodesTest {
         "--nnodes 2 --master h:x -n 1 -- true | --master: 'h:x' (expected: HOST or HOST:PORT",
         "--nnodes 2 --master h:70000 -n 1 -- true | port from 1 to 65535",
         "--nnodes 2 --master no.such.host.invalid -n 1 -- true | --master: 'no.such.host.invalid'",
-        "--nnodes 2 --master 192.0.2.1 -n 1 -- true | no secret that ranks could prove to know",
+        "--nnodes 2 --master 192.0.2.1 -n 1 -- true | no secret that ranks could prove they know",
         "--nnodes 2 --master 127.0.0.1 -n 1 --backend local -- true | --nnodes: not for backend local",
       })
   void run_wrongCluster_saysWhatIsExpected(String arguments, String expected) throws Exception {

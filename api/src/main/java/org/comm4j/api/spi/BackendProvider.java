@@ -54,9 +54,9 @@ public interface BackendProvider {
     return Set.of();
   }
 
-  /// Refuses values of its [#options()] that are none, also where another backend is used: whoever
-  /// sets one means something by it. Listings show what it refuses. Looks at the text only. Where
-  /// the backend is asked for by name it may refuse lines of its own in the tuning file, too.
+  /// Refuses values of its [#options()] that are not valid, also where another backend is used:
+  /// whoever sets one means something by it. Listings show what it refuses. Looks at the text only.
+  /// Where the backend is asked for by name it may refuse lines of its own in the tuning file, too.
   ///
   /// @param config the configuration of this process
   /// @throws IllegalArgumentException naming variable, value, what was expected and what to do

@@ -65,7 +65,7 @@ record Options(
     EXTERNAL
   }
 
-  /// @throws IllegalArgumentException if a value is none
+  /// @throws IllegalArgumentException if a value is not valid
   static Options of(CommConfig config) {
     String mtu = config.options().get(PREFIX + "MTU");
     String term = config.options().get(PREFIX + "TERM");

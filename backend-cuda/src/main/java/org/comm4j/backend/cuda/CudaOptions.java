@@ -51,7 +51,7 @@ record CudaOptions(
     NAIVE
   }
 
-  /// @throws IllegalArgumentException if a value is none
+  /// @throws IllegalArgumentException if a value is not valid
   static CudaOptions of(CommConfig config) {
     String device = config.options().get(PREFIX + "DEVICE");
     String blocks = config.options().get(PREFIX + "BLOCKS");

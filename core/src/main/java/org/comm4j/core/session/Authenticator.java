@@ -218,7 +218,7 @@ public final class Authenticator {
           .formatted(secretBytes, text, FEWEST_BYTES, MAKE_ONE);
     }
     if (key == null && !insecure) {
-      return "address %s is reached from other hosts, and there is no secret that ranks could prove to know; %s, or set %s=true where nobody else uses the network"
+      return "address %s is reached from other hosts, and there is no secret that ranks could prove they know; %s, or set %s=true where nobody else uses the network"
           .formatted(text, MAKE_ONE, INSECURE);
     }
     return null;

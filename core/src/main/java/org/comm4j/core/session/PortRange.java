@@ -22,7 +22,7 @@ public record PortRange(int first, int last) {
   /// @param variable that has it, for messages
   /// @param text two ports with a dash between
   /// @return the range
-  /// @throws IllegalArgumentException if it is none
+  /// @throws IllegalArgumentException if it is not valid
   public static PortRange of(String variable, String text) {
     Matcher matcher = RANGE.matcher(text.strip());
     if (matcher.matches()) {

@@ -102,7 +102,7 @@ public final class Processors {
   /// {@return the numbers of a list}
   ///
   /// @param list as the kernel writes it, for example `0-3,8`
-  /// @throws IllegalArgumentException if it is none
+  /// @throws IllegalArgumentException if it is not valid
   public static Set<Integer> parse(String list) {
     return of(bits(list));
   }
