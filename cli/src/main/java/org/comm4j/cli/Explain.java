@@ -407,7 +407,6 @@ final class Explain implements Callable<Integer> {
         named, "asked for; the choice would be %s".formatted(usual.algorithm().name()));
   }
 
-  /// With the user's choices, as a communicator would have them.
   private static List<String> names(List<Algorithm> algorithms) {
     return algorithms.stream().map(Algorithm::name).toList();
   }

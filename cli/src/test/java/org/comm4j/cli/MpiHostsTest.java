@@ -51,8 +51,8 @@ final class MpiHostsTest {
             "mpi",
             "COMM_TIMEOUT",
             "100s", // rules that wait for it are not run: they take long, and hosts don't matter
-            "JDK_JAVA_OPTIONS", // that hosts matter for: groups, memory of a host, bits
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dcomm4j.check=.*[BGS]\\d.*",
+            "JDK_JAVA_OPTIONS", // that hosts matter for: groups, memory of a host, bits, life cycle
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dcomm4j.check=.*[BGLS]\\d.*",
             "COMM_MPI_WAIT",
             "test", // ranks that spin would take the processors from each other
             "OMPI_ALLOW_RUN_AS_ROOT",

@@ -24,7 +24,7 @@ final class LargestCount {
   /// `MpiJobTest.collective_beyondInts_isWhole` has them. What is added here is added there.
   ///
   /// @param largeCounts whether the library's counts have 64 bits
-  /// @throws IllegalArgumentException if the option's value is none
+  /// @throws IllegalArgumentException if the option's value is not valid
   static long tried(CommConfig config, boolean largeCounts) {
     boolean isFree = largeCounts && !config.options().containsKey(VARIABLE);
     return isFree ? Long.MAX_VALUE : of(config);
@@ -32,7 +32,7 @@ final class LargestCount {
 
   /// What all else counts at most.
   ///
-  /// @throws IllegalArgumentException if the option's value is none
+  /// @throws IllegalArgumentException if the option's value is not valid
   static int of(CommConfig config) {
     String text = config.options().get(VARIABLE);
     if (text == null) {

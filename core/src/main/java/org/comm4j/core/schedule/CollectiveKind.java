@@ -49,7 +49,17 @@ public enum CollectiveKind {
   public boolean isReducing() {
     return switch (this) {
       case REDUCE, ALL_REDUCE, REDUCE_SCATTER, REDUCE_SCATTER_V, SCAN, EXCLUSIVE_SCAN -> true;
-      default -> false;
+      case BARRIER,
+          BROADCAST,
+          ALL_GATHER,
+          ALL_GATHER_V,
+          GATHER,
+          GATHER_V,
+          SCATTER,
+          SCATTER_V,
+          ALL_TO_ALL,
+          ALL_TO_ALL_V ->
+          false;
     };
   }
 
@@ -57,7 +67,17 @@ public enum CollectiveKind {
   public boolean isRooted() {
     return switch (this) {
       case BROADCAST, REDUCE, GATHER, GATHER_V, SCATTER, SCATTER_V -> true;
-      default -> false;
+      case BARRIER,
+          ALL_REDUCE,
+          ALL_GATHER,
+          ALL_GATHER_V,
+          REDUCE_SCATTER,
+          REDUCE_SCATTER_V,
+          ALL_TO_ALL,
+          ALL_TO_ALL_V,
+          SCAN,
+          EXCLUSIVE_SCAN ->
+          false;
     };
   }
 
