@@ -239,7 +239,7 @@ final class Discovery {
   private static BackendInfo asked(BackendInfo plain, BackendProvider provider, CommConfig config) {
     Optional<String> refusal = refusal(provider, config);
     if (refusal.isPresent()) {
-      return plain.unavailable(refusal.get(), "correct that value");
+      return plain.unavailable(refusal.get(), "correct what that names");
     }
     return switch (given(provider.availability(config))) {
       case Availability.Ready _ -> plain;

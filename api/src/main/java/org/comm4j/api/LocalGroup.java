@@ -155,7 +155,7 @@ public final class LocalGroup implements AutoCloseable {
   /// @throws BackendUnavailableException if no backend has threads as ranks
   public static LocalGroup open(int size) {
     CommConfig config = CommConfig.fromEnvironment(System.getenv());
-    List<Found> found = Discovery.find(config);
+    List<Found> found = found(config);
     boolean ofProcesses =
         found.stream()
             .filter(each -> each.name().equals(config.backend()))
@@ -164,7 +164,6 @@ public final class LocalGroup implements AutoCloseable {
     return open(
         size,
         config,
-        found,
         Choice.isExplicit(config) && !ofProcesses
             ? Choice.ready(found, config.backend())
             : Choice.bestOfThreads(found));
@@ -175,15 +174,15 @@ public final class LocalGroup implements AutoCloseable {
   /// @param size how many ranks, at least 1
   /// @param config in place of the environment
   /// @return the group; the caller closes it
-  /// @throws IllegalArgumentException if an option belongs to no backend that was found
+  /// @throws IllegalArgumentException if an option belongs to no backend that was found, or its
+  ///   value is not valid
   /// @throws BackendUnavailableException if the backend that the configuration names can't be used,
   ///   or if its ranks are processes
   public static LocalGroup open(int size, CommConfig config) {
-    List<Found> found = Discovery.find(config);
+    List<Found> found = found(config);
     return open(
         size,
         config,
-        found,
         Choice.isExplicit(config)
             ? Choice.ready(found, config.backend())
             : Choice.bestOfThreads(found));
@@ -198,7 +197,13 @@ public final class LocalGroup implements AutoCloseable {
     return new LocalGroup(group, null);
   }
 
-  private static LocalGroup open(int size, CommConfig config, List<Found> found, Found backend) {
+  private static List<Found> found(CommConfig config) {
+    List<Found> found = Discovery.find(config);
+    Discovery.checkOptions(found, config);
+    return found;
+  }
+
+  private static LocalGroup open(int size, CommConfig config, Found backend) {
     if (size < 1) {
       throw new IllegalArgumentException("size: %d (expected: at least 1)".formatted(size));
     }
@@ -208,7 +213,6 @@ public final class LocalGroup implements AutoCloseable {
           "its ranks are processes, and those of a LocalGroup are threads",
           "start the processes with comm-cli run, or ask for no backend by name");
     }
-    Discovery.checkOptions(found, config);
     return new LocalGroup(Opening.launch(backend, size, config), config);
   }
 

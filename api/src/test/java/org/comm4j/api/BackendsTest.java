@@ -121,7 +121,7 @@ class BackendsTest {
     BackendInfo row = onlyOneAdded();
     assertThat(row.status()).isEqualTo(Status.UNAVAILABLE);
     assertThat(row.reason()).hasValue("COMM_GOOD_SPEED: 'x'");
-    assertThat(row.remedy()).hasValue("correct that value");
+    assertThat(row.remedy()).hasValue("correct what that names");
     assertThat(row.details()).isEmpty();
   }
 

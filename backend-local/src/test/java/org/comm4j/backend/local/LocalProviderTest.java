@@ -30,6 +30,7 @@ import org.comm4j.api.spi.Availability;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class LocalProviderTest {
@@ -70,6 +71,15 @@ class LocalProviderTest {
   void open_groupOfOneBadValue_isRefused(String variable) {
     assertThatThrownBy(
             () -> Communicators.open(CommConfig.fromEnvironment(Map.of(variable, "much"))).close())
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(variable + ": 'much' (expected: ");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"auto, COMM_LOCAL_WINDOW", "auto, COMM_SHM_WINDOW", "local, COMM_LOCAL_WINDOW"})
+  void openLocalGroup_badValue_isRefused(String backend, String variable) {
+    var config = CommConfig.fromEnvironment(Map.of("COMM_BACKEND", backend, variable, "much"));
+    assertThatThrownBy(() -> LocalGroup.open(2, config).close())
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining(variable + ": 'much' (expected: ");
   }
