@@ -43,30 +43,36 @@ final class DataChecks {
     if (data.bytes() == 0) {
       return;
     }
-    String at = "%s: %s at 0x%x".formatted(what, data, data.address());
     if (data.address() % alignment(data.type()) != 0) {
       throw new IllegalArgumentException(
           "%s (expected: a multiple of %d, as devices need for this type)"
-              .formatted(at, alignment(data.type())));
+              .formatted(at(what, data), alignment(data.type())));
     }
     CudaDevice.Place place =
         find(data.address())
             .orElseThrow(() ->
                 new IllegalArgumentException(
-                    at
+                    at(what, data)
                         + " (expected: memory of the device; the driver knows none there: it was freed, or is the host's)"));
     if (place.device().isEmpty() || (place.device().get() != mine && !isOpened(data))) {
       throw new IllegalArgumentException(
           "%s (expected: memory of device %d; it is %s)"
               .formatted(
-                  at, mine, place.device().map(d -> "device " + d + "'s").orElse("the host's")));
+                  at(what, data),
+                  mine,
+                  place.device().map(d -> "device " + d + "'s").orElse("the host's")));
     }
     long behind = place.base() + place.bytes() - data.address();
     if (data.bytes() > behind) {
       throw new IllegalArgumentException(
           "%s, %d bytes (expected: at most %d, where its allocation ends)"
-              .formatted(at, data.bytes(), behind));
+              .formatted(at(what, data), data.bytes(), behind));
     }
+  }
+
+  /// Names data, for messages.
+  private static String at(String what, DeviceData data) {
+    return "%s: %s at 0x%x".formatted(what, data, data.address());
   }
 
   /// Checks that the devices of some ranks reach data that [#check] has passed: in one process they
