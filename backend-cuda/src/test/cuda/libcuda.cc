@@ -184,17 +184,23 @@ Device* device_of(int ordinal) {
 
 thread_local Device* current = nullptr;
 thread_local std::vector<Device*> below; // what was current when it was pushed
+thread_local std::map<std::string, int> failures_here; // of this thread's next calls
 thread_local int process = 0; // as which this thread acts; 0: the one that it is of
 
 int acting_process() { return process != 0 ? process : getpid(); }
 
-int planned_failure(const char* name) {
-  std::lock_guard guard(state().lock);
-  auto planned = state().failures.find(name);
-  if (planned == state().failures.end()) return SUCCESS;
+int take(std::map<std::string, int>& failures, const char* name) {
+  auto planned = failures.find(name);
+  if (planned == failures.end()) return SUCCESS;
   int code = planned->second;
-  state().failures.erase(planned);
+  failures.erase(planned);
   return code;
+}
+
+int planned_failure(const char* name) {
+  if (int code = take(failures_here, name); code != SUCCESS) return code;
+  std::lock_guard guard(state().lock);
+  return take(state().failures, name);
 }
 
 // The allocation that has the address, or the end.
@@ -316,6 +322,12 @@ int model_reset(int devices, int major, int minor, int version, int peers) {
 int model_fail(const char* function, int code) {
   std::lock_guard guard(state().lock);
   state().failures[function] = code;
+  return 0;
+}
+
+// The same of this thread's next call, whoever else calls it before.
+int model_fail_here(const char* function, int code) {
+  failures_here[function] = code;
   return 0;
 }
 

@@ -235,7 +235,7 @@ class CudaDriverFailuresTest extends ModelGroups {
                 sync.recordOnCommunicator(reduced);
                 comm.streamSync().orElseThrow().communicatorWait(reduced);
                 Request behind = comm.start(failing);
-                model.fail("cuEventQuery", CAPTURING);
+                model.failHere("cuEventQuery", CAPTURING);
                 assertThatThrownBy(behind::await)
                     .isInstanceOf(BackendException.class)
                     .hasMessageContaining("cuEventQuery returned 900");

@@ -45,6 +45,7 @@ final class ModelDriver {
   private final SymbolLookup library;
   private final MethodHandle reset;
   private final MethodHandle fail;
+  private final MethodHandle failHere;
   private final MethodHandle breakDevices;
   private final MethodHandle capture;
   private final MethodHandle pooled;
@@ -58,6 +59,7 @@ final class ModelDriver {
     this.library = SymbolLookup.libraryLookup(file, Arena.global());
     this.reset = function("model_reset", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
     this.fail = function("model_fail", ADDRESS, JAVA_INT);
+    this.failHere = function("model_fail_here", ADDRESS, JAVA_INT);
     this.breakDevices = function("model_break_devices", JAVA_INT);
     this.capture = function("model_capture", JAVA_INT);
     this.pooled = function("model_pooled");
@@ -136,6 +138,14 @@ final class ModelDriver {
   void fail(String function, int code) {
     try (Arena arena = Arena.ofConfined()) {
       call(fail, arena.allocateFrom(function), code);
+    }
+  }
+
+  /// Makes this thread's next call of a function return this. Others, such as who looks after
+  /// calls, may call it before.
+  void failHere(String function, int code) {
+    try (Arena arena = Arena.ofConfined()) {
+      call(failHere, arena.allocateFrom(function), code);
     }
   }
 
