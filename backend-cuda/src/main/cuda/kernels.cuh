@@ -311,7 +311,7 @@ class CastOutput {
   using Casts = Pack<typename To::Raw, AT_ONCE>;
 
  public:
-  static constexpr u32 UNITS_AT_ONCE = 2; // and with many types
+  static constexpr u32 UNITS_AT_ONCE = N < 16 ? 4 : 2; // fewer, with many types
 
   // Pieces are as `Finish` has them.
   DEVICE CastOutput(const Call& call, u64 first, u32 piece)
