@@ -165,7 +165,7 @@ final class DeviceCalls {
 
   /// Brings the ranks' devices together; a collective. Only the thread does.
   private void openDevices() {
-    if (!haveMet && communicator.size() > 1) {
+    if (!haveMet) {
       DeviceGroup group = DeviceGroup.open(rank, members, key, stream);
       kernels = group == null ? null : new KernelCollectives(rank, group);
       devices = group;

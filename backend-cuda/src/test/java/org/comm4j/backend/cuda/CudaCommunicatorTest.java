@@ -1,11 +1,13 @@
 package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
+import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
@@ -268,6 +270,23 @@ class CudaCommunicatorTest extends ModelGroups {
         comm -> {
           try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 100)) {
             assertSum(comm, buffer);
+          }
+        });
+  }
+
+  /// Not a way through the host's memory, which takes a hundred times as long.
+  @Test
+  void allReduce_groupOfOne_isAKernel() {
+    onRanks(
+        1,
+        CONFIG,
+        true,
+        comm -> {
+          try (CommBuffer buffer = comm.allocate(DataType.INT32, 1000)) {
+            model.fail("cuLaunchKernel", LAUNCH_FAILED);
+            assertThatThrownBy(() -> comm.allReduce(buffer.data(), ReduceOp.SUM))
+                .isInstanceOf(BackendException.class)
+                .hasMessageContaining("cuLaunchKernel");
           }
         });
   }
