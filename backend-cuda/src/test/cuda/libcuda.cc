@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <shared_mutex>
@@ -87,17 +88,69 @@ struct Event {
   u64 recorded = 0, reached = 0;
 };
 
+// A queue of the hardware, which streams share: what waits for something holds up all behind it, also
+// of other streams; a kernel that runs doesn't.
+class Queue {
+ public:
+  // Something comes that will wait.
+  u64 hold() {
+    std::lock_guard guard(lock);
+    return ++holds;
+  }
+
+  // What must have been waited for when something comes that will not.
+  u64 held() {
+    std::lock_guard guard(lock);
+    return holds;
+  }
+
+  void await(u64 hold) {
+    std::unique_lock guard(lock);
+    changed.wait(guard, [&] { return passed >= hold; });
+  }
+
+  void pass(u64 hold) {
+    std::lock_guard guard(lock);
+    passed = hold;
+    changed.notify_all();
+  }
+
+ private:
+  std::mutex lock;
+  std::condition_variable changed;
+  u64 holds = 0, passed = 0;
+};
+
 class Stream {
  public:
-  Stream(int process, int device) : process(process), device(device) {}
+  Stream(int process, int device, std::shared_ptr<Queue> queue)
+      : process(process), device(device), queue(std::move(queue)) {}
 
   const int process, device;
 
+  // What is in no queue, as copies have engines of their own.
   void add(std::function<void()> work) {
     std::lock_guard guard(lock);
-    queue.push_back(std::move(work));
-    pending++;
-    changed.notify_all();
+    add_under_lock(std::move(work));
+  }
+
+  // What may run long.
+  void add_kernel(std::function<void()> work) {
+    std::lock_guard guard(lock);
+    add_under_lock([queue = queue, behind = queue->held(), work = std::move(work)] {
+      queue->await(behind);
+      work();
+    });
+  }
+
+  // What waits for the work before it, or for an event.
+  void add_wait(std::function<void()> work) {
+    std::lock_guard guard(lock);
+    add_under_lock([queue = queue, hold = queue->hold(), work = std::move(work)] {
+      queue->await(hold - 1);
+      work();
+      queue->pass(hold);
+    });
   }
 
   bool is_done() {
@@ -116,14 +169,20 @@ class Stream {
   }
 
  private:
+  void add_under_lock(std::function<void()> work) {
+    works.push_back(std::move(work));
+    pending++;
+    changed.notify_all();
+  }
+
   void work() {
     while (!ending) {
       std::function<void()> next;
       {
         std::unique_lock guard(lock);
-        changed.wait(guard, [this] { return !queue.empty(); });
-        next = std::move(queue.front());
-        queue.pop_front();
+        changed.wait(guard, [this] { return !works.empty(); });
+        next = std::move(works.front());
+        works.pop_front();
       }
       next();
       std::lock_guard guard(lock);
@@ -134,7 +193,8 @@ class Stream {
 
   std::mutex lock;
   std::condition_variable changed;
-  std::deque<std::function<void()>> queue;
+  std::deque<std::function<void()>> works;
+  const std::shared_ptr<Queue> queue;
   int pending = 0;
   bool ending = false;
   std::thread worker{[this] { work(); }};
@@ -163,6 +223,8 @@ struct State {
   std::map<std::pair<int, int>, bool> access;
   std::map<void*, std::shared_ptr<Event>> events;
   std::map<void*, std::shared_ptr<Stream>> streams;
+  std::map<std::pair<int, int>, std::vector<std::shared_ptr<Queue>>> queues; // of processes on devices
+  std::map<std::pair<int, int>, u64> dealt; // streams, to these
   std::map<void*, std::unique_ptr<Module>> modules;
   std::map<std::pair<Launch, std::string>, Function> functions;
   int contexts = 0;
@@ -265,6 +327,18 @@ Stream* stream_of(void* handle) {
   return found == nullptr ? nullptr : found->get();
 }
 
+// The queue of a new stream. Under the state's lock.
+std::shared_ptr<Queue> next_queue() {
+  std::pair<int, int> key{acting_process(), current->ordinal};
+  auto& all = state().queues[key];
+  if (all.empty()) {
+    const char* wanted = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    int count = wanted == nullptr ? 8 : std::max(1, std::min(32, std::atoi(wanted)));
+    for (int i = 0; i < count; i++) all.push_back(std::make_shared<Queue>());
+  }
+  return all[state().dealt[key]++ % all.size()];
+}
+
 // Of each process on each device: launches hold it shared, and who waits for all kernels alone.
 std::shared_mutex& launches() {
   static std::mutex lock;
@@ -311,6 +385,8 @@ int model_reset(int devices, int major, int minor, int version, int peers) {
   state().initialized = state().opens_own = false;
   state().failures.clear();
   state().access.clear();
+  state().queues.clear(); // streams keep theirs
+  state().dealt.clear();
   state().devices = devices;
   broken = 0;
   capturing = false;
@@ -597,9 +673,9 @@ int cuIpcCloseMemHandle(u64 address) {
 
 int cuStreamCreate(void** stream, unsigned) {
   NEEDS_CONTEXT(cuStreamCreate);
-  auto made = std::make_shared<Stream>(acting_process(), current->ordinal);
-  *stream = made.get();
   std::lock_guard guard(state().lock);
+  auto made = std::make_shared<Stream>(acting_process(), current->ordinal, next_queue());
+  *stream = made.get();
   state().streams[*stream] = std::move(made);
   return SUCCESS;
 }
@@ -670,7 +746,7 @@ int cuEventRecord(void* event, void* stream) {
   std::shared_ptr<Event> kept = *known;
   if (found->device != kept->device) return INVALID_HANDLE;
   std::lock_guard guard(kept->lock);
-  found->add([kept, value = ++kept->recorded] {
+  found->add_wait([kept, value = ++kept->recorded] {
     std::lock_guard inside(kept->lock);
     kept->reached = value;
     kept->changed.notify_all();
@@ -693,7 +769,7 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   if (found == nullptr || known == nullptr) return INVALID_HANDLE;
   std::shared_ptr<Event> kept = *known;
   std::lock_guard guard(kept->lock);
-  found->add([kept, value = kept->recorded] {
+  found->add_wait([kept, value = kept->recorded] {
     std::unique_lock inside(kept->lock);
     kept->changed.wait(inside, [&] { return kept->reached >= value; });
   });
@@ -784,7 +860,7 @@ int cuLaunchKernel(
     Waiting counted;
     guard.lock();
   }
-  found->add([=] { function->launch(function->name, blocks, threads, copy.data()); });
+  found->add_kernel([=] { function->launch(function->name, blocks, threads, copy.data()); });
   return SUCCESS;
 }
 

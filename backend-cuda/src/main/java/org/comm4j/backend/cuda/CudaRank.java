@@ -12,8 +12,6 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
-import jcuda.driver.CUstream;
-import org.comm4j.api.BackendException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.DeviceData;
 import org.comm4j.api.HostData;
@@ -42,7 +40,7 @@ final class CudaRank {
   private final int threads;
   private final Patience patience;
   private final DataChecks checks;
-  private final CUstream copies;
+  private final CudaDevice.Stream copies;
   private final List<UUID> processes; // of each rank of the session
   private final List<List<UUID>> reachable; // of each: its device, and others
   private final List<CudaCommunicator> communicators = new ArrayList<>(); // guarded by this
@@ -121,7 +119,7 @@ final class CudaRank {
       }
       compiled.forEach(gpu::load);
       this.checks = new DataChecks(this);
-      this.copies = gpu.device().createStream();
+      this.copies = gpu.takeStream();
     } catch (RuntimeException e) {
       gpu.removeRank(this);
       gpu.close();
@@ -428,14 +426,9 @@ final class CudaRank {
     }
     LockSupport.unpark(watching);
     destroyEvents();
-    try {
-      device().destroy(copies);
-    } catch (BackendException _) {
-      // the device has failed, which calls have said
-    } finally {
-      gpu.removeRank(this);
-      gpu.close();
-    }
+    gpu.giveBack(copies);
+    gpu.removeRank(this);
+    gpu.close();
   }
 
   private synchronized List<CudaCommunicator> communicators() {

@@ -67,7 +67,7 @@ final class DeviceCalls {
     this.rank = rank;
     this.members = members;
     this.key = key;
-    this.stream = rank.device().createStream();
+    this.stream = rank.gpu().takeStream();
     this.hostPath = new HostPath(rank, path, stream);
     this.thread = new CallThread("comm4j-cuda " + communicator.name());
     this.reasons = new Reasons(this, rank.session(), key);
@@ -312,7 +312,7 @@ final class DeviceCalls {
     CudaDevice.Stream waiting = stream();
     synchronized (this) {
       if (behindEvents == null) {
-        behindEvents = rank.device().createStream();
+        behindEvents = rank.gpu().takeStream();
       }
       rank.device().awaitIn(behindEvents, event);
       rank.device().awaitIn(waiting, event);
@@ -441,6 +441,16 @@ final class DeviceCalls {
     return group == null ? Reasons.Ending.WELL : reasons.after(call, group, endedNs);
   }
 
+  /// {@return what else may keep kernels from beginning, to be added to a message; else nothing}
+  String crowding() {
+    int streams = rank.gpu().streams();
+    int queues = Libcuda.queues();
+    return streams <= queues
+        ? ""
+        : "; or have calls of fewer communicators in flight, or start them in the same order on all ranks: %d streams share %d queues of device %s, in which kernels wait for those before them (%s: at most %d)"
+            .formatted(streams, queues, rank.device(), Libcuda.QUEUES, Libcuda.MOST_QUEUES);
+  }
+
   /// {@return the call that a kernel's number belongs to}
   DeviceCall callOf(long number, DeviceCall orThis) {
     return inFlight().stream()
@@ -565,11 +575,7 @@ final class DeviceCalls {
   /// Gives back what kernels use; before the host's communicators are closed, if possible, so that
   /// others hear of it.
   void closeDevices() {
-    try {
-      streams().forEach(rank.device()::destroy);
-    } catch (BackendException _) {
-      // the device has failed, which calls have said
-    }
+    streams().forEach(rank.gpu()::giveBack);
     DeviceGroup group = devices;
     if (group != null) {
       group.close();

@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -43,6 +45,8 @@ final class Gpu implements AutoCloseable {
   private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
   private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
+  private final Deque<CudaDevice.Stream> idleStreams = new ArrayDeque<>(); // guarded by itself
+  private int streams; // of calls and copies; guarded by idleStreams
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
   private final ReentrantReadWriteLock beginning; // of calls, together; the process's devices' own
   private boolean hasAll; // guarded by this: kernels
@@ -226,6 +230,41 @@ final class Gpu implements AutoCloseable {
     return hostMemory;
   }
 
+  /// Takes a stream. The driver deals them to the device's queues like cards, so those that are
+  /// used again don't come to share one as new ones would.
+  CudaDevice.Stream takeStream() {
+    synchronized (idleStreams) {
+      if (idleStreams.isEmpty()) {
+        CudaDevice.Stream made = device.createStream();
+        streams++;
+        return made;
+      }
+      return idleStreams.pop();
+    }
+  }
+
+  /// Gives a stream back; all that was in it has ended, or the device has failed.
+  void giveBack(CudaDevice.Stream stream) {
+    synchronized (idleStreams) {
+      idleStreams.push(stream);
+    }
+  }
+
+  /// {@return how many streams have been in use at once, each for one communicator or rank}
+  int streams() {
+    synchronized (idleStreams) {
+      return streams;
+    }
+  }
+
+  private void destroyStreams() {
+    synchronized (idleStreams) {
+      idleStreams.forEach(
+          each -> CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(each)));
+      idleStreams.clear();
+    }
+  }
+
   /// {@return a kernel; all are there after [#compileAll], and those of an expression after
   /// [#load]}
   CudaDevice.Kernel kernel(KernelName name) {
@@ -355,6 +394,7 @@ final class Gpu implements AutoCloseable {
         for (CudaDevice.Module module : modules.values()) {
           CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
         }
+        destroyStreams();
         CudaIpcBlocks.tried("freeing memory", this::freeUnused);
       } finally {
         endFreeing();

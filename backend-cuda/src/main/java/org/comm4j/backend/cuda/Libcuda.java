@@ -28,6 +28,13 @@ final class Libcuda {
   /// The mode in which a capture of a stream forbids a thread nothing.
   static final int RELAXED = 2;
 
+  /// How many queues of the hardware the streams of a process share on a device, by a variable of
+  /// the environment that drivers read.
+  static final String QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS";
+
+  /// The most there can be; 8 where the driver is not told.
+  static final int MOST_QUEUES = 32;
+
   private static final int SUCCESS = 0;
   private static final int LAZY_PEER_ACCESS = 1;
   private static final MemoryLayout HANDLE =
@@ -111,11 +118,35 @@ final class Libcuda {
     }
   }
 
-  /// Initialises the driver; more than once does no harm.
+  /// Initialises the driver; more than once does no harm. Where the program's environment does not
+  /// say how many queues a device has, it gets all of them: an event of one stream, which waits for
+  /// the kernels before it, holds up what is behind it in its queue, also of other streams. So a
+  /// kernel that waits for one of another rank, or communicator, would never see it come.
   ///
   /// @throws BackendException if it can't be initialised, for example because there is no device
   void initialise() {
+    wantQueues();
     check(call(init, 0), "cuInit");
+  }
+
+  /// In the environment as C sees it, which Java's, and so that of processes it starts, is not.
+  private static void wantQueues() {
+    Linker linker = Linker.nativeLinker();
+    MemorySegment set = linker.defaultLookup().findOrThrow("setenv");
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment name = arena.allocateFrom(QUEUES);
+      MemorySegment value = arena.allocateFrom(Integer.toString(MOST_QUEUES));
+      call(handle(set, ADDRESS, ADDRESS, JAVA_INT), name, value, 0); // 0: not where it is set
+    }
+  }
+
+  /// {@return how many queues the streams of this process share on a device}
+  static int queues() {
+    try {
+      return Integer.parseInt(System.getenv().getOrDefault(QUEUES, Integer.toString(MOST_QUEUES)));
+    } catch (NumberFormatException _) {
+      return MOST_QUEUES;
+    }
   }
 
   /// {@return the CUDA that the driver is for, 1000 × major + 10 × minor}

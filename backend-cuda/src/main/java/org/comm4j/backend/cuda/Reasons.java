@@ -103,13 +103,14 @@ final class Reasons {
   CollectiveTimeoutException late(DeviceCall call, List<Integer> missing) {
     return new CollectiveTimeoutException(
         missing,
-        "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+        "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer%s"
             .formatted(
                 communicator.rank(),
                 communicator.timeoutNs() / 1e9,
                 call.text(),
                 communicator.name(),
-                missing));
+                missing,
+                calls.crowding()));
   }
 
   /// {@return whether it matters what a peer has to say: not where the communicator is broken, as

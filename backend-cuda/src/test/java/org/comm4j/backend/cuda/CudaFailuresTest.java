@@ -305,6 +305,34 @@ class CudaFailuresTest extends ModelGroups {
     assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
   }
 
+  /// Its kernel may wait in a queue of the device's behind another one.
+  @Test
+  void rank_doesNotComeAndStreamsShareQueues_messageSaysSo() {
+    CommConfig config =
+        CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).option("COMM_CUDA_DEVICE", "0").build();
+    List<Throwable> failures =
+        failures(
+            2,
+            config,
+            comm -> {
+              List<Communicator> others = Stream.generate(comm::duplicate).limit(31).toList();
+              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                assertSum(comm, buffer);
+                if (comm.rank() == 1) {
+                  comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
+                } else {
+                  comm.allReduce(buffer.data(), ReduceOp.SUM);
+                }
+              } finally {
+                others.forEach(Communicator::close);
+              }
+            });
+
+    assertThat(failures.getFirst())
+        .isInstanceOf(CollectiveTimeoutException.class)
+        .hasMessageContainingAll("streams share 32 queues of device 0", "in the same order");
+  }
+
   /// Who has started the call looks at nothing meanwhile.
   @Test
   void rank_comesWhenAnothersKernelHasLeft_bothHearWhoWasLate() {

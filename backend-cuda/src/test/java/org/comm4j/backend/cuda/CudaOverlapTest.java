@@ -5,9 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -66,6 +69,40 @@ class CudaOverlapTest {
         rank.get();
       }
     }
+  }
+
+  /// On one device: more streams than a driver has queues for unless it is told.
+  @Test
+  void calls_ofManyCommunicatorsInOppositeOrders_end() throws Exception {
+    CommConfig one = ModelGroups.CONFIG.toBuilder().option("COMM_CUDA_DEVICE", "0").build();
+    try (LocalGroup group = CudaContract.open(root, true, 2, one)) {
+      for (var rank : ModelGroups.start(group, CudaOverlapTest::callInOppositeOrders)) {
+        rank.get();
+      }
+    }
+  }
+
+  private static void callInOppositeOrders(Communicator world) {
+    List<Communicator> all = Stream.generate(world::duplicate).limit(5).toList();
+    List<CommBuffer> buffers =
+        all.stream().map(comm -> comm.allocate(DataType.FLOAT32, 10_000)).toList();
+    for (int each = 0; each < all.size(); each++) {
+      ModelGroups.assertSum(all.get(each), buffers.get(each)); // the devices have met
+    }
+    List<Request> requests = new ArrayList<>();
+    for (int each = 0; each < all.size(); each++) {
+      int at = world.rank() == 0 ? each : all.size() - 1 - each;
+      CommData data = buffers.get(at).data();
+      requests.add(all.get(at).start(new Collective.AllReduce(data, data, ReduceOp.SUM)));
+    }
+    Request.waitAll(requests);
+    var twice = new float[10_000];
+    for (CommBuffer buffer : buffers) {
+      buffer.read(0, CommData.of(twice));
+      assertThat(twice).containsOnly(2 * (1 + 2));
+      buffer.close();
+    }
+    all.forEach(Communicator::close);
   }
 
   private static Gpu open() {
