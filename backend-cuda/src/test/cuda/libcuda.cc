@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define FAILS_IF_PLANNED(NAME) \
+  calls++;                     \
   if (int code = planned_failure(#NAME); code != SUCCESS) return code
 
 #define NEEDS_CONTEXT(NAME)                               \
@@ -53,6 +54,7 @@ enum Result {
   STREAM_CAPTURE_UNSUPPORTED = 900
 };
 
+std::atomic<int> calls;           // of the driver's functions
 std::atomic<int> broken;          // the code of a failure of all devices; 0 for none
 std::atomic<bool> capturing;      // whether the program captures a stream
 std::atomic<bool> is_legacy;      // whether memory is of cuMemAlloc
@@ -447,6 +449,9 @@ int model_held() {
   return (int)(all.allocations.size() + all.events.size() + all.streams.size() + all.modules.size()) +
          all.contexts;
 }
+
+// How often functions of the driver were called.
+int model_calls() { return calls; }
 
 // How many calls wait for all kernels of a device, and how many launches for such a call.
 int model_waiting() { return waiting; }

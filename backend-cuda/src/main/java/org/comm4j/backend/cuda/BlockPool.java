@@ -4,8 +4,10 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import java.util.function.Predicate;
@@ -24,6 +26,7 @@ final class BlockPool<B> {
   private final Consumer<B> free;
   private final Predicate<Runnable> whileIdle;
   private final Map<Long, Deque<B>> unused = new HashMap<>();
+  private final Set<B> taken = new HashSet<>();
 
   /// @param allocate makes a block of so many bytes; throws what the driver says
   /// @param whileIdle frees what nobody uses when the driver has no more, and returns whether it
@@ -61,7 +64,9 @@ final class BlockPool<B> {
 
   private synchronized B next(long size) {
     Deque<B> blocks = unused.get(size);
-    return blocks == null || blocks.isEmpty() ? allocate.apply(size) : blocks.pop();
+    B block = blocks == null || blocks.isEmpty() ? allocate.apply(size) : blocks.pop();
+    taken.add(block);
+    return block;
   }
 
   private synchronized B freeAndTake(long size, BackendException full) {
@@ -76,22 +81,13 @@ final class BlockPool<B> {
   ///
   /// @param bytes as given to [#take]
   synchronized void giveBack(long bytes, B block) {
+    taken.remove(block);
     unused.computeIfAbsent(blockBytes(bytes), _ -> new ArrayDeque<>()).push(block);
   }
 
-  /// Which of the blocks that nobody uses.
-  ///
-  /// @param <B> a block of memory
-  @FunctionalInterface
-  interface Condition<B> {
-    boolean holds(B block, long bytes);
-  }
-
-  /// {@return whether there is such a block that nobody uses}
-  synchronized boolean hasUnused(Condition<B> condition) {
-    return unused.entrySet().stream()
-        .anyMatch(each ->
-            each.getValue().stream().anyMatch(block -> condition.holds(block, each.getKey())));
+  /// {@return whether somebody has taken a block and not given it back}
+  synchronized boolean isTaken(B block) {
+    return taken.contains(block);
   }
 
   /// Frees what nobody uses.

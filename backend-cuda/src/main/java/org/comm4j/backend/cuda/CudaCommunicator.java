@@ -152,9 +152,10 @@ final class CudaCommunicator implements BackendCommunicator {
   @Override
   public Pending submit(Operation operation) {
     List<DeviceData> data = onDevices(operation);
-    if (data.isEmpty()) {
-      return host.submit(operation);
-    }
+    return data.isEmpty() ? host.submit(operation) : submit(operation, data);
+  }
+
+  private Pending submit(Operation operation, List<DeviceData> data) {
     try {
       data.forEach(each -> rank.checks().check(operation.label(), each));
       if (operation instanceof Collective call
@@ -183,10 +184,11 @@ final class CudaCommunicator implements BackendCommunicator {
 
   @Override
   public @Nullable Received run(Operation operation) {
-    if (onDevices(operation).isEmpty()) {
+    List<DeviceData> data = onDevices(operation);
+    if (data.isEmpty()) {
       return host.run(operation);
     }
-    Pending pending = submit(operation);
+    Pending pending = submit(operation, data);
     pending.await(Long.MAX_VALUE);
     return pending.received();
   }

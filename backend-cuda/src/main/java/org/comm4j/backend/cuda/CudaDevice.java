@@ -29,6 +29,7 @@ import jcuda.driver.CUuuid;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
+import org.jspecify.annotations.Nullable;
 
 /// A device, through the primary context that it has in this process: the one that other libraries
 /// use too, so a program's own addresses and streams are valid here.
@@ -42,6 +43,7 @@ final class CudaDevice implements AutoCloseable {
   static final int OLDEST_CAPABILITY = 75;
 
   private static final int NAME_BYTES = 256;
+  private static final ThreadLocal<@Nullable CudaDevice> HELD = new ThreadLocal<>();
 
   private final CudaDriver driver;
   private final int ordinal;
@@ -158,6 +160,9 @@ final class CudaDevice implements AutoCloseable {
   /// driver while the program captures a stream somewhere, which would forbid it many calls;
   /// nothing of ours is captured.
   private Use use() {
+    if (HELD.get() == this) {
+      return () -> {};
+    }
     var before = new CUcontext();
     driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
     boolean isCurrent = context.equals(before);
@@ -181,8 +186,22 @@ final class CudaDevice implements AutoCloseable {
     };
   }
 
+  /// Does so once for all that this thread calls until what it returns is closed, where that is
+  /// little and often. Nothing of the program's may run meanwhile.
+  Use hold() {
+    Use use = use();
+    if (HELD.get() != null) {
+      return use;
+    }
+    HELD.set(this);
+    return () -> {
+      HELD.remove();
+      use.close();
+    };
+  }
+
   /// Gives the thread the context and the mode back that it had.
-  private interface Use extends AutoCloseable {
+  interface Use extends AutoCloseable {
     @Override
     void close();
   }

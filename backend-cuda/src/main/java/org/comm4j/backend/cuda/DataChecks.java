@@ -106,7 +106,8 @@ final class DataChecks {
   ///
   /// @throws IllegalArgumentException if they don't
   void checkPlain(String what, DeviceData data) {
-    if (data.bytes() > 0 && !device.isPlain(data.address())) {
+    boolean isOurs = data.bytes() == 0 || rank.gpu().has(data.address());
+    if (!isOurs && !device.isPlain(data.address())) {
       throw new IllegalArgumentException(
           "%s: %s at 0x%x is of a pool (cuMemAllocAsync), or was mapped (cuMemMap) (expected: memory of cuMemAlloc or of allocate, which the other devices of this process reach too); copy it there"
               .formatted(what, data, data.address()));
@@ -131,10 +132,7 @@ final class DataChecks {
   }
 
   private Optional<CudaDevice.Place> find(long address) {
-    BlockPool<Long> memory = rank.gpu().memory();
-    return memory.hasUnused((block, bytes) -> block <= address && address < block + bytes)
-        ? Optional.empty() // of a buffer that is closed
-        : device.find(address);
+    return rank.gpu().find(address);
   }
 
   /// What a device loads at once of an element.

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import jcuda.driver.CUevent;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.CommException;
@@ -19,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 /// A collective of data in devices' memory that was started: kernels in the communicator's stream
 /// with an event behind them, or work of its thread. Thread-safe.
 final class DeviceCall implements InFlight, Pending {
-  private static final long SPIN_NS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long SPIN_NS =
+      TimeUnit.MICROSECONDS.toNanos(200); // small calls take up to 100
   static final long SHORT_NS = TimeUnit.MICROSECONDS.toNanos(50);
   static final long LONG_NS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONG_AFTER_NS = TimeUnit.MILLISECONDS.toNanos(20);
@@ -31,7 +31,8 @@ final class DeviceCall implements InFlight, Pending {
   private final List<DeviceData> data;
   private final long startNs = System.nanoTime();
   private final List<Runnable> actions = new ArrayList<>();
-  private volatile @Nullable CUevent event; // behind its kernels; null again when it was reached
+  private volatile CudaDevice.@Nullable Event
+      event; // behind its kernels; null again when it was reached
   private volatile long number;
   private volatile boolean launched;
   private long brokenNs;
@@ -69,7 +70,7 @@ final class DeviceCall implements InFlight, Pending {
   /// Its kernels are in the stream, and behind them this event, which is now the call's.
   ///
   /// @param last the number of the last of its kernels
-  synchronized void launched(CUevent behind, long last) {
+  synchronized void launched(CudaDevice.Event behind, long last) {
     number = last;
     event = behind;
     launched = true;
@@ -85,7 +86,7 @@ final class DeviceCall implements InFlight, Pending {
   /// not the reason would take the call for done.
   ///
   /// @param behind as in [#launched]; null if there are no kernels
-  void launchedInPart(@Nullable CUevent behind, long last, RuntimeException reason) {
+  void launchedInPart(CudaDevice.@Nullable Event behind, long last, RuntimeException reason) {
     List<Runnable> called;
     synchronized (this) {
       number = last;
@@ -205,7 +206,7 @@ final class DeviceCall implements InFlight, Pending {
   }
 
   private void lookAtEvent() {
-    CUevent behind = event;
+    CudaDevice.Event behind = event;
     if (behind != null && calls.isReached(behind)) {
       haveKernelsEnded = true;
       endedNs = System.nanoTime();

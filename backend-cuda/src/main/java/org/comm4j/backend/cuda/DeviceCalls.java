@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import jcuda.driver.CUevent;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
@@ -184,14 +183,14 @@ final class DeviceCalls {
   /// ranks; the call's memory is in use until the kernels have left that the stream has.
   private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
     KernelCollectives to = Objects.requireNonNull(kernels);
-    CUevent behind = null;
-    try {
-      behind = rank.device().createEvent(); // first: without one, nothing is launched
+    CudaDevice.Event behind = null;
+    try (CudaDevice.Use _ = rank.device().hold()) {
+      behind = rank.gpu().takeEvent(); // first: without one, nothing is launched
       launch.to(to, signature.digest());
       rank.device().record(behind, stream);
       call.launched(behind, to.number());
     } catch (RuntimeException | Error e) {
-      CUevent behindSome = behind == null ? null : againBehind(behind);
+      CudaDevice.Event behindSome = behind == null ? null : againBehind(behind);
       CommException reason =
           communicator.breakWith(
               e instanceof CommException known
@@ -203,7 +202,7 @@ final class DeviceCalls {
     }
   }
 
-  private @Nullable CUevent againBehind(CUevent event) {
+  private CudaDevice.@Nullable Event againBehind(CudaDevice.Event event) {
     try {
       rank.device().record(event, stream);
       return event;
@@ -221,8 +220,8 @@ final class DeviceCalls {
     }
   }
 
-  private void discard(CUevent event) {
-    CudaIpcBlocks.tried("destroying an event", () -> forget(event));
+  private void discard(CudaDevice.Event event) {
+    CudaIpcBlocks.tried("destroying an event", () -> rank.device().destroy(event));
   }
 
   // --- the thread ---
@@ -325,8 +324,8 @@ final class DeviceCalls {
   }
 
   /// {@return an event behind all that is in a stream}
-  private CUevent mark(CudaDevice.Stream which) {
-    CUevent event = rank.device().createEvent();
+  private CudaDevice.Event mark(CudaDevice.Stream which) {
+    CudaDevice.Event event = rank.gpu().takeEvent();
     try {
       rank.device().record(event, which);
       return event;
@@ -404,7 +403,7 @@ final class DeviceCalls {
     }
   }
 
-  boolean isReached(CUevent event) {
+  boolean isReached(CudaDevice.Event event) {
     boolean isReached = rank.device().isReached(event);
     if (isReached) {
       reachedNs = System.nanoTime();
@@ -424,8 +423,9 @@ final class DeviceCalls {
         .forEach(DeviceCall::look);
   }
 
-  void forget(CUevent event) {
-    rank.device().destroy(event);
+  /// Gives an event back that was reached.
+  void forget(CudaDevice.Event event) {
+    rank.gpu().giveBack(event);
   }
 
   /// Somebody wants to be called back at a call's end.

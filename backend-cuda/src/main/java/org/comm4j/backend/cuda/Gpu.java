@@ -11,9 +11,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.ConcurrentNavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
@@ -43,8 +47,10 @@ final class Gpu implements AutoCloseable {
   private final Key key;
   private final CudaDevice device;
   private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
-  private final BlockPool<Long> memory;
+  private final ConcurrentNavigableMap<Long, Long> blocks = new ConcurrentSkipListMap<>();
+  private final BlockPool<Long> memory; // of those blocks, which are here with their bytes
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
+  private final Deque<CudaDevice.Event> idleEvents = new ConcurrentLinkedDeque<>();
   private final Deque<CudaDevice.Stream> idleStreams = new ArrayDeque<>(); // guarded by itself
   private int streams; // of calls and copies; guarded by idleStreams
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
@@ -57,7 +63,7 @@ final class Gpu implements AutoCloseable {
     this.key = key;
     this.device = device;
     this.beginning = beginning;
-    this.memory = new BlockPool<>(device::allocate, device::free, this::whileIdle);
+    this.memory = new BlockPool<>(this::allocate, this::free, this::whileIdle);
     this.hostMemory =
         new BlockPool<>(
             bytes -> device.allocateHost(Math.toIntExact(bytes)),
@@ -225,6 +231,36 @@ final class Gpu implements AutoCloseable {
     return memory;
   }
 
+  private long allocate(long bytes) {
+    long address = device.allocate(bytes);
+    blocks.put(address, bytes);
+    return address;
+  }
+
+  private void free(long address) {
+    blocks.remove(address);
+    device.free(address);
+  }
+
+  /// {@return whether an address is in [#memory]}
+  boolean has(long address) {
+    Map.Entry<Long, Long> block = blocks.floorEntry(address);
+    return block != null && address < block.getKey() + block.getValue();
+  }
+
+  /// {@return where an address is, as [CudaDevice#find] says it; what of [#memory] nobody uses is
+  /// as good as freed} Of that the driver need not be asked.
+  Optional<CudaDevice.Place> find(long address) {
+    Map.Entry<Long, Long> block = blocks.floorEntry(address);
+    if (block == null || address >= block.getKey() + block.getValue()) {
+      return device.find(address);
+    }
+    return memory.isTaken(block.getKey())
+        ? Optional.of(
+            new CudaDevice.Place(Optional.of(device.ordinal()), block.getKey(), block.getValue()))
+        : Optional.empty();
+  }
+
   /// {@return memory of the host that stays in place, in blocks of less than 2 GiB}
   BlockPool<CudaDevice.HostMemory> hostMemory() {
     return hostMemory;
@@ -257,7 +293,20 @@ final class Gpu implements AutoCloseable {
     }
   }
 
-  private void destroyStreams() {
+  /// Takes an event, which is to be recorded.
+  CudaDevice.Event takeEvent() {
+    CudaDevice.Event idle = idleEvents.poll();
+    return idle == null ? device.createEvent() : idle;
+  }
+
+  /// Gives an event back, which was reached; no stream waits for it.
+  void giveBack(CudaDevice.Event event) {
+    idleEvents.push(event);
+  }
+
+  private void destroyIdle() {
+    idleEvents.forEach(
+        each -> CudaIpcBlocks.tried("destroying an event", () -> device.destroy(each)));
     synchronized (idleStreams) {
       idleStreams.forEach(
           each -> CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(each)));
@@ -394,7 +443,7 @@ final class Gpu implements AutoCloseable {
         for (CudaDevice.Module module : modules.values()) {
           CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
         }
-        destroyStreams();
+        destroyIdle();
         CudaIpcBlocks.tried("freeing memory", this::freeUnused);
       } finally {
         endFreeing();

@@ -100,16 +100,22 @@ class CudaBufferTest extends ModelGroups {
               assertSum(comm, buffer);
               comm.barrier();
               model.poolMemory();
-              if (options.isEmpty()) {
-                var data = (DeviceData) buffer.data();
-                assertRefused(comm, data, "of a pool", "expected: memory of cuMemAlloc");
-                assertThatThrownBy(() -> comm.sharedMemory().register(data))
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContainingAll("register", "of a pool");
-                assertThat(comm.failure()).isEmpty();
-              } else {
-                assertSum(comm, buffer);
+              int ordinal = options.containsKey("COMM_CUDA_DEVICE") ? 0 : comm.rank();
+              try (var memory = OfProgram.allocate(DataType.FLOAT32, 8, ordinal)) {
+                DeviceData data = memory.data();
+                if (options.isEmpty()) {
+                  assertRefused(comm, data, "of a pool", "expected: memory of cuMemAlloc");
+                  assertThatThrownBy(() -> comm.sharedMemory().register(data))
+                      .isInstanceOf(IllegalArgumentException.class)
+                      .hasMessageContainingAll("register", "of a pool");
+                  assertThat(comm.failure()).isEmpty();
+                } else {
+                  comm.allReduce(data, ReduceOp.SUM);
+                }
+                comm.barrier(); // freeing waits for kernels
               }
+              comm.barrier();
+              assertSum(comm, buffer); // ours is not asked for
             }
           });
       model.reset();

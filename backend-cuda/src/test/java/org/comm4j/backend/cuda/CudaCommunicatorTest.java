@@ -16,6 +16,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.Epilogue;
 import org.comm4j.api.Partition;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -261,6 +262,28 @@ class CudaCommunicatorTest extends ModelGroups {
   }
 
   // --- devices ---
+
+  /// The context is asked for, pushed and popped once, and a kernel and an event go into the
+  /// stream: what is known of buffers is not asked for, and an event that was reached is used
+  /// again.
+  @Test
+  void allReduce_ofABuffer_callsTheDriverFiveTimes() {
+    onRanks(
+        1,
+        CONFIG,
+        true,
+        comm -> {
+          try (CommBuffer input = comm.allocate(DataType.INT32, 1000);
+              CommBuffer output = comm.allocate(DataType.INT32, 1000)) {
+            var call = new Collective.AllReduce(input.data(), output.data(), ReduceOp.SUM);
+            comm.run(call); // opens the device
+            int before = model.calls();
+            Request started = comm.start(call);
+            assertThat(model.calls() - before).isEqualTo(5);
+            started.await();
+          }
+        });
+  }
 
   @Test
   void group_ofMoreRanksThanKernelsKnow_goesThroughTheHost() {

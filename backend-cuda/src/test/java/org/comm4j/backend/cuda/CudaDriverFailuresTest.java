@@ -78,13 +78,13 @@ class CudaDriverFailuresTest extends ModelGroups {
             2,
             CONFIG,
             comm -> {
-              try (CommBuffer buffer = comm.allocate(DataType.INT8, 50_000)) {
+              try (var memory = OfProgram.allocate(DataType.INT8, 50_000, comm.rank())) {
                 comm.barrier();
                 if (comm.rank() == 1) {
                   comm.receive(CommData.of(new int[1]), 0, 1); // which does not come
                 }
                 model.fail(function, LAUNCH_FAILED);
-                call.accept(comm, buffer.data());
+                call.accept(comm, memory.data());
               }
             });
 

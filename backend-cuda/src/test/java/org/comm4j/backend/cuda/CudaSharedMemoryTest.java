@@ -439,8 +439,8 @@ class CudaSharedMemoryTest extends ModelGroups {
             2,
             CONFIG,
             comm -> {
-              try (CommBuffer buffer = comm.allocate(DataType.INT32, 8)) {
-                var mine = (DeviceData) buffer.data();
+              try (var memory = OfProgram.allocate(DataType.INT32, 8, comm.rank())) {
+                DeviceData mine = memory.data();
                 comm.barrier();
                 if (comm.rank() == 1) {
                   model.fail("cuMemGetAddressRange", LAUNCH_FAILED);

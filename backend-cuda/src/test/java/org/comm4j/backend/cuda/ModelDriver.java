@@ -53,6 +53,7 @@ final class ModelDriver {
   private final MethodHandle openOwn;
   private final MethodHandle held;
   private final MethodHandle waiting;
+  private final MethodHandle calls;
 
   private ModelDriver(Path file) {
     this.file = file;
@@ -67,6 +68,7 @@ final class ModelDriver {
     this.openOwn = function("model_open_own");
     this.held = function("model_held");
     this.waiting = function("model_waiting");
+    this.calls = function("model_calls");
   }
 
   private MethodHandle function(String name, MemoryLayout... arguments) {
@@ -173,6 +175,11 @@ final class ModelDriver {
   /// ranks of different processes.
   void openOwn() {
     call(openOwn);
+  }
+
+  /// How often functions of the driver were called, but for the mode of captures.
+  int calls() {
+    return call(calls);
   }
 
   /// How many things have been made and not given back.

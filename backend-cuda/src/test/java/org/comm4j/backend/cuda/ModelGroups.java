@@ -23,6 +23,8 @@ import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
+import org.comm4j.api.DeviceData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.StreamSync;
@@ -59,6 +61,21 @@ abstract class ModelGroups {
   void nothingIsLeft() {
     if (model != null) { // else it was skipped
       assertThat(model.heldSoon(held)).isEqualTo(held);
+    }
+  }
+
+  /// Memory of a device that the program has allocated itself, so that the driver is asked for it.
+  record OfProgram(CudaDevice device, DeviceData data) implements AutoCloseable {
+    static OfProgram allocate(DataType type, long count, int ordinal) {
+      CudaDevice device = CudaDriver.load().open(ordinal);
+      long address = device.allocate(type.bytes(count));
+      return new OfProgram(device, new DeviceData(type, address, count, ordinal));
+    }
+
+    @Override
+    public void close() {
+      device.free(data.address());
+      device.close();
     }
   }
 
