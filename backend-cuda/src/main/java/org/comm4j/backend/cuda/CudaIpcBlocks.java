@@ -11,7 +11,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
@@ -71,7 +70,7 @@ final class CudaIpcBlocks implements AutoCloseable {
             gpu.close();
           };
       try {
-        clear(gpu.device(), address, bytes);
+        clear(gpu, address, bytes);
         return new Block(address, address, giveBack);
       } catch (RuntimeException e) {
         gpu.memory().giveBack(bytes, address);
@@ -79,14 +78,16 @@ final class CudaIpcBlocks implements AutoCloseable {
       }
     }
 
-    private static void clear(CudaDevice device, long address, long bytes) {
-      CUstream stream = device.createStream();
+    private static void clear(Gpu gpu, long address, long bytes) {
+      CudaDevice.Stream stream = gpu.takeStream();
       try {
-        device.clear(address, bytes, stream);
-        device.await(stream);
-      } finally {
-        device.destroy(stream);
+        gpu.device().clear(address, bytes, stream);
+        gpu.device().await(stream);
+      } catch (RuntimeException e) {
+        gpu.destroy(stream);
+        throw e;
       }
+      gpu.giveBack(stream);
     }
 
     /// @param giveBack what to do when all others have closed

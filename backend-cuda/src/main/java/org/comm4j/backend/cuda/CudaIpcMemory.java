@@ -4,7 +4,6 @@ import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import jcuda.driver.CUstream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
@@ -25,15 +24,15 @@ final class CudaIpcMemory implements AutoCloseable {
   private static final long LEAVE_NS = TimeUnit.MILLISECONDS.toNanos(300);
 
   private final Session session;
-  private final CudaDevice device;
+  private final Gpu gpu;
   private final Window layout;
   private final CudaIpcBlocks blocks;
   private long epoch;
-  private @Nullable CUstream leaving; // what leave() has not seen the end of
+  private CudaDevice.@Nullable Stream leaving; // what leave() has not seen the end of
 
-  private CudaIpcMemory(Session session, CudaDevice device, Window layout, CudaIpcBlocks blocks) {
+  private CudaIpcMemory(Session session, Gpu gpu, Window layout, CudaIpcBlocks blocks) {
     this.session = session;
-    this.device = device;
+    this.gpu = gpu;
     this.layout = layout;
     this.blocks = blocks;
   }
@@ -73,7 +72,7 @@ final class CudaIpcMemory implements AutoCloseable {
       throw CudaIpcBlocks.withdraw(session, key, timeout, String.valueOf(e.getMessage()));
     }
     var blocks = CudaIpcBlocks.open(session, key, driver, process, gpu, own, timeout);
-    return new CudaIpcMemory(session, gpu.device(), layout, blocks);
+    return new CudaIpcMemory(session, gpu, layout, blocks);
   }
 
   /// {@return how many workers there are}
@@ -126,7 +125,7 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// {@return this worker's device; closed with this}
   CudaDevice device() {
-    return device;
+    return gpu.device();
   }
 
   /// Gives up calls whose kernels have not ended: those that have not begun will not come, and the
@@ -139,7 +138,7 @@ final class CudaIpcMemory implements AutoCloseable {
     CudaIpcBlocks.tried(
         "leaving calls",
         () -> {
-          CUstream stream = device.createStream();
+          CudaDevice.Stream stream = gpu.takeStream();
           leaving = stream;
           tell(control, barrierIn(workerId()) + Window.BROKEN, stream);
           for (int worker = 0; worker < workers(); worker++) {
@@ -156,12 +155,12 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// {@return whether [#leave] has written all that it writes, or was not called}
   boolean hasLeft() {
-    CUstream stream = leaving;
+    CudaDevice.Stream stream = leaving;
     if (stream == null) {
       return true;
     }
     try {
-      if (!device.isDone(stream)) {
+      if (!gpu.device().isDone(stream)) {
         return false;
       }
     } catch (BackendException e) {
@@ -170,13 +169,13 @@ final class CudaIpcMemory implements AutoCloseable {
       }
     }
     leaving = null;
-    CudaIpcBlocks.tried("leaving calls", () -> device.destroy(stream));
+    gpu.giveBack(stream);
     return true;
   }
 
   /// The first word there is not 0 any more, which is all that matters.
-  private void tell(long control, long to, CUstream stream) {
-    device.copy(control, to, Long.BYTES, stream);
+  private void tell(long control, long to, CudaDevice.Stream stream) {
+    gpu.device().copy(control, to, Long.BYTES, stream);
   }
 
   /// Closes what this worker has opened, as [CudaIpcBlocks#close] does.

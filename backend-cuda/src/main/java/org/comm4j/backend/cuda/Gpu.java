@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.time.Duration;
-import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
@@ -51,8 +50,7 @@ final class Gpu implements AutoCloseable {
   private final BlockPool<Long> memory; // of those blocks, which are here with their bytes
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private final Deque<CudaDevice.Event> idleEvents = new ConcurrentLinkedDeque<>();
-  private final Deque<CudaDevice.Stream> idleStreams = new ArrayDeque<>(); // guarded by itself
-  private int streams; // of calls and copies; guarded by idleStreams
+  private final StreamPool<CudaDevice.Stream> streams;
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
   private final ReentrantReadWriteLock beginning; // of calls, together; the process's devices' own
   private boolean hasAll; // guarded by this: kernels
@@ -69,6 +67,7 @@ final class Gpu implements AutoCloseable {
             bytes -> device.allocateHost(Math.toIntExact(bytes)),
             device::freeHost,
             this::whileIdle);
+    this.streams = new StreamPool<>(device::createStream, Libcuda.queues());
   }
 
   /// Opens a device, or gives the one that is open.
@@ -266,31 +265,25 @@ final class Gpu implements AutoCloseable {
     return hostMemory;
   }
 
-  /// Takes a stream. The driver deals them to the device's queues like cards, so those that are
-  /// used again don't come to share one as new ones would.
+  /// Takes a stream, in a queue of the device that fewest others are in, as far as is known here.
   CudaDevice.Stream takeStream() {
-    synchronized (idleStreams) {
-      if (idleStreams.isEmpty()) {
-        CudaDevice.Stream made = device.createStream();
-        streams++;
-        return made;
-      }
-      return idleStreams.pop();
-    }
+    return streams.take();
   }
 
   /// Gives a stream back; all that was in it has ended, or the device has failed.
   void giveBack(CudaDevice.Stream stream) {
-    synchronized (idleStreams) {
-      idleStreams.push(stream);
-    }
+    streams.giveBack(stream);
   }
 
-  /// {@return how many streams have been in use at once, each for one communicator or rank}
+  /// Destroys a stream that was taken; what is in it goes on to its end.
+  void destroy(CudaDevice.Stream stream) {
+    streams.remove(stream);
+    CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(stream));
+  }
+
+  /// {@return how many streams have been in use at once}
   int streams() {
-    synchronized (idleStreams) {
-      return streams;
-    }
+    return streams.made();
   }
 
   /// Takes an event, which is to be recorded.
@@ -307,11 +300,9 @@ final class Gpu implements AutoCloseable {
   private void destroyIdle() {
     idleEvents.forEach(
         each -> CudaIpcBlocks.tried("destroying an event", () -> device.destroy(each)));
-    synchronized (idleStreams) {
-      idleStreams.forEach(
-          each -> CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(each)));
-      idleStreams.clear();
-    }
+    streams
+        .drain()
+        .forEach(each -> CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(each)));
   }
 
   /// {@return a kernel; all are there after [#compileAll], and those of an expression after

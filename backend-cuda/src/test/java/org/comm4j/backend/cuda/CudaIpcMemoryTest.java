@@ -178,7 +178,7 @@ class CudaIpcMemoryTest {
 
       group.sessions.fail(1, new AssertionError("killed"));
       group.on(0, () -> close(memories.get(0)));
-      assertHeld(open - 3); // import, window and context
+      assertHeld(open - 4); // import, window, stream and context
       group.on(1, () -> close(memories.get(1))); // a thread must, a process's end would do it
     }
   }
@@ -195,7 +195,7 @@ class CudaIpcMemoryTest {
       group.on(0, () -> close(memories.get(0)));
       assertHeld(open - 1); // its import is closed, its window stays
       group.on(1, () -> close(memories.get(1)));
-      assertHeld(held + 2); // window and context of the first
+      assertHeld(held + 3); // window, stream and context of the first
       held = model.held();
     }
   }
@@ -225,7 +225,7 @@ class CudaIpcMemoryTest {
       group.on(0, () -> close(memories.get(0)));
       assertHeld(open - 1); // its import is closed, its window stays
       group.on(1, () -> close(memories.get(1)));
-      assertHeld(held + 2); // window and context of the first
+      assertHeld(held + 3); // window, stream and context of the first
       held = model.held();
     }
   }

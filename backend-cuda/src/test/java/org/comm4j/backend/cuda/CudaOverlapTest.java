@@ -74,24 +74,57 @@ class CudaOverlapTest {
   /// On one device: more streams than a driver has queues for unless it is told.
   @Test
   void calls_ofManyCommunicatorsInOppositeOrders_end() throws Exception {
+    onOneDevice(world -> {
+      List<Communicator> all = Stream.generate(world::duplicate).limit(5).toList();
+      callInOppositeOrders(all, all.stream().map(CudaOverlapTest::use).toList());
+    });
+  }
+
+  /// Their devices meet one after the other, for which there are streams that nobody has later.
+  @Test
+  void calls_ofManyCommunicatorsThatWereUsedAsTheyWereMade_end() throws Exception {
+    onOneDevice(world -> useAsTheyAreMade(world, 9));
+  }
+
+  /// Streams are used again.
+  @Test
+  void calls_ofCommunicatorsThatWereMadeWhenOthersWereClosed_end() throws Exception {
+    onOneDevice(world -> {
+      for (int communicators : new int[] {12, 3, 9, 12}) {
+        useAsTheyAreMade(world, communicators);
+      }
+    });
+  }
+
+  private void onOneDevice(ModelGroups.Body body) throws Exception {
     CommConfig one = ModelGroups.CONFIG.toBuilder().option("COMM_CUDA_DEVICE", "0").build();
     try (LocalGroup group = CudaContract.open(root, true, 2, one)) {
-      for (var rank : ModelGroups.start(group, CudaOverlapTest::callInOppositeOrders)) {
+      for (var rank : ModelGroups.start(group, body)) {
         rank.get();
       }
     }
   }
 
-  private static void callInOppositeOrders(Communicator world) {
-    List<Communicator> all = Stream.generate(world::duplicate).limit(5).toList();
-    List<CommBuffer> buffers =
-        all.stream().map(comm -> comm.allocate(DataType.FLOAT32, 10_000)).toList();
-    for (int each = 0; each < all.size(); each++) {
-      ModelGroups.assertSum(all.get(each), buffers.get(each)); // the devices have met
+  private static void useAsTheyAreMade(Communicator world, int communicators) {
+    List<Communicator> all = new ArrayList<>();
+    List<CommBuffer> buffers = new ArrayList<>();
+    for (int each = 0; each < communicators; each++) {
+      all.add(world.duplicate());
+      buffers.add(use(all.getLast()));
     }
+    callInOppositeOrders(all, buffers);
+  }
+
+  private static CommBuffer use(Communicator comm) {
+    CommBuffer buffer = comm.allocate(DataType.FLOAT32, 10_000);
+    ModelGroups.assertSum(comm, buffer); // the devices have met
+    return buffer;
+  }
+
+  private static void callInOppositeOrders(List<Communicator> all, List<CommBuffer> buffers) {
     List<Request> requests = new ArrayList<>();
     for (int each = 0; each < all.size(); each++) {
-      int at = world.rank() == 0 ? each : all.size() - 1 - each;
+      int at = all.getFirst().rank() == 0 ? each : all.size() - 1 - each;
       CommData data = buffers.get(at).data();
       requests.add(all.get(at).start(new Collective.AllReduce(data, data, ReduceOp.SUM)));
     }
