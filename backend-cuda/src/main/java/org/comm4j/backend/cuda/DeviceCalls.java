@@ -184,11 +184,13 @@ final class DeviceCalls {
   private synchronized void launch(DeviceCall call, CallSignature signature, Launch launch) {
     KernelCollectives to = Objects.requireNonNull(kernels);
     CudaDevice.Event behind = null;
-    try (CudaDevice.Use _ = rank.device().hold()) {
-      behind = rank.gpu().takeEvent(); // first: without one, nothing is launched
-      launch.to(to, signature.digest());
-      rank.device().record(behind, stream);
-      call.launched(behind, to.number());
+    try {
+      try (CudaDevice.Use _ = rank.device().hold()) {
+        behind = rank.gpu().takeEvent(); // first: without one, nothing is launched
+        launch.to(to, signature.digest());
+        rank.device().record(behind, stream);
+      }
+      call.launched(behind, to.number()); // not earlier: then the event is the call's alone
     } catch (RuntimeException | Error e) {
       CudaDevice.Event behindSome = behind == null ? null : againBehind(behind);
       CommException reason =
