@@ -38,6 +38,9 @@ final class Ways {
             .map(why -> host + ": " + why)
             .orElseGet(() -> {
               String kernels = kernels(kind, type, op, bytes, ranks, config, options.chunkBytes());
+              if (ranks == 1) {
+                return kernels;
+              }
               String elsewhere =
                   options.path() == CudaOptions.Path.P2P ? "not at all (COMM_CUDA_PATH=p2p)" : host;
               return "where the ranks' devices reach each other's memory %s; elsewhere %s"
@@ -79,9 +82,6 @@ final class Ways {
 
   private static Optional<String> whyThroughTheHost(
       CollectiveKind kind, DataType type, @Nullable ReduceOp op, int ranks, CudaOptions.Path path) {
-    if (ranks == 1) {
-      return Optional.of("a group of one");
-    }
     if (!KernelCollectives.has(kind)) {
       return Optional.of("there are no kernels for " + kind.label());
     }

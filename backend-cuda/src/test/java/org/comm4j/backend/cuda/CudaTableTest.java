@@ -116,13 +116,22 @@ class CudaTableTest {
             "elsewhere not at all (COMM_CUDA_PATH=p2p)");
   }
 
+  /// It reaches its own memory.
+  @Test
+  void explain_groupOfOne_isByKernels() {
+    assertThat(explain("allReduce", ReduceOp.SUM, 64, 1, CONFIG))
+        .startsWith("by a kernel, ")
+        .doesNotContain("elsewhere");
+    assertThat(explain("broadcast", null, 64, 1, CONFIG)).startsWith("by a kernel in which");
+    assertThat(explain("scan", ReduceOp.SUM, 64, 1, CONFIG)).startsWith("through the host's");
+  }
+
   @Test
   void explain_throughTheHost_saysWhy() {
     assertThat(explain("scan", ReduceOp.SUM, 64, 4, CONFIG))
         .endsWith(": there are no kernels for scan");
     assertThat(explain("broadcast", null, 64, 17, CONFIG))
         .endsWith(": kernels are for at most 16 ranks");
-    assertThat(explain("broadcast", null, 64, 1, CONFIG)).endsWith(": a group of one");
     assertThat(
             explain(
                 "reduce",
