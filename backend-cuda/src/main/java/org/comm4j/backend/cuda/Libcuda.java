@@ -14,6 +14,7 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 import org.comm4j.api.BackendException;
+import org.jspecify.annotations.Nullable;
 
 /// The driver's library itself, for what must come before JCuda, what JCuda doesn't give, and what
 /// is called so often that JCuda's way is too slow.
@@ -32,9 +33,10 @@ final class Libcuda {
   /// the environment that drivers read.
   static final String QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS";
 
-  /// The most there can be; 8 where the driver is not told.
+  /// The most there can be.
   static final int MOST_QUEUES = 32;
 
+  private static final int USUAL_QUEUES = 8; // where the driver is not told
   private static final int SUCCESS = 0;
   private static final int LAZY_PEER_ACCESS = 1;
   private static final MemoryLayout HANDLE =
@@ -129,7 +131,8 @@ final class Libcuda {
     check(call(init, 0), "cuInit");
   }
 
-  /// In the environment as C sees it, which Java's, and so that of processes it starts, is not.
+  /// In the environment as C sees it. Java's doesn't show it; processes started with it unchanged
+  /// inherit it.
   private static void wantQueues() {
     Linker linker = Linker.nativeLinker();
     MemorySegment set = linker.defaultLookup().findOrThrow("setenv");
@@ -140,12 +143,27 @@ final class Libcuda {
     }
   }
 
-  /// {@return how many queues the streams of this process share on a device}
+  /// {@return how many queues the streams of this process share on a device, at most}
   static int queues() {
+    return queues(System.getenv(QUEUES), MOST_QUEUES);
+  }
+
+  /// {@return how many they are at least: [#initialise] comes too late where the program has
+  /// initialised the driver}
+  static int fewestQueues() {
+    return queues(System.getenv(QUEUES), USUAL_QUEUES);
+  }
+
+  /// @param said what the environment says
+  /// @param unsaid how many there are where it says nothing
+  static int queues(@Nullable String said, int unsaid) {
+    if (said == null) {
+      return unsaid;
+    }
     try {
-      return Integer.parseInt(System.getenv().getOrDefault(QUEUES, Integer.toString(MOST_QUEUES)));
+      return Math.clamp(Integer.parseInt(said), 1, MOST_QUEUES);
     } catch (NumberFormatException _) {
-      return MOST_QUEUES;
+      return USUAL_QUEUES;
     }
   }
 
