@@ -446,10 +446,12 @@ final class DeviceCalls {
   /// {@return what else may keep kernels from beginning, to be added to a message; else nothing}
   String crowding() {
     int streams = rank.gpu().streams();
-    int queues = Libcuda.queues();
-    return streams <= queues
+    int fewest = Libcuda.fewestQueues();
+    int most = Libcuda.queues();
+    String queues = fewest == most ? String.valueOf(most) : fewest + " to " + most;
+    return streams <= fewest
         ? ""
-        : "; or have calls of fewer communicators in flight, or start them in the same order on all ranks: %d streams share %d queues of device %s, in which kernels wait for those before them (%s: at most %d)"
+        : "; or have calls of fewer communicators in flight, or start them in the same order on all ranks: %d streams share %s queues of device %s, in which kernels wait for those before them (%s: at most %d)"
             .formatted(streams, queues, rank.device(), Libcuda.QUEUES, Libcuda.MOST_QUEUES);
   }
 

@@ -58,7 +58,7 @@ final class Reasons {
         tell(first);
         yield new Ending(failureOr(first.text() + " was aborted"));
       }
-      case LATE -> broken(late(first, concerned));
+      case LATE -> broken(late(first, concerned, calls.crowding()));
       case MISMATCH -> {
         tell(first);
         yield broken(mismatch(first, concerned.getFirst(), endedNs));
@@ -101,6 +101,11 @@ final class Reasons {
 
   /// {@return that ranks have not come to a call in time}
   CollectiveTimeoutException late(DeviceCall call, List<Integer> missing) {
+    return late(call, missing, "");
+  }
+
+  /// @param also what else may be why
+  private CollectiveTimeoutException late(DeviceCall call, List<Integer> missing, String also) {
     return new CollectiveTimeoutException(
         missing,
         "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer%s"
@@ -110,7 +115,7 @@ final class Reasons {
                 call.text(),
                 communicator.name(),
                 missing,
-                calls.crowding()));
+                also));
   }
 
   /// {@return whether it matters what a peer has to say: not where the communicator is broken, as

@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -97,6 +98,9 @@ class CudaOverlapTest {
   }
 
   private void onOneDevice(ModelGroups.Body body) throws Exception {
+    assumeTrue(
+        Libcuda.queues() == Libcuda.MOST_QUEUES,
+        () -> "the environment lets devices have fewer queues than streams: " + Libcuda.QUEUES);
     CommConfig one = ModelGroups.CONFIG.toBuilder().option("COMM_CUDA_DEVICE", "0").build();
     try (LocalGroup group = CudaContract.open(root, true, 2, one)) {
       for (var rank : ModelGroups.start(group, body)) {
