@@ -278,7 +278,7 @@ final class Gpu implements AutoCloseable {
   /// Destroys a stream that was taken; what is in it goes on to its end.
   void destroy(CudaDevice.Stream stream) {
     streams.remove(stream);
-    CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(stream));
+    destroyed("a stream", () -> device.destroy(stream));
   }
 
   /// {@return how many streams have been in use at once}
@@ -297,12 +297,24 @@ final class Gpu implements AutoCloseable {
     idleEvents.push(event);
   }
 
+  /// On a device that has failed the driver refuses each, which nobody need hear of.
+  private static void destroyed(String what, Runnable destroying) {
+    CudaIpcBlocks.tried(
+        "destroying " + what,
+        () -> {
+          try {
+            destroying.run();
+          } catch (BackendException e) {
+            if (!CudaDriver.isOver(e)) {
+              throw e;
+            }
+          }
+        });
+  }
+
   private void destroyIdle() {
-    idleEvents.forEach(
-        each -> CudaIpcBlocks.tried("destroying an event", () -> device.destroy(each)));
-    streams
-        .drain()
-        .forEach(each -> CudaIpcBlocks.tried("destroying a stream", () -> device.destroy(each)));
+    idleEvents.forEach(each -> destroyed("an event", () -> device.destroy(each)));
+    streams.drain().forEach(each -> destroyed("a stream", () -> device.destroy(each)));
   }
 
   /// {@return a kernel; all are there after [#compileAll], and those of an expression after
