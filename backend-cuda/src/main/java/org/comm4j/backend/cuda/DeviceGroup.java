@@ -43,7 +43,7 @@ final class DeviceGroup implements AutoCloseable {
       CudaDevice.HostMemory block) {
     this.rank = rank;
     this.isOneProcess = offers.stream().allMatch(offer -> offer.process.equals(rank.process()));
-    this.maxBlocks = offers.stream().mapToInt(Offer::blocks).min().orElseThrow();
+    this.maxBlocks = Math.max(1, offers.stream().mapToInt(Offer::blocks).min().orElseThrow());
     this.arch = offers.stream().mapToInt(Offer::arch).min().orElseThrow();
     this.stream = stream;
     this.memory = memory;
@@ -98,7 +98,7 @@ final class DeviceGroup implements AutoCloseable {
           "%d ranks (expected: at most %d)".formatted(offers.size(), Window.MAX_RANKS),
           "split the communicator, or let data go through the host (COMM_CUDA_PATH=auto)");
     }
-    if (offers.stream().anyMatch(offer -> offer.blocks == 0)) {
+    if (offers.size() > 1 && offers.stream().anyMatch(offer -> offer.blocks == 0)) {
       throw new BackendUnavailableException(
           CudaProvider.NAME,
           "a device has fewer multiprocessors than ranks, whose kernels wait for each other",

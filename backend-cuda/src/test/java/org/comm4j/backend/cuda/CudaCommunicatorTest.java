@@ -314,6 +314,21 @@ class CudaCommunicatorTest extends ModelGroups {
         });
   }
 
+  /// Its kernels wait for nobody, so they need not be on the device at the same time.
+  @Test
+  void groupsOfOne_onADeviceWithFewerMultiprocessorsThanRanks_haveKernels() {
+    onRanks(
+        5,
+        options(Map.of("COMM_CUDA_PATH", "p2p", "COMM_CUDA_DEVICE", "0")),
+        true,
+        comm -> {
+          try (Communicator alone = comm.split(comm.rank(), 0).orElseThrow();
+              CommBuffer buffer = alone.allocate(DataType.FLOAT32, 100)) {
+            assertSum(alone, buffer);
+          }
+        });
+  }
+
   @Test
   void group_ofMoreRanksThanKernelsKnow_isRefusedWhereTheyMustBe() {
     List<Throwable> failures =
