@@ -53,12 +53,12 @@ final class BlockPool<B> {
     try {
       return next(size);
     } catch (BackendException e) {
-      List<B> taken = new ArrayList<>(1);
+      List<B> found = new ArrayList<>(1);
       // not under this one's lock: who is asked may wait for whoever gives a block back
-      if (!CudaDriver.isFull(e) || !whileIdle.test(() -> taken.add(freeAndTake(size, e)))) {
+      if (!CudaDriver.isFull(e) || !whileIdle.test(() -> found.add(freeAndTake(size, e)))) {
         throw e;
       }
-      return taken.getFirst();
+      return found.getFirst();
     }
   }
 

@@ -34,10 +34,10 @@ import org.jspecify.annotations.Nullable;
 /// A device, through the primary context that it has in this process: the one that other libraries
 /// use too, so a program's own addresses and streams are valid here.
 ///
-/// Every call makes the context the calling thread's own and then gives back the one that it had;
-/// so any thread may call, and what a program does with another device goes on there. What is made
-/// here is given back here, by the caller, before the device is closed. A [BackendException] has
-/// the driver's code and its text.
+/// Every call, or all calls within a [#hold], make the context the calling thread's own and then
+/// give back the one that it had; so any thread may call, and what a program does with another
+/// device goes on there. What is made here is given back here, by the caller, before the device is
+/// closed. A [BackendException] has the driver's code and its text.
 final class CudaDevice implements AutoCloseable {
   /// The oldest generation of GPUs that the kernels run on: Turing.
   static final int OLDEST_CAPABILITY = 75;
@@ -186,8 +186,8 @@ final class CudaDevice implements AutoCloseable {
     };
   }
 
-  /// Does so once for all that this thread calls until what it returns is closed, where that is
-  /// little and often. Nothing of the program's may run meanwhile.
+  /// Makes the context current once for all calls of this thread until it is closed, where these
+  /// are short and frequent. Nothing of the program's may run meanwhile.
   Use hold() {
     Use use = use();
     if (HELD.get() != null) {

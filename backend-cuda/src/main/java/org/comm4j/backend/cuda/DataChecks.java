@@ -7,7 +7,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.DeviceData;
 
 /// Whether data of the program's is memory that a rank's device reaches, and its peers do: else a
-/// kernel would fault. Asks the driver. Thread-safe.
+/// kernel would fault. Asks the driver about what is not ours. Thread-safe.
 final class DataChecks {
   private final CudaRank rank;
   private final CudaDevice device;

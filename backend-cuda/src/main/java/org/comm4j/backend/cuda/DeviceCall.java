@@ -261,7 +261,7 @@ final class DeviceCall implements InFlight, Pending {
                 "rank %d was interrupted in %s of '%s'"
                     .formatted(communicator.rank(), text, communicator.name())));
       }
-      if (waitedNs < SPIN_NS && !Thread.currentThread().isVirtual()) { // its carrier is others'
+      if (waitedNs < SPIN_NS && !Thread.currentThread().isVirtual()) { // others want its carrier
         Thread.onSpinWait();
       } else if (Thread.currentThread().isInterrupted()) {
         Thread.yield(); // it can't sleep; kernels leave soon

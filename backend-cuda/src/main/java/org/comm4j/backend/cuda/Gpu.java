@@ -46,8 +46,9 @@ final class Gpu implements AutoCloseable {
   private final Key key;
   private final CudaDevice device;
   private final Map<String, CudaDevice.Module> modules = new ConcurrentHashMap<>();
-  private final ConcurrentNavigableMap<Long, Long> blocks = new ConcurrentSkipListMap<>();
-  private final BlockPool<Long> memory; // of those blocks, which are here with their bytes
+  private final ConcurrentNavigableMap<Long, Long> blocks =
+      new ConcurrentSkipListMap<>(); // of memory, with their sizes
+  private final BlockPool<Long> memory;
   private final BlockPool<CudaDevice.HostMemory> hostMemory;
   private final Deque<CudaDevice.Event> idleEvents = new ConcurrentLinkedDeque<>();
   private final StreamPool<CudaDevice.Stream> streams;
