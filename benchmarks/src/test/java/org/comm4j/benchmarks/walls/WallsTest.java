@@ -80,6 +80,7 @@ class WallsTest {
           "org.comm4j.guice.CommModule",
           // Ask for facts of the platform: system, processor, compiler, folder for temporary files.
           "org.comm4j.backend.cuda.CudaProvider",
+          "org.comm4j.backend.cuda.Libcuda",
           "org.comm4j.backend.local.NativeCalls",
           "org.comm4j.backend.local.ShmProvider",
           "org.comm4j.backend.mpi.ElfSymbols",
