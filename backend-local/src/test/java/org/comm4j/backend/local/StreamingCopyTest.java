@@ -9,6 +9,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.comm4j.core.kernel.StreamingCopy;
@@ -94,6 +96,45 @@ class StreamingCopyTest {
         }
       }
     }
+  }
+
+  /// A copy of a MiB takes time, and a loop that does nothing none.
+  @Test
+  void copy_ordinaryOnesTakeTwiceAsLong_streams() {
+    var streamed = new AtomicInteger();
+    var copy = new StreamingCopy((_, _, _, _, _) -> streamed.incrementAndGet());
+    copyLong(copy); // tries how long streaming takes
+    int tried = streamed.get();
+    for (int i = 0; i < 1000 && streamed.get() == tried; i++) { // a pause ends what was decided
+      copyLong(copy);
+    }
+    assertThat(streamed).hasValueGreaterThan(tried);
+  }
+
+  @Test
+  void copy_streamingIsNoFaster_doesNotStream() {
+    var streamed = new AtomicInteger();
+    var isSlow = new AtomicBoolean(true);
+    var copy =
+        new StreamingCopy((_, _, _, _, _) -> {
+          streamed.incrementAndGet();
+          long start = System.nanoTime();
+          while (isSlow.get() && System.nanoTime() - start < 1_000_000) {
+            Thread.onSpinWait();
+          }
+        });
+    copyLong(copy);
+    int tried = streamed.get();
+    isSlow.set(false); // it has been found to be
+    for (int i = 0; i < 50; i++) {
+      copyLong(copy);
+    }
+    assertThat(streamed).hasValue(tried);
+  }
+
+  private static void copyLong(StreamingCopy copy) {
+    MemorySegment memory = MemorySegment.ofArray(new byte[1 << 20]);
+    copy.copy(memory, 0, Arena.ofAuto().allocate(1 << 20), 0, 1 << 20);
   }
 
   @Test

@@ -1,5 +1,6 @@
 package org.comm4j.core.kernel;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.Objects;
@@ -9,11 +10,11 @@ import org.jspecify.annotations.Nullable;
 ///
 /// An ordinary store takes a line away from the processors that have it in their caches, and waits
 /// for that. Between processors that share a cache it costs little (9 to 40 GB/s were measured),
-/// and what was stored is read from that cache, at 70. Between others it runs at 2 GB/s, whatever
-/// the size; a non-temporal store, which takes nothing but writes whole lines to memory, at 25, and
-/// what was stored is read at 30. A virtual machine's processors may be near at one moment and far
-/// at the next. So ordinary copies are timed, and after two slow ones the next tenth of a second
-/// streams.
+/// and what was stored is read from that cache, at 70. Between others it runs at 2 to 6 GB/s,
+/// whatever the size; a non-temporal store, which takes nothing but writes whole lines to memory,
+/// at 25, and what was stored is read at 30. A virtual machine's processors may be near at one
+/// moment and far at the next. So ordinary copies are timed, and after two that took twice as long
+/// as streaming would the next tenth of a second streams, where that is worth it.
 ///
 /// Java has no such store (the virtual machine uses it for copies above 2.5 MiB only), so here is a
 /// loop of 14 instructions for x86-64, all of which every such processor has. Elsewhere, and where
@@ -34,8 +35,14 @@ public final class StreamingCopy {
   private static final long LEAST_MEASURED_BYTES = 16 << 10;
 
   private static final int MEASUREMENTS = 9; // of which the median counts: some are disturbed
-  private static final double SLOW_BYTES_PER_NS = 2.5; // some processors copy 3 to 4 at best
   private static final long STREAMING_NS = 100_000_000;
+
+  /// Of a streaming copy, besides its bytes: the call, both ends, and that all has been written.
+  private static final long STREAM_NS = 300;
+
+  private static final int SLOWER = 2; // since readers fetch what was streamed from memory
+  private static final int TRIAL_BYTES = 64 << 10;
+  private static final int TRIALS = 20;
 
   /// `void copy(target, source, bytes, targetOffset, sourceOffset)` in the System V convention:
   /// `rdi + rcx` at a whole line and `rsi + r8` anywhere, `rdx` a positive multiple of 64. The
@@ -65,6 +72,8 @@ public final class StreamingCopy {
   private final long[] recent = new long[MEASUREMENTS]; // ns for a MiB
   private final long[] sorted = new long[MEASUREMENTS];
   private int measured;
+  private long streamNsPerMib; // 0 until it is known
+  private long slowNsPerMib; // of the latest slow copy
   private boolean slow;
   private boolean streaming;
   private long slowNs;
@@ -107,20 +116,48 @@ public final class StreamingCopy {
       return;
     }
     long startNs = System.nanoTime();
-    if (streaming && startNs - slowNs < STREAMING_NS) {
+    boolean isDecided = streaming && startNs - slowNs < STREAMING_NS;
+    if (isDecided && isSlow(bytes, (slowNsPerMib * bytes) >> 20)) {
       stream(source, sourceOffset, target, targetOffset, bytes);
-      measured(bytes, System.nanoTime() - startNs);
+      measured(bytes, SLOWER * (System.nanoTime() - startNs));
       return;
     }
     MemorySegment.copy(source, sourceOffset, target, targetOffset, bytes);
-    slowNs = System.nanoTime();
-    measured(bytes, slowNs - startNs);
-    if (loop == null) {
+    long endNs = System.nanoTime();
+    measured(bytes, endNs - startNs);
+    if (loop == null || isDecided) {
       return;
     }
     boolean wasSlow = slow;
-    slow = bytes < (slowNs - startNs) * SLOW_BYTES_PER_NS;
+    slow = isSlow(bytes, endNs - startNs);
     streaming = slow && wasSlow;
+    if (slow) {
+      slowNs = endNs;
+      slowNsPerMib = ((endNs - startNs) << 20) / bytes;
+    }
+  }
+
+  /// Whether an ordinary copy that takes so long takes clearly longer than streaming.
+  private boolean isSlow(long bytes, long ns) {
+    if (streamNsPerMib == 0) {
+      streamNsPerMib = streamNsPerMib();
+    }
+    return ns > SLOWER * (STREAM_NS + ((streamNsPerMib * bytes) >> 20));
+  }
+
+  /// What streaming takes, wherever the processors are: the least of some copies.
+  private long streamNsPerMib() {
+    long least = Long.MAX_VALUE;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment source = arena.allocate(TRIAL_BYTES, LINE_BYTES).fill((byte) 1);
+      MemorySegment target = arena.allocate(TRIAL_BYTES, LINE_BYTES);
+      for (int i = 0; i < TRIALS; i++) {
+        long startNs = System.nanoTime();
+        stream(source, 0, target, 0, TRIAL_BYTES);
+        least = Math.min(least, System.nanoTime() - startNs);
+      }
+    }
+    return Math.max(1, (least << 20) / TRIAL_BYTES);
   }
 
   private void measured(long bytes, long ns) {
@@ -132,8 +169,8 @@ public final class StreamingCopy {
     }
   }
 
-  /// {@return what the latest copies of some length took as a rule, in nanoseconds for a MiB; 0
-  /// where there were too few}
+  /// {@return what the latest copies of some length took as a rule, in nanoseconds for a MiB, those
+  /// that streamed with what it costs their readers; 0 where there were too few}
   public long nsPerMib() {
     if (measured < MEASUREMENTS) {
       return 0;
