@@ -451,7 +451,7 @@ final class DeviceCalls {
     String queues = fewest == most ? String.valueOf(most) : fewest + " to " + most;
     return streams <= fewest
         ? ""
-        : "; or have calls of fewer communicators in flight, or start them in the same order on all ranks: %d streams share %s queues of device %s, in which kernels wait for those before them (%s: at most %d)"
+        : "; or keep calls of fewer communicators in flight at once, or start them in the same order on all ranks: %d streams share %s queues of device %s, in which kernels wait for those before them (%s: at most %d)"
             .formatted(streams, queues, rank.device(), Libcuda.QUEUES, Libcuda.MOST_QUEUES);
   }
 

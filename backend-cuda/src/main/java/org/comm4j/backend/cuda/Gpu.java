@@ -25,6 +25,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.InterruptedCallException;
+import org.jspecify.annotations.Nullable;
 
 /// A device as the ranks of this process share it: kernels that are compiled once, and memory that
 /// is used again. Thread-safe.
@@ -242,17 +243,22 @@ final class Gpu implements AutoCloseable {
     device.free(address);
   }
 
+  /// {@return the block of [#memory], with its size, that has an address; null if none has}
+  private Map.@Nullable Entry<Long, Long> block(long address) {
+    Map.Entry<Long, Long> block = blocks.floorEntry(address);
+    return block == null || address >= block.getKey() + block.getValue() ? null : block;
+  }
+
   /// {@return whether an address is in [#memory]}
   boolean has(long address) {
-    Map.Entry<Long, Long> block = blocks.floorEntry(address);
-    return block != null && address < block.getKey() + block.getValue();
+    return block(address) != null;
   }
 
   /// {@return where an address is, as [CudaDevice#find] says it; what of [#memory] nobody uses is
   /// as good as freed} Of that the driver need not be asked.
   Optional<CudaDevice.Place> find(long address) {
-    Map.Entry<Long, Long> block = blocks.floorEntry(address);
-    if (block == null || address >= block.getKey() + block.getValue()) {
+    Map.Entry<Long, Long> block = block(address);
+    if (block == null) {
       return device.find(address);
     }
     return memory.isTaken(block.getKey())

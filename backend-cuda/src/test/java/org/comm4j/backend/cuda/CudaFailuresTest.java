@@ -285,24 +285,23 @@ class CudaFailuresTest extends ModelGroups {
   @Test
   void rank_doesNotCome_isNamedAtTheDeadline() {
     CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
-    List<Throwable> failures =
-        failures(
-            3,
-            config,
-            comm -> {
-              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
-                assertSum(comm, buffer);
-                if (comm.rank() == 1) {
-                  comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
-                } else {
-                  comm.allReduce(buffer.data(), ReduceOp.SUM);
-                }
-              }
-            });
+    List<Throwable> failures = failures(3, config, CudaFailuresTest::missRankOne);
 
     assertThat(failures)
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
     assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
+  }
+
+  /// Rank 1 does not come to the others' second all-reduce.
+  private static void missRankOne(Communicator comm) {
+    try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+      assertSum(comm, buffer);
+      if (comm.rank() == 1) {
+        comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
+      } else {
+        comm.allReduce(buffer.data(), ReduceOp.SUM);
+      }
+    }
   }
 
   /// Its kernel may wait in a queue of the device's behind another one.
@@ -316,13 +315,8 @@ class CudaFailuresTest extends ModelGroups {
             config,
             comm -> {
               List<Communicator> others = Stream.generate(comm::duplicate).limit(31).toList();
-              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
-                assertSum(comm, buffer);
-                if (comm.rank() == 1) {
-                  comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
-                } else {
-                  comm.allReduce(buffer.data(), ReduceOp.SUM);
-                }
+              try {
+                missRankOne(comm);
               } finally {
                 others.forEach(Communicator::close);
               }
