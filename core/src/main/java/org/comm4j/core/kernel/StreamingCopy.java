@@ -76,7 +76,7 @@ public final class StreamingCopy {
   private long slowNsPerMib; // of the latest slow copy
   private boolean slow;
   private boolean streaming;
-  private long slowNs;
+  private long slowAtNs;
 
   /// The machine code as a function in the System V convention. Calling one takes native access,
   /// which backends have.
@@ -116,7 +116,7 @@ public final class StreamingCopy {
       return;
     }
     long startNs = System.nanoTime();
-    boolean isDecided = streaming && startNs - slowNs < STREAMING_NS;
+    boolean isDecided = streaming && startNs - slowAtNs < STREAMING_NS;
     if (isDecided && isSlow(bytes, (slowNsPerMib * bytes) >> 20)) {
       stream(source, sourceOffset, target, targetOffset, bytes);
       measured(bytes, SLOWER * (System.nanoTime() - startNs));
@@ -132,7 +132,7 @@ public final class StreamingCopy {
     slow = isSlow(bytes, endNs - startNs);
     streaming = slow && wasSlow;
     if (slow) {
-      slowNs = endNs;
+      slowAtNs = endNs;
       slowNsPerMib = ((endNs - startNs) << 20) / bytes;
     }
   }
