@@ -17,6 +17,8 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
@@ -82,6 +84,39 @@ final class HostMeetingTest {
           .hasMessageContaining("left the session");
       worlds.get(1).close();
       worlds.getFirst().close();
+    }
+  }
+
+  /// Containers that share everything but their names.
+  @Test
+  @Timeout(60)
+  void splitLocal_hostHasTwoNames_isOneHost() throws Exception {
+    List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
+    try (var sessions =
+            InMemorySessions.group(
+                RANKS,
+                rank -> new HostIdentity("name-" + rank, rank < RANKS - 1 ? "here" : "there"));
+        var threads = Executors.newCachedThreadPool(Thread.ofPlatform().daemon().factory())) {
+      List<Future<List<Integer>>> found =
+          sessions.sessions().stream()
+              .map(session ->
+                  threads.submit(() -> {
+                    EngineCommunicator world = open(session, transports.get(session.rank()));
+                    BackendCommunicator local = world.splitLocal();
+                    List<Integer> sizes =
+                        List.of(
+                            world.topology().hosts().size(),
+                            local.size(),
+                            world.sharedMemory().splitLocal().size());
+                    world.run(new Collective.Barrier());
+                    world.close();
+                    return sizes;
+                  }))
+              .toList();
+      for (int rank = 0; rank < RANKS; rank++) {
+        int size = rank < RANKS - 1 ? RANKS - 1 : 1;
+        assertThat(found.get(rank).get(30, TimeUnit.SECONDS)).containsExactly(2, size, size);
+      }
     }
   }
 

@@ -169,7 +169,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     for (int each = 0; each < all.length; each++) {
       if (all[each][2] == 0) {
         throw new TransportFailedException(
-            "register: rank %d's data is not in its device's memory; see the exception on that rank"
+            "register: rank %d's data can't be lent; see the exception on that rank"
                 .formatted(each),
             null);
       }

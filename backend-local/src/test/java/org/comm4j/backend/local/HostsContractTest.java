@@ -33,7 +33,10 @@ class HostsContractTest extends CommunicatorContract {
     List<TwoLevelTransport> transports = TwoLevelTransportTest.group(size, WINDOW_BYTES);
     return ThreadGroups.open(
         size,
-        rank -> new HostIdentity("h" + TwoLevelTransportTest.host(rank), "host"),
+        rank -> {
+          int host = TwoLevelTransportTest.host(rank);
+          return new HostIdentity("h" + host, "id" + host);
+        },
         session -> {
           TwoLevelTransport transport = transports.get(session.rank());
           return EngineCommunicator.open("hosts", session, transport, transport, config);

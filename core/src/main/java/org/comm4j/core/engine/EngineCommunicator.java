@@ -34,7 +34,6 @@ import org.comm4j.api.Reduction;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.Topology;
 import org.comm4j.api.spi.BackendCommunicator;
-import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.algorithm.Algorithm;
@@ -163,8 +162,13 @@ public final class EngineCommunicator implements BackendCommunicator {
     return Topologies.of(engine.session(), context.members(), engine.config().launcher(), Map.of());
   }
 
-  HostIdentity host(int rank) {
-    return engine.session().member(context.worldRank(rank)).host();
+  /// Whether a rank runs where this one does, whatever each calls that host.
+  boolean isOnThisHost(int rank) {
+    return idOfHost(rank).equals(idOfHost(rank()));
+  }
+
+  private String idOfHost(int rank) {
+    return engine.session().member(context.worldRank(rank)).host().id();
   }
 
   /// Which algorithm a call would go by here, and why.
@@ -467,8 +471,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public BackendCommunicator splitLocal() {
-    HostIdentity here = host(rank());
-    int leader = IntStream.range(0, size()).filter(rank -> host(rank).equals(here)).min().orElse(0);
+    int leader = IntStream.range(0, size()).filter(this::isOnThisHost).min().orElse(0);
     BackendCommunicator local = split(SPLIT, "host", leader, 0);
     if (local == null) {
       throw new IllegalStateException("a host without this rank");

@@ -17,7 +17,6 @@ import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.spi.BackendCommunicator.Shrink;
-import org.comm4j.api.spi.HostIdentity;
 import org.jspecify.annotations.Nullable;
 
 /// How the ranks of a communicator make others: each says what it proposes ([Proposal]), by a
@@ -128,10 +127,9 @@ final class Groups {
   /// Makes one of the ranks of this host, without the others, over the session; it breaks with the
   /// parent. Once.
   EngineCommunicator host() {
-    HostIdentity here = parent.host(context.rank());
     int[] members =
         IntStream.range(0, context.size())
-            .filter(rank -> parent.host(rank).equals(here))
+            .filter(parent::isOnThisHost)
             .map(context::worldRank)
             .toArray();
     return propose(mine ->
