@@ -37,9 +37,6 @@ import org.jspecify.annotations.Nullable;
 final class SingleCopy {
   private static final long LEAST_BYTES = 8 << 10;
 
-  /// The call itself.
-  private static final long CALL_NS = 500;
-
   private static final long MOST_COMPARED_BYTES = 1L << 30;
 
   /// More than any copy takes, and not too large to be multiplied.
@@ -70,6 +67,7 @@ final class SingleCopy {
   private final long[] processes; // of the ranks
   private @Nullable MemorySegment tile;
   private boolean permitted;
+  private long callNs = NEVER; // of the call itself
   private long kernelNsPerMib = NEVER; // what it adds to a copy
   private long refusals;
   private long nextMeasurement; // the first ones may be disturbed, and of code not yet compiled
@@ -267,45 +265,50 @@ final class SingleCopy {
     if (copyNsPerMib == 0 || (oversubscribed && readers > 1)) {
       return false;
     }
-    if (isFaster(kernelNsPerMib, copyNsPerMib, bytes)) {
+    if (isFaster(callNs, kernelNsPerMib, copyNsPerMib, bytes)) {
       turns = (turns + 1) % COPIED_ONE_IN;
       return turns != 0;
     }
     if (refusals++ >= nextMeasurement) {
       nextMeasurement = 2 * refusals;
-      kernelNsPerMib = Math.min(kernelNsPerMib, measure());
+      measure();
     }
     return false;
   }
 
   /// Whether copying by the kernel takes less time than copying into shared memory once: clearly,
   /// since peers read what is there while more is copied.
-  static boolean isFaster(long kernelNsPerMib, long copyNsPerMib, long bytes) {
+  static boolean isFaster(long callNs, long kernelNsPerMib, long copyNsPerMib, long bytes) {
     long compared = Math.min(bytes, MOST_COMPARED_BYTES);
-    long kernelNs = CALL_NS + ((kernelNsPerMib * compared) >> 20);
+    long kernelNs = callNs + ((kernelNsPerMib * compared) >> 20);
     return kernelNs + kernelNs / 2 < (copyNsPerMib * compared) >> 20;
   }
 
-  /// What the kernel adds to a copy, in nanoseconds for a MiB: the least of some, on memory of this
+  /// What the kernel takes for a call, and adds to a copy: the least of some, on memory of this
   /// rank's.
-  private long measure() {
+  private void measure() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocate(SAMPLE_BYTES, 64).fill((byte) 1);
       MemorySegment target = arena.allocate(SAMPLE_BYTES, 64);
       long byKernel = Long.MAX_VALUE;
       long plain = Long.MAX_VALUE;
+      long call = Long.MAX_VALUE;
       for (int i = 0; i < SAMPLES; i++) {
         long start = System.nanoTime();
         MemorySegment.copy(source, 0, target, 0, SAMPLE_BYTES);
         long between = System.nanoTime();
         boolean done = read(processes[rank], source.address(), target, 0, SAMPLE_BYTES);
-        plain = Math.min(plain, between - start);
-        byKernel = Math.min(byKernel, System.nanoTime() - between);
-        if (!done) {
-          return NEVER;
+        long after = System.nanoTime();
+        if (!done || !read(processes[rank], source.address(), target, 0, 1)) {
+          return;
         }
+        plain = Math.min(plain, between - start);
+        byKernel = Math.min(byKernel, after - between);
+        call = Math.min(call, System.nanoTime() - after);
       }
-      return Math.max(0, ((byKernel - plain) << 20) / SAMPLE_BYTES);
+      long added = Math.max(0, byKernel - plain - call);
+      callNs = Math.min(callNs, call);
+      kernelNsPerMib = Math.min(kernelNsPerMib, (added << 20) / SAMPLE_BYTES);
     }
   }
 

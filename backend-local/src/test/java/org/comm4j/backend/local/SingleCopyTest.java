@@ -209,11 +209,14 @@ class SingleCopyTest {
   void isFaster_measuredMachines_isWhatWasFasterThere() {
     long kib128 = 128 << 10;
     // a server with a large cache that its processors are far from: 7 µs instead of 16
-    assertThat(SingleCopy.isFaster(41_000, 120_000, kib128)).isTrue();
+    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, kib128)).isTrue();
     // processors with a common cache: 11 µs instead of 5
-    assertThat(SingleCopy.isFaster(60_000, 40_000, kib128)).isFalse();
-    assertThat(SingleCopy.isFaster(41_000, 120_000, 4096)).isFalse();
-    assertThat(SingleCopy.isFaster(41_000, 120_000, Long.MAX_VALUE)).isTrue();
+    assertThat(SingleCopy.isFaster(500, 56_000, 40_000, kib128)).isFalse();
+    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, 4096)).isFalse();
+    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, Long.MAX_VALUE)).isTrue();
+    // where system calls are dear: 3.9 µs instead of 1.8, and 7.9 instead of 11
+    assertThat(SingleCopy.isFaster(2400, 20_000, 200_000, 8192)).isFalse();
+    assertThat(SingleCopy.isFaster(2400, 20_000, 84_000, kib128)).isTrue();
   }
 
   @Test
