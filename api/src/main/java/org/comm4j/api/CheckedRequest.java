@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// Waiting is cut into slices, between which it looks whether the communicator has been closed, so
 /// that a backend's close need not wake anybody.
 final class CheckedRequest implements Request {
-  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(80);
 
   /// Stands for whoever holds the word only to look: a thread that comes to wait waits for that.
   private static final Thread LOOKING = Thread.ofPlatform().unstarted(() -> {});

@@ -19,7 +19,7 @@ public record Topology(
 
   /// One host.
   ///
-  /// @param name its host name; for people, not unique
+  /// @param name its host name, as its lowest rank calls it; for people, not unique
   /// @param id what tells hosts apart: ranks with equal ids share memory
   /// @param ranks who runs there, ascending
   public record Host(String name, String id, List<Integer> ranks) {

@@ -89,7 +89,6 @@ final class HostMeetingTest {
 
   /// Containers that share everything but their names.
   @Test
-  @Timeout(60)
   void splitLocal_hostHasTwoNames_isOneHost() throws Exception {
     List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
     try (var sessions =

@@ -46,7 +46,7 @@ final class SharedMemoryTransport implements HostTransport {
 
   /// How long a sleep lasts at most, so that a thread that is interrupted while it sleeps in the
   /// kernel is not kept.
-  static final long MAX_SLEEP_NANOS = 100_000_000;
+  static final long MAX_SLEEP_NANOS = 80_000_000;
 
   private static final long UNMAP_NS = TimeUnit.MILLISECONDS.toNanos(20);
 

@@ -44,7 +44,7 @@ final class SingleCopy {
 
   private static final int COPIED_ONE_IN = 64; // loans that would be better, to measure
   private static final int TILE_BYTES = 64 << 10; // for arrays, which have no address
-  private static final int SAMPLE_BYTES = 256 << 10;
+  static final int SAMPLE_BYTES = 256 << 10;
   private static final int SAMPLES = 5;
 
   private static final long PROCESS = 0;
@@ -67,8 +67,7 @@ final class SingleCopy {
   private final long[] processes; // of the ranks
   private @Nullable MemorySegment tile;
   private boolean permitted;
-  private long callNs = NEVER; // of the call itself
-  private long kernelNsPerMib = NEVER; // what it adds to a copy
+  private final Kernel kernel = new Kernel();
   private long refusals;
   private long nextMeasurement; // the first ones may be disturbed, and of code not yet compiled
   private int turns;
@@ -265,7 +264,7 @@ final class SingleCopy {
     if (copyNsPerMib == 0 || (oversubscribed && readers > 1)) {
       return false;
     }
-    if (isFaster(callNs, kernelNsPerMib, copyNsPerMib, bytes)) {
+    if (kernel.isFaster(copyNsPerMib, bytes)) {
       turns = (turns + 1) % COPIED_ONE_IN;
       return turns != 0;
     }
@@ -276,16 +275,29 @@ final class SingleCopy {
     return false;
   }
 
-  /// Whether copying by the kernel takes less time than copying into shared memory once: clearly,
-  /// since peers read what is there while more is copied.
-  static boolean isFaster(long callNs, long kernelNsPerMib, long copyNsPerMib, long bytes) {
-    long compared = Math.min(bytes, MOST_COMPARED_BYTES);
-    long kernelNs = callNs + ((kernelNsPerMib * compared) >> 20);
-    return kernelNs + kernelNs / 2 < (copyNsPerMib * compared) >> 20;
+  /// What the kernel takes for a call, and adds to a copy: the least that was measured, since the
+  /// first measurements may be disturbed, and of code not yet compiled.
+  static final class Kernel {
+    private long callNs = NEVER;
+    private long sampleNs = NEVER; // with the call
+
+    /// @param callNs for a byte
+    /// @param sampleNs for [#SAMPLE_BYTES], without what an ordinary copy of them takes
+    void measured(long callNs, long sampleNs) {
+      this.callNs = Math.min(this.callNs, callNs);
+      this.sampleNs = Math.min(this.sampleNs, sampleNs);
+    }
+
+    /// Whether that is less than copying into shared memory once takes: clearly, since peers read
+    /// what is there while more is copied.
+    boolean isFaster(long copyNsPerMib, long bytes) {
+      long compared = Math.min(bytes, MOST_COMPARED_BYTES);
+      long ns = callNs + Math.max(0, sampleNs - callNs) * compared / SAMPLE_BYTES;
+      return ns + ns / 2 < (copyNsPerMib * compared) >> 20;
+    }
   }
 
-  /// What the kernel takes for a call, and adds to a copy: the least of some, on memory of this
-  /// rank's.
+  /// The least of some, on memory of this rank's.
   private void measure() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocate(SAMPLE_BYTES, 64).fill((byte) 1);
@@ -306,9 +318,7 @@ final class SingleCopy {
         byKernel = Math.min(byKernel, after - between);
         call = Math.min(call, System.nanoTime() - after);
       }
-      long added = Math.max(0, byKernel - plain - call);
-      callNs = Math.min(callNs, call);
-      kernelNsPerMib = Math.min(kernelNsPerMib, (added << 20) / SAMPLE_BYTES);
+      kernel.measured(call, byKernel - plain);
     }
   }
 

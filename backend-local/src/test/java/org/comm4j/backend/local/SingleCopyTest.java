@@ -209,14 +209,29 @@ class SingleCopyTest {
   void isFaster_measuredMachines_isWhatWasFasterThere() {
     long kib128 = 128 << 10;
     // a server with a large cache that its processors are far from: 7 µs instead of 16
-    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, kib128)).isTrue();
+    assertThat(kernel(500, 37_000).isFaster(120_000, kib128)).isTrue();
     // processors with a common cache: 11 µs instead of 5
-    assertThat(SingleCopy.isFaster(500, 56_000, 40_000, kib128)).isFalse();
-    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, 4096)).isFalse();
-    assertThat(SingleCopy.isFaster(500, 37_000, 120_000, Long.MAX_VALUE)).isTrue();
+    assertThat(kernel(500, 56_000).isFaster(40_000, kib128)).isFalse();
+    assertThat(kernel(500, 37_000).isFaster(120_000, 4096)).isFalse();
+    assertThat(kernel(500, 37_000).isFaster(120_000, Long.MAX_VALUE)).isTrue();
     // where system calls are dear: 3.9 µs instead of 1.8, and 7.9 instead of 11
-    assertThat(SingleCopy.isFaster(2400, 20_000, 200_000, 8192)).isFalse();
-    assertThat(SingleCopy.isFaster(2400, 20_000, 84_000, kib128)).isTrue();
+    assertThat(kernel(2400, 20_000).isFaster(200_000, 8192)).isFalse();
+    assertThat(kernel(2400, 20_000).isFaster(84_000, kib128)).isTrue();
+  }
+
+  @Test
+  void isFaster_firstMeasurementDisturbed_isAsOfTheNextOne() {
+    SingleCopy.Kernel kernel = kernel(20_000, 1000); // its call took most of the time
+    kernel.measured(2400, 12_400);
+    assertThat(kernel.isFaster(80_000, 256 << 10)).isTrue();
+    assertThat(kernel.isFaster(70_000, 256 << 10)).isFalse();
+    assertThat(new SingleCopy.Kernel().isFaster(80_000, 1 << 30)).as("nothing measured").isFalse();
+  }
+
+  private static SingleCopy.Kernel kernel(long callNs, long nsPerMib) {
+    var kernel = new SingleCopy.Kernel();
+    kernel.measured(callNs, callNs + nsPerMib * SingleCopy.SAMPLE_BYTES / (1 << 20));
+    return kernel;
   }
 
   @Test

@@ -26,11 +26,10 @@ final class Waiting {
   private static final long PARK_NS = 5_000_000;
   private static final long NEXT_LOOK_NS = 100_000; // of who can't park, since another one does
 
-  // A turn of the loop takes some 200 µs where it is not compiled, and 700 µs on busy virtual
-  // machines
-  // whose system calls are dear; who has waited for long may use a hundredth of a processor.
+  // A turn of the loop takes some 200 µs where it is not compiled, and 700 where system calls are
+  // dear too; who has waited for long may use a hundredth of a processor.
   private static final long LONG_WAIT_NS = 100_000_000;
-  private static final long LONG_PARK_NS = 100_000_000;
+  private static final long LONG_PARK_NS = 80_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
   private static final long NAP_NS = 2_000_000; // of who is not woken
   private static final long JOIN_NS = 1_000_000_000;

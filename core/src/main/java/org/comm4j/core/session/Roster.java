@@ -46,7 +46,7 @@ final class Roster {
   private record Refusal(JoinRequest request, String message) {
     boolean isOfProcess(JoinRequest other) {
       return request.member().pid() == other.member().pid()
-          && request.member().host().equals(other.member().host());
+          && request.member().host().id().equals(other.member().host().id());
     }
 
     @Override
