@@ -285,22 +285,30 @@ class CudaFailuresTest extends ModelGroups {
   @Test
   void rank_doesNotCome_isNamedAtTheDeadline() {
     CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
-    List<Throwable> failures = failures(3, config, CudaFailuresTest::missRankOne);
+    var over = new CountDownLatch(1);
+    List<Throwable> failures = failures(3, config, comm -> missRankOne(comm, over));
 
     assertThat(failures)
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
     assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
   }
 
-  /// Rank 1 does not come to the others' second all-reduce.
-  private static void missRankOne(Communicator comm) {
+  /// Rank 1 does not come to the others' second all-reduce, and waits for nothing with a deadline
+  /// of its own.
+  ///
+  /// @param over when one of them has waited in vain
+  private static void missRankOne(Communicator comm, CountDownLatch over)
+      throws InterruptedException {
     try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
       assertSum(comm, buffer);
       if (comm.rank() == 1) {
-        comm.receive(CommData.of(new int[1]), 1, 1); // which nobody sends
+        assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
+        comm.barrier(); // hears why
       } else {
         comm.allReduce(buffer.data(), ReduceOp.SUM);
       }
+    } finally {
+      over.countDown();
     }
   }
 
@@ -309,6 +317,7 @@ class CudaFailuresTest extends ModelGroups {
   void rank_doesNotComeAndStreamsShareQueues_messageSaysSo() {
     CommConfig config =
         CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).option("COMM_CUDA_DEVICE", "0").build();
+    var over = new CountDownLatch(1);
     List<Throwable> failures =
         failures(
             2,
@@ -316,7 +325,7 @@ class CudaFailuresTest extends ModelGroups {
             comm -> {
               List<Communicator> others = Stream.generate(comm::duplicate).limit(31).toList();
               try {
-                missRankOne(comm);
+                missRankOne(comm, over);
               } finally {
                 others.forEach(Communicator::close);
               }
