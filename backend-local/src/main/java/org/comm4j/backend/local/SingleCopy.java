@@ -67,9 +67,9 @@ final class SingleCopy {
   private final long[] processes; // of the ranks
   private @Nullable MemorySegment tile;
   private boolean permitted;
-  private final Kernel kernel = new Kernel();
+  private final KernelCopies kernel = new KernelCopies();
   private long refusals;
-  private long nextMeasurement; // the first ones may be disturbed, and of code not yet compiled
+  private long nextMeasurement; // when there are so many refusals
   private int turns;
 
   /// @param oversubscribed whether the host has fewer processors than ranks
@@ -277,7 +277,7 @@ final class SingleCopy {
 
   /// What the kernel takes for a call, and adds to a copy: the least that was measured, since the
   /// first measurements may be disturbed, and of code not yet compiled.
-  static final class Kernel {
+  static final class KernelCopies {
     private long callNs = NEVER;
     private long sampleNs = NEVER; // with the call
 

@@ -221,15 +221,17 @@ class SingleCopyTest {
 
   @Test
   void isFaster_firstMeasurementDisturbed_isAsOfTheNextOne() {
-    SingleCopy.Kernel kernel = kernel(20_000, 1000); // its call took most of the time
+    SingleCopy.KernelCopies kernel = kernel(20_000, 1000); // its call took most of the time
     kernel.measured(2400, 12_400);
     assertThat(kernel.isFaster(80_000, 256 << 10)).isTrue();
     assertThat(kernel.isFaster(70_000, 256 << 10)).isFalse();
-    assertThat(new SingleCopy.Kernel().isFaster(80_000, 1 << 30)).as("nothing measured").isFalse();
+    assertThat(new SingleCopy.KernelCopies().isFaster(80_000, 1 << 30))
+        .as("nothing measured")
+        .isFalse();
   }
 
-  private static SingleCopy.Kernel kernel(long callNs, long nsPerMib) {
-    var kernel = new SingleCopy.Kernel();
+  private static SingleCopy.KernelCopies kernel(long callNs, long nsPerMib) {
+    var kernel = new SingleCopy.KernelCopies();
     kernel.measured(callNs, callNs + nsPerMib * SingleCopy.SAMPLE_BYTES / (1 << 20));
     return kernel;
   }
