@@ -291,6 +291,14 @@ final class Checks {
     }
   }
 
+  /// Checks that one of so many ranks is meant.
+  static void checkRank(int rank, int ranks) {
+    if (rank < 0 || rank >= ranks) {
+      throw new IllegalArgumentException(
+          "rank: %d (expected: 0..%d, there are %d)".formatted(rank, ranks - 1, ranks));
+    }
+  }
+
   private static void checkPeer(String what, int peer, int size, String or) {
     if (peer < 0 || peer >= size) {
       throw new IllegalArgumentException(

@@ -225,7 +225,9 @@ public final class LocalGroup implements AutoCloseable {
   ///
   /// @param rank in `0..size()-1`
   /// @return the same one at every call
+  /// @throws IllegalArgumentException if there is no such rank
   public Communicator communicator(int rank) {
+    Checks.checkRank(rank, size());
     return communicators.get(rank);
   }
 

@@ -66,14 +66,18 @@ public final class Partition {
   /// {@return how many elements a rank's part has}
   ///
   /// @param rank in `0..ranks()-1`
+  /// @throws IllegalArgumentException if there is no such rank
   public long count(int rank) {
+    Checks.checkRank(rank, counts.length);
     return counts[rank];
   }
 
   /// {@return where a rank's part starts}
   ///
   /// @param rank in `0..ranks()-1`
+  /// @throws IllegalArgumentException if there is no such rank
   public long displacement(int rank) {
+    Checks.checkRank(rank, counts.length);
     return displacements[rank];
   }
 

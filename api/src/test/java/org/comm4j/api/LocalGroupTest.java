@@ -194,6 +194,9 @@ class LocalGroupTest {
       assertThat(group.communicator(2)).isSameAs(group.communicators().get(2));
       assertThat(IntStream.range(0, 3).map(rank -> group.communicator(rank).rank()))
           .containsExactly(0, 1, 2);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> group.communicator(3))
+          .withMessage("rank: 3 (expected: 0..2, there are 3)");
 
       group.fail(1, new IOException("gone"));
       assertThat(group.communicator(0).failure()).isPresent();

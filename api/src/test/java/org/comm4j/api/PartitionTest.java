@@ -94,6 +94,13 @@ class PartitionTest {
     }
   }
 
+  @Test
+  void count_noSuchRank_isRefused() {
+    Partition parts = Partition.of(1, 2);
+    assertRefused(() -> parts.count(2), "rank: 2", "0..1");
+    assertRefused(() -> parts.displacement(-1), "rank: -1", "0..1");
+  }
+
   private static boolean isAccepted(long[] counts, long[] displacements) {
     try {
       return Partition.of(counts, displacements).ranks() == counts.length;
