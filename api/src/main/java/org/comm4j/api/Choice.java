@@ -2,9 +2,11 @@ package org.comm4j.api;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -23,19 +25,22 @@ final class Choice {
   private final CommConfig config;
   private final List<Found> found;
   private final List<Found> candidates;
+  private final Map<String, String> refusals; // of backends that are usable on this rank: why not
 
-  private Choice(CommConfig config, List<Found> found, List<Found> candidates) {
+  private Choice(
+      CommConfig config, List<Found> found, List<Found> candidates, Map<String, String> refusals) {
     this.config = config;
     this.found = found;
     this.candidates = candidates;
+    this.refusals = refusals;
   }
 
   /// Chooses for the launch that the configuration describes.
   ///
   /// @throws BackendUnavailableException if this rank can use none
   static Choice of(List<Found> found, CommConfig config) {
-    return new Choice(
-        config, found, isExplicit(config) ? asked(found, config) : auto(found, config));
+    List<Found> candidates = isExplicit(config) ? asked(found, config) : auto(found, config);
+    return new Choice(config, found, candidates, Map.of());
   }
 
   static boolean isExplicit(CommConfig config) {
@@ -208,10 +213,14 @@ final class Choice {
     }
     BackendUnavailableException refusal = null;
     List<Found> agreed = new ArrayList<>();
+    Map<String, String> refusals = new HashMap<>();
+    names().forEach(name -> refusals.put(name, "not all ranks can use it"));
     for (String name : common) {
       Found candidate = ready(candidates, name);
       Availability reach = provider(candidate).connects(session);
+      refusals.remove(name);
       if (reach instanceof Availability.Unavailable it) {
+        refusals.put(name, it.reason());
         var refused = new BackendUnavailableException(name, it.reason(), it.remedy());
         refusal = refusal == null ? refused : refusal;
       } else {
@@ -221,7 +230,7 @@ final class Choice {
     if (agreed.isEmpty() && refusal != null) {
       throw refusal;
     }
-    return new Choice(config, found, agreed);
+    return new Choice(config, found, agreed, refusals);
   }
 
   private static JoinException disagreement(Session session) {
@@ -276,26 +285,32 @@ final class Choice {
     if (isExplicit(config)) {
       return "'%s' was asked for by name".formatted(chosen.name());
     }
-    String launch =
-        isProcessLaunch(config)
-            ? "a launch of %d processes".formatted(config.worldSize().orElseThrow())
-            : "a group of one";
+    String all;
+    if (isProcessLaunch(config)) {
+      int size = config.worldSize().orElseThrow();
+      all = "of what is usable for a launch of %d processes".formatted(size);
+    } else if (chosen.hasKind(RankKind.THREADS)) {
+      all = "of what has threads as ranks, which a group of one needs no more than";
+    } else {
+      all = "of what is usable for a group of one";
+    }
     String passedOver =
         found.stream()
             .filter(each -> each != chosen)
-            .map(Choice::whyNot)
+            .map(this::whyNot)
             .collect(Collectors.joining("; "));
-    return "'%s' has the highest priority (%d) of what is usable for %s%s"
+    return "'%s' has the highest priority (%d) %s%s"
         .formatted(
             chosen.name(),
             chosen.info().priority(),
-            launch,
+            all,
             passedOver.isEmpty() ? "" : "; besides there is " + passedOver);
   }
 
-  private static String whyNot(Found other) {
+  private String whyNot(Found other) {
     BackendInfo info = other.info();
     return info.reason()
+        .or(() -> Optional.ofNullable(refusals.get(other.name())))
         .map(reason -> "%s (%s)".formatted(info.name(), reason))
         .orElseGet(
             () -> "%s (%s, priority %d)".formatted(info.name(), info.reaches(), info.priority()));

@@ -325,8 +325,31 @@ class CommunicatorsTest {
                 "shm",
                 "'shm' has the highest priority (60) of what is usable for a launch of 2 processes;"
                     + " besides there is local (nobody, priority 50); net (nobody, priority 40)"));
+    assertThat(Choice.of(found(), config("auto")).selection().why())
+        .isEqualTo(
+            "'local' has the highest priority (50) of what has threads as ranks, which a group of one"
+                + " needs no more than; besides there is shm (nobody, priority 60); net (nobody,"
+                + " priority 40)");
     assertThat(Backends.select(CommConfig.builder().backend("fake-net").build()).why())
         .isEqualTo("'fake-net' was asked for by name");
+  }
+
+  @Test
+  void agree_backendsArePassedOver_explainsWhy() {
+    shm.reach = Availability.unavailable("ranks are on 2 hosts", "use --backend net");
+    factory.others.add(List.of("shm", "net"));
+    assertThat(agreed().why())
+        .isEqualTo(
+            "'net' has the highest priority (40) of what is usable for a launch of 2 processes;"
+                + " besides there is shm (ranks are on 2 hosts); local (nobody, priority 50)");
+    factory.others.set(0, List.of("net"));
+    assertThat(agreed().why()).contains("shm (not all ranks can use it)");
+  }
+
+  private Backends.Selection agreed() {
+    CommConfig config = rank(0, 2, "auto");
+    Choice mine = Choice.of(found(), config);
+    return mine.agree(factory.join(config, mine.names())).selection();
   }
 
   @Test
