@@ -146,7 +146,7 @@ final class Settings {
                   Optional.empty(),
                   "The file with the secret that ranks prove they know.",
                   "path",
-                  BY_LAUNCHER,
+                  "not set",
                   "A secret that everybody has is none. comm-cli run makes one for each launch on one host; several hosts need this file.",
                   "a file that only its owner may read (chmod 600); 16 bytes or more where other hosts"
                       + " reach the meeting place"),
@@ -159,7 +159,7 @@ final class Settings {
                   "The secret itself. Discouraged: other processes of the user and crash reports"
                       + " show environments. Use COMM_SECRET_FILE.",
                   "text",
-                  "not set",
+                  "from comm-cli run on one host, else not set",
                   "A secret belongs in a file.",
                   "not empty, 16 bytes or more where other hosts reach the meeting place; not together with"
                       + " COMM_SECRET_FILE"),
