@@ -120,6 +120,13 @@ final class Doctor implements Callable<Integer> {
   }
 
   private Finding launch(CommConfig config) {
+    if (config.rank().isEmpty() && config.session().isPresent()) {
+      return Finding.note(
+          LAUNCH,
+          "launcher",
+          config.launcher(),
+          "COMM_SESSION names launches that comm-cli run starts; to be a rank of one, this process needs COMM_RANK and COMM_WORLD_SIZE too.");
+    }
     if (config.rank().isEmpty()) {
       return Finding.ok(
           LAUNCH,
@@ -133,22 +140,44 @@ final class Doctor implements Callable<Integer> {
             config.launchVariables().stream()
                 .map(name -> name + "=" + shown(name, environment.getOrDefault(name, "")))
                 .toList());
-    String where =
-        config.masterAddress().isPresent() || config.worldSize().orElse(1) == 1
-            ? "ranks meet at %s"
-                .formatted(
-                    config.masterAddress().orElse("no address, since there is one rank")
-                        + (config.masterPort().isPresent()
-                            ? ":" + config.masterPort().getAsInt()
-                            : ""))
-            : "no address tells where the ranks meet; set COMM_MASTER_ADDR unless the backend"
-                + " brings its own launcher (mpi)";
-    return Finding.ok(
-        LAUNCH,
-        "launcher",
+    String value =
         "%s: rank %d of %d"
-            .formatted(config.launcher(), config.rank().getAsInt(), config.worldSize().orElse(0)),
-        "From %s; %s.".formatted(variables, where));
+            .formatted(config.launcher(), config.rank().getAsInt(), config.worldSize().orElse(0));
+    try {
+      return Finding.ok(
+          LAUNCH, "launcher", value, "From %s; %s.".formatted(variables, where(config)));
+    } catch (JoinException e) {
+      return Finding.problem(
+          LAUNCH, "launcher", value, "From %s; %s".formatted(variables, Sentences.of(e)));
+    } catch (UnsupportedOperationException e) { // the owner of the secret's file can't be read
+      return Finding.note(
+          LAUNCH, "launcher", value, "From %s; %s".formatted(variables, e.getMessage()));
+    }
+  }
+
+  /// Where the ranks meet; what a join says if they can't.
+  private static String where(CommConfig config) {
+    if (config.worldSize().orElse(1) == 1) {
+      return "one rank meets nobody";
+    }
+    try {
+      return "ranks meet " + DefaultSessionFactory.outlook(config);
+    } catch (JoinException e) {
+      if (e.reason() == JoinException.Reason.ADDRESS && meetsByMpi(config)) {
+        return "ranks meet by MPI, whichever backend is chosen";
+      }
+      throw e;
+    }
+  }
+
+  /// Whether backend mpi knows a place where the launch names none, or a secret where it is asked
+  /// for by name.
+  private static boolean meetsByMpi(CommConfig config) {
+    boolean isAsked = config.backend().equals("mpi");
+    boolean mayBe = config.backend().equals(CommConfig.AUTO) && config.masterAddress().isEmpty();
+    return (isAsked || mayBe)
+        && Backends.availableBackends(config).stream()
+            .anyMatch(each -> each.isReady() && each.name().equals("mpi"));
   }
 
   // --- settings ---
@@ -166,7 +195,8 @@ final class Doctor implements Callable<Integer> {
     new TreeMap<>(config.options())
         .forEach((variable, value) -> findings.add(option(variable, shown(variable, value))));
     config.secretFile().ifPresent(file -> findings.add(secretFile(file)));
-    if (config.secret().isPresent()) {
+    boolean isOfLaunch = config.options().containsKey(DefaultSessionFactory.HOSTED);
+    if (config.secret().isPresent() && !isOfLaunch) {
       findings.add(
           Finding.note(
               SETTING,

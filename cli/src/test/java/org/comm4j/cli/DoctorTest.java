@@ -12,10 +12,12 @@ import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.session.OwnFolder;
@@ -104,6 +106,60 @@ class DoctorTest {
             "--format",
             "csv");
     assertThat(done.out()).contains("openmpi: rank 1 of 3", "OMPI_COMM_WORLD_SIZE=3");
+  }
+
+  /// What a join would say: nobody is helped by hearing it only there.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          COMM_RANK=0,COMM_WORLD_SIZE=4 | no place for 4 ranks to meet
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_MASTER_ADDR=192.0.2.1 | there is no secret
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_MASTER_ADDR=300.1.1.1 | no address here
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_LOCAL_RANK=0,COMM_LOCAL_WORLD_SIZE=2,COMM_SESSION=x | only 2 of 4 ranks are on this host
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_LOCAL_RANK=0,COMM_LOCAL_WORLD_SIZE=2,COMM_MASTER_ADDR=0.0.0.0 | every interface
+          """)
+  void doctor_ranksCanNotMeet_isAProblem(String environment, String expected) {
+    assertThat(doctor(variables(environment)).findings())
+        .filteredOn(each -> each.item().equals("launcher"))
+        .singleElement()
+        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.PROBLEM))
+        .satisfies(each -> assertThat(each.note()).contains(expected));
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          COMM_RANK=0,COMM_WORLD_SIZE=1 | meets nobody
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_SESSION=x7 | in a file of this host, by the name 'x7'
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_MASTER_ADDR=127.0.0.1 | at 127.0.0.1:29500
+          COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_MASTER_ADDR=none.invalid | not known here now
+          """)
+  void doctor_ranksCanMeet_saysWhere(String environment, String expected) {
+    assertThat(doctor(variables(environment)).findings())
+        .filteredOn(each -> each.item().equals("launcher"))
+        .singleElement()
+        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.OK))
+        .satisfies(each -> assertThat(each.note()).contains(expected));
+  }
+
+  /// It may be for a launch that `comm-cli run` starts.
+  @Test
+  void doctor_nameOfALaunchAlone_isANote() {
+    assertThat(doctor(Map.of("COMM_SESSION", "x7")).findings())
+        .filteredOn(each -> each.item().equals("launcher"))
+        .singleElement()
+        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.NOTE))
+        .satisfies(each -> assertThat(each.note()).contains("needs COMM_RANK"));
+  }
+
+  private static Map<String, String> variables(String text) {
+    return Arrays.stream(text.split(",", -1))
+        .map(each -> each.split("=", 2))
+        .collect(Collectors.toMap(each -> each[0], each -> each[1]));
   }
 
   @Test

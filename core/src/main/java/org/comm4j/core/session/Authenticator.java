@@ -189,11 +189,16 @@ public final class Authenticator {
   /// Checks that a session may be at an address.
   ///
   /// @throws JoinException if hosts that know no secret could take part there (`ADDRESS`)
-  void check(InetAddress address) {
+  void checkPermits(InetAddress address) {
     String refusal = refusal(address);
     if (refusal != null) {
       throw new JoinException(Reason.ADDRESS, refusal);
     }
+  }
+
+  /// The same before one is there, with a warning where anybody could take part.
+  void check(InetAddress address) {
+    checkPermits(address);
     if (key == null && !address.isLoopbackAddress()) {
       LOG.log(
           System.Logger.Level.WARNING,

@@ -102,11 +102,43 @@ public final class DefaultSessionFactory implements SessionFactory {
     if (config.session().isPresent()) {
       return joinOverFile(config, usableBackends);
     }
-    throw new JoinException(
+    throw noPlace(config.worldSize().getAsInt());
+  }
+
+  private static JoinException noPlace(int size) {
+    return new JoinException(
         Reason.ADDRESS,
         "no place for %d ranks to meet; set COMM_MASTER_ADDR and COMM_MASTER_PORT, or, with all ranks"
-                .formatted(config.worldSize().getAsInt())
+                .formatted(size)
             + " on one host, COMM_SESSION");
+  }
+
+  /// {@return where the ranks of a launch meet, as a part of a sentence} For listings: reads the
+  /// secret and asks for the name once, but reaches nobody.
+  ///
+  /// @param config of one of several ranks
+  /// @throws JoinException if they can't, as far as that tells
+  public static String outlook(CommConfig config) {
+    String address = config.masterAddress().orElse("");
+    if (address.isEmpty()) {
+      int size = config.worldSize().orElse(1);
+      String name = config.session().orElseThrow(() -> noPlace(size));
+      checkAreHere(config, size);
+      return "in a file of this host, by the name '%s'".formatted(name);
+    }
+    String place = "at %s:%d".formatted(address, port(config, address));
+    Authenticator authenticator = Authenticator.of(config);
+    try {
+      List<InetAddress> all = List.of(InetAddress.getAllByName(address));
+      authenticator.checkPermits(
+          HostAddresses.toMeet(address, all, config, authenticator).getFirst());
+      return place;
+    } catch (UnknownHostException e) {
+      if (NUMERIC.matcher(address).matches()) {
+        throw noAddress(address, e);
+      }
+      return place + ", a name that is not known here now";
+    }
   }
 
   private Session joinOverTcp(CommConfig config, String address, List<String> usableBackends) {
@@ -148,11 +180,7 @@ public final class DefaultSessionFactory implements SessionFactory {
         unknown = e;
       }
       if (NUMERIC.matcher(address).matches()) {
-        throw new JoinException(
-            Reason.ADDRESS,
-            "COMM_MASTER_ADDR is %s, which is no address here (%s); correct it"
-                .formatted(address, unknown.getMessage()),
-            unknown);
+        throw noAddress(address, unknown);
       }
       long now = nanoTime.getAsLong();
       if (now - deadline >= 0) {
@@ -165,6 +193,14 @@ public final class DefaultSessionFactory implements SessionFactory {
       pause(Math.min(backOffNs, deadline - now));
       backOffNs = Math.min(TcpSession.MAX_BACK_OFF_NS, 2 * backOffNs);
     }
+  }
+
+  private static JoinException noAddress(String address, UnknownHostException unknown) {
+    return new JoinException(
+        Reason.ADDRESS,
+        "COMM_MASTER_ADDR is %s, which is no address here (%s); correct it"
+            .formatted(address, unknown.getMessage()),
+        unknown);
   }
 
   /// What the name means later, which is held against the secret as what it meant at first.
@@ -278,14 +314,7 @@ public final class DefaultSessionFactory implements SessionFactory {
   }
 
   private Session joinOverFile(CommConfig config, List<String> usableBackends) {
-    int worldSize = config.worldSize().orElseThrow();
-    if (config.localWorldSize().orElse(worldSize) != worldSize) {
-      throw new JoinException(
-          Reason.ADDRESS,
-          "only %d of %d ranks are on this host, so they can't meet in a file; set COMM_MASTER_ADDR"
-                  .formatted(config.localWorldSize().orElse(0), worldSize)
-              + " and COMM_MASTER_PORT");
-    }
+    checkAreHere(config, config.worldSize().orElseThrow());
     FileSession session =
         FileSession.start(
             directory(config),
@@ -293,6 +322,17 @@ public final class DefaultSessionFactory implements SessionFactory {
             nanoTime,
             ReplicatedSession::haltProcess);
     return await(session.joined(), session::close);
+  }
+
+  private static void checkAreHere(CommConfig config, int size) {
+    int here = config.localWorldSize().orElse(size);
+    if (here != size) {
+      throw new JoinException(
+          Reason.ADDRESS,
+          "only %d of %d ranks are on this host, so they can't meet in a file; set COMM_MASTER_ADDR"
+                  .formatted(here, size)
+              + " and COMM_MASTER_PORT");
+    }
   }
 
   /// Where ranks of this user meet in files.
