@@ -210,7 +210,7 @@ final class Nodes implements AutoCloseable {
       }
       Optional<String> waited = part(e, "(within [^;]*);");
       if (e.reason() == Reason.ADDRESS && waited.isEmpty()) {
-        throw e; // it is about this host: a secret, a port
+        throw new JoinException(e.reason(), ofOptions(e), e); // of this host: a secret, a port
       }
       if (e.reason() == Reason.ADDRESS && node != 0) {
         throw new JoinException(
@@ -228,9 +228,19 @@ final class Nodes implements AutoCloseable {
       throw new JoinException(
           e.reason(),
           "the hosts have not met at --master (a rank is the number of a host here): "
-              + e.getMessage(),
+              + ofOptions(e),
           e);
     }
+  }
+
+  /// What the session says of its variables, of which no host here has one, and of its name.
+  private static String ofOptions(JoinException e) {
+    return Sentences.of(e)
+        .replace("another COMM_MASTER_PORT", "another port for --master")
+        .replace("its own COMM_MASTER_PORT", "its own port for --master, or its own COMM_SESSION")
+        .replace("COMM_MASTER_ADDR and COMM_MASTER_PORT", "--master")
+        .replace("COMM_MASTER_ADDR", "--master")
+        .replace("'" + LAUNCHERS + "/", "'");
   }
 
   /// Which hosts have not come, of what the session says of ranks.

@@ -144,7 +144,9 @@ final class NodesTest {
     ours.add(startNode(0, "ours", place, program));
     Commands.Done other = startNode(1, "another", place, program).await();
     assertThat(other.code()).isEqualTo(ExitCode.RANK_FAILED);
-    assertThat(other.err()).contains("'comm-cli-run/ours'").contains("'comm-cli-run/another'");
+    assertThat(other.err())
+        .contains("session 'ours', not 'another'", "its own port for --master")
+        .doesNotContain("COMM_MASTER");
     ours.add(startNode(1, "ours", place, program));
     for (Launches each : ours) {
       Commands.Done done = each.await();
@@ -415,6 +417,21 @@ final class NodesTest {
               .hasMessageStartingWith("--nnodes: " + hosts + ", but another host at --master")
               .hasMessageContaining("the same --nnodes")
               .hasMessageNotContaining("COMM_"));
+    }
+  }
+
+  /// Torchrun's port is this one's too.
+  @Test
+  void meet_portIsTaken_asksForAnotherAtMaster() throws Exception {
+    InetAddress address = FreePlace.any().getAddress();
+    try (var listener = new ServerSocket(0, 1, address)) {
+      String place = address.getHostAddress() + ":" + listener.getLocalPort();
+      Cluster cluster = Cluster.of(2, OptionalInt.of(0), place, Optional.empty());
+      CommConfig config = CommConfig.builder().joinTimeout(Duration.ofMillis(500)).build();
+      assertThatThrownBy(() -> Nodes.meet(cluster, 1, config, _ -> {}))
+          .isInstanceOf(JoinException.class)
+          .hasMessageContaining("choose another port for --master")
+          .hasMessageNotContaining("COMM_MASTER");
     }
   }
 
