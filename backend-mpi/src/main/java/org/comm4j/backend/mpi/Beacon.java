@@ -43,15 +43,17 @@ final class Beacon implements AutoCloseable {
   }
 
   /// Begins to listen.
-  static Beacon light(byte[] token) {
-    return light(token, addresses());
+  ///
+  /// @param port at each address; 0 for any that is free
+  static Beacon light(byte[] token, int port) {
+    return light(token, port, addresses());
   }
 
-  static Beacon light(byte[] token, List<InetAddress> addresses) {
+  static Beacon light(byte[] token, int port, List<InetAddress> addresses) {
     List<ServerSocket> listening = new ArrayList<>();
     for (InetAddress address : addresses) {
       try {
-        listening.add(new ServerSocket(0, BACKLOG, address));
+        listening.add(new ServerSocket(port, BACKLOG, address));
       } catch (IOException e) {
         // nobody can meet there
       }

@@ -49,8 +49,8 @@ final class MeetingPlace {
 
   /// {@return the configuration with what it lacks: the same on all ranks}
   ///
-  /// @param config of this rank, which the library agrees with; an address or a secret in it is
-  ///   kept
+  /// @param config of this rank, which the library agrees with; an address, a port or a secret in
+  ///   it is kept
   /// @throws JoinException on all ranks, if the others reach no address of rank 0's; if others
   ///   don't come in time
   static CommConfig find(CommConfig config) {
@@ -130,7 +130,9 @@ final class MeetingPlace {
   }
 
   private InetSocketAddress reachedBeacon(List<String> hosts, byte[] token) {
-    try (Beacon beacon = rank == 0 ? Beacon.light(token) : Beacon.NONE) {
+    byte[] given = ByteBuffer.allocate(Integer.BYTES).putInt(config.masterPort().orElse(0)).array();
+    int port = ByteBuffer.wrap(broadcast(given)).getInt(); // other ranks may not have been given it
+    try (Beacon beacon = rank == 0 ? Beacon.light(token, port) : Beacon.NONE) {
       List<InetSocketAddress> places = decode(broadcastText(encode(beacon.places())));
       boolean isOfRank0 = hosts.get(rank).equals(hosts.getFirst());
       boolean isFirstHere = hosts.indexOf(hosts.get(rank)) == rank;
@@ -144,12 +146,13 @@ final class MeetingPlace {
           .filter(i -> (seenByAll >> i & 1) != 0)
           .mapToObj(places::get)
           .findFirst()
-          .orElseThrow(() -> unreached(places, all));
+          .orElseThrow(() -> unreached(places, port, all));
     }
   }
 
+  /// @param port at which alone rank 0 may listen; 0 for any
   /// @param seen for each rank a bit for each place that it reaches
-  static JoinException unreached(List<InetSocketAddress> places, List<Long> seen) {
+  static JoinException unreached(List<InetSocketAddress> places, int port, List<Long> seen) {
     List<String> without = new ArrayList<>();
     for (int rank = 0; rank < seen.size(); rank++) {
       if (seen.get(rank) != ALL) {
@@ -168,6 +171,7 @@ final class MeetingPlace {
             .formatted(
                 places.isEmpty()
                     ? "it has none but loopback's"
+                        + (port == 0 ? "" : " where COMM_MASTER_PORT, %d, is free".formatted(port))
                     : String.join(
                         ", ",
                         places.stream().map(each -> each.getAddress().getHostAddress()).toList()),

@@ -21,7 +21,7 @@ class MeetingPlaceTest {
 
   @Test
   void seen_itsOwnBeacons_haveTheirBits() {
-    try (Beacon beacon = Beacon.light(TOKEN, List.of(LOOPBACK, LOOPBACK, LOOPBACK))) {
+    try (Beacon beacon = Beacon.light(TOKEN, 0, List.of(LOOPBACK, LOOPBACK, LOOPBACK))) {
       assertThat(beacon.places()).hasSize(3).doesNotHaveDuplicates();
       assertThat(Beacon.seen(beacon.places(), TOKEN)).isEqualTo(0b111);
     }
@@ -30,11 +30,11 @@ class MeetingPlaceTest {
   /// A network of the same name on another host, a closed port, and one who is silent.
   @Test
   void seen_others_haveNone() throws Exception {
-    try (Beacon right = Beacon.light(TOKEN, List.of(LOOPBACK));
-        Beacon wrong = Beacon.light(OTHER, List.of(LOOPBACK));
+    try (Beacon right = Beacon.light(TOKEN, 0, List.of(LOOPBACK));
+        Beacon wrong = Beacon.light(OTHER, 0, List.of(LOOPBACK));
         ServerSocket mute = new ServerSocket(0, 16, LOOPBACK)) {
       InetSocketAddress closed;
-      try (Beacon gone = Beacon.light(TOKEN, List.of(LOOPBACK))) {
+      try (Beacon gone = Beacon.light(TOKEN, 0, List.of(LOOPBACK))) {
         closed = gone.places().getFirst();
       }
       List<InetSocketAddress> places =
@@ -78,11 +78,25 @@ class MeetingPlaceTest {
         List.of(
             new InetSocketAddress(InetAddress.getByName("10.0.0.1"), 1000),
             new InetSocketAddress(InetAddress.getByName("192.168.0.1"), 2000));
-    JoinException failure = MeetingPlace.unreached(places, List.of(-1L, -1L, 0b10L, 0L));
+    JoinException failure = MeetingPlace.unreached(places, 0, List.of(-1L, -1L, 0b10L, 0L));
     assertThat(failure.reason()).isEqualTo(JoinException.Reason.ADDRESS);
     assertThat(failure)
         .hasMessageContaining("no address of rank 0's (10.0.0.1, 192.168.0.1)")
         .hasMessageContaining("rank 2 reaches [192.168.0.1]; rank 3 reaches none")
         .hasMessageContaining("set COMM_MASTER_ADDR and COMM_MASTER_PORT");
+    assertThat(MeetingPlace.unreached(List.of(), 2000, List.of(-1L, 0L)))
+        .hasMessageContaining("it has none but loopback's where COMM_MASTER_PORT, 2000, is free");
+  }
+
+  /// A firewall may let nothing else pass.
+  @Test
+  void light_portIsGiven_isThereOrNowhere() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0, 16, LOOPBACK)) {
+      int port = taken.getLocalPort();
+      InetAddress other = InetAddress.getByName("127.0.0.2");
+      try (Beacon beacon = Beacon.light(TOKEN, port, List.of(LOOPBACK, other))) {
+        assertThat(beacon.places()).containsExactly(new InetSocketAddress(other, port));
+      }
+    }
   }
 }
