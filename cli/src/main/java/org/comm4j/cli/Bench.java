@@ -208,11 +208,19 @@ final class Bench implements Callable<Integer> {
     return new ParameterException(Objects.requireNonNull(spec).commandLine(), sentence);
   }
 
+  /// Those of the default range that are no multiples of the type's size are left out.
+  private List<Long> sizes() {
+    List<Long> all = sizes.stream().flatMap(each -> each.bytes().stream()).toList();
+    return Objects.requireNonNull(spec).commandLine().getParseResult().hasMatchedOption("--sizes")
+        ? all
+        : all.stream().filter(size -> size % type.bytes() == 0).toList();
+  }
+
   /// What was asked for.
   BenchPlan plan(Path result, Path times) {
     return new BenchPlan(
         Objects.requireNonNull(operations).operations(),
-        sizes.stream().flatMap(each -> each.bytes().stream()).toList(),
+        sizes(),
         type,
         op,
         memory,

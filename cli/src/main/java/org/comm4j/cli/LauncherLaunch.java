@@ -54,8 +54,8 @@ final class LauncherLaunch {
   int run() throws InterruptedException {
     if (launch.cluster().isPresent()) {
       throw new IllegalArgumentException(
-          "--nnodes: not for backend %s (expected: its hosts as %s takes them; run %s yourself, it may start comm4j's ranks anywhere)"
-              .formatted(launch.config().backend(), name(), name()));
+          "--nnodes: not for backend %s (expected: ranks of one host; for several run %s yourself, it may start comm4j's ranks anywhere)"
+              .formatted(launch.config().backend(), name()));
     }
     if (launch.continues()) {
       throw new IllegalArgumentException(

@@ -64,8 +64,9 @@ final class RankOptions implements CommandLine.IModelTransformer {
         .type(String.class)
         .paramLabel(setting.unit().toUpperCase(Locale.ROOT))
         .description(
-            "%s %s unless given, else %s."
-                .formatted(setting.doc(), setting.variable(), setting.defaultValue()))
+            "%s Expected: %s. %s unless given, else %s."
+                .formatted(
+                    setting.doc(), setting.range(), setting.variable(), setting.defaultValue()))
         .build();
   }
 

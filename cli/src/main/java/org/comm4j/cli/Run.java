@@ -56,7 +56,7 @@ import picocli.CommandLine.Spec;
       "",
       "Where the backend has a launcher of its own (mpi: the mpirun of its library) that starts the"
           + " ranks, and ends all of them when one fails: --on-failure continue is refused, and so is"
-          + " --nnodes, as it takes hosts in its own way (COMM_MPI_LAUNCHER_ARGS). After Ctrl-C it has"
+          + " --nnodes: for several hosts start the ranks with an mpirun of your own. After Ctrl-C it has"
           + " 10 s to remove what they have left; a second Ctrl-C ends it at once.",
       "",
       "With --nnodes the same command is started on each host. They meet at --master, and when a rank"

@@ -313,6 +313,14 @@ class BenchTest {
   }
 
   @Test
+  void plan_typeIsLargerThanTheLeastSize_beginsWithWhatFits() {
+    var bench = new Bench();
+    var line = new CommandLine(bench).setCaseInsensitiveEnumValuesAllowed(true);
+    line.parseArgs("allreduce", "-n", "2", "--dtype", "c128");
+    assertThat(bench.plan(Path.of("r"), Path.of("t")).sizes()).startsWith(32L, 128L);
+  }
+
+  @Test
   void help_namesTheOperations() {
     String help = Commands.run(new Bench(), "--help").out().replaceAll("\\s+", " ");
     assertThat(help).contains("or all of: allreduce, reduce, broadcast,", "pingpong, stream.");
