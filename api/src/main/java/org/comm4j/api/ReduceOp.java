@@ -16,7 +16,8 @@ public sealed interface ReduceOp {
   /// Product. Integers wrap; complex numbers by the textbook formula.
   ReduceOp PRODUCT = Predefined.PRODUCT;
 
-  /// Sum in the accumulation type, then one division by the number of ranks: signed integers toward
+  /// Sum in the accumulation type, then one division by the number of contributions (the ranks; in
+  /// a scan those up to this one, in an exclusive one those before it): signed integers toward
   /// zero, unsigned ones unsigned.
   ReduceOp AVERAGE = Predefined.AVERAGE;
 
