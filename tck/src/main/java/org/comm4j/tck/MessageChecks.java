@@ -536,6 +536,35 @@ final class MessageChecks {
     }
   }
 
+  @Rule({"P13", "P2"})
+  @Needs(capabilities = Capability.POINT_TO_POINT)
+  static void messages_toMyself_takeBoundedMemory(LiveRank r) {
+    Communicator comm = r.comm();
+    int messages = 400;
+    int count = 15_000;
+    int[][] sent = new int[messages][count];
+    List<Request> sends = new ArrayList<>();
+    for (int i = 0; i < messages; i++) {
+      sent[i][0] = i;
+      sends.add(startSend(comm, CommData.of(sent[i]), r.rank(), 1));
+    }
+    long kept = sends.stream().filter(Request::isDone).count();
+    Expect.that(
+        "P13",
+        kept < messages / 2,
+        "%d of %d messages of %d bytes were sent to oneself before one was received (expected: fewer than half)",
+        kept,
+        messages,
+        Integer.BYTES * count);
+    int[] got = new int[count];
+    for (int i = 0; i < messages; i++) {
+      Expect.equal(
+          "P2", "length", comm.receive(CommData.of(got), r.rank(), 1).count(), (long) count);
+      Expect.equal("P2", "message", got[0], i);
+    }
+    Request.waitAll(sends);
+  }
+
   /// Many ranks send many messages to one that takes them later.
   @Rule({"P13", "P2"})
   @Needs(capabilities = Capability.POINT_TO_POINT)

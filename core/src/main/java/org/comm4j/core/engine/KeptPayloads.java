@@ -12,6 +12,7 @@ final class KeptPayloads {
   private final Context context;
   private final PeerTable<Debt> debts;
   private long everKept;
+  private long ofMine; // what this rank has sent to itself
 
   KeptPayloads(Context context) {
     this.context = context;
@@ -45,13 +46,28 @@ final class KeptPayloads {
     return new Payload(payload.toArray(JAVA_BYTE), cost);
   }
 
+  /// A copy of what this rank sends to itself.
+  Payload keepOfMine(MemorySegment payload) {
+    long cost = Frame.cost(payload.byteSize());
+    ofMine += cost;
+    everKept++;
+    return new Payload(payload.toArray(JAVA_BYTE), cost);
+  }
+
+  /// What the copies cost that this rank has not taken yet of what it has sent to itself.
+  long ofMine() {
+    return ofMine;
+  }
+
   /// How many there have been.
   long everKept() {
     return everKept;
   }
 
   void consumed(int peer, Payload payload) {
-    if (payload.cost() > 0) {
+    if (peer == context.rank()) {
+      ofMine -= payload.cost();
+    } else if (payload.cost() > 0) {
       Debt debt = debts.get(peer);
       long cost = Math.min(payload.cost(), debt.cost); // nothing, if all was given back
       debt.cost -= cost;

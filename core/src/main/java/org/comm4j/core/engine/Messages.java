@@ -23,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 final class Messages {
   // A message to oneself up to this size is buffered; a larger send waits for its receive.
   private static final long MOST_BUFFERED_BYTES = 64 << 10;
+  private static final long MOST_BUFFERED_OF_MINE = 8 << 20;
 
   private final Context context;
   private final PeerTable<long[]> numbers; // {next to send, next to announce} per peer
@@ -105,8 +106,10 @@ final class Messages {
     Message message =
         new Message(context.rank(), number, send.tag(), send.data().type(), send.data().count());
     message.arrived(call.data().byteSize());
-    if (call.data().byteSize() <= MOST_BUFFERED_BYTES && !context.engine().sendsSynchronously()) {
-      message.add(context.kept().keep(context.rank(), call.data(), false));
+    if (call.data().byteSize() <= MOST_BUFFERED_BYTES
+        && context.kept().ofMine() < MOST_BUFFERED_OF_MINE
+        && !context.engine().sendsSynchronously()) {
+      message.add(context.kept().keepOfMine(call.data()));
       call.complete(null);
     } else {
       message.local(call);
