@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -32,12 +34,14 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// that needs the memory; no rank waits for ever, and nothing is left.
 class NoSpaceTest {
   private static final int LARGE_BYTES = 32 << 20;
+  private static final Path FILLER = Path.of("/dev/shm/filler");
 
   /// What two ranks do where there is too little space for it.
   enum Attempt {
     OPEN("64k"),
     ALLOCATE("16m"),
     SEND("16m"),
+    LATE("16m"),
     ON_A_DUPLICATE("16m");
 
     private final String space;
@@ -51,18 +55,36 @@ class NoSpaceTest {
       switch (this) {
         case OPEN -> throw new AssertionError("opened");
         case ALLOCATE -> allocate(comm);
-        case SEND -> {
-          if (comm.rank() == 0) {
-            comm.send(CommData.of(new byte[LARGE_BYTES]), 1, 0);
-          } else {
-            comm.receive(CommData.of(new byte[LARGE_BYTES]), 0, 0);
-          }
+        case SEND -> send(comm);
+        case LATE -> {
+          meetLate(comm);
+          send(comm);
         }
         case ON_A_DUPLICATE -> {
           try (Communicator copy = comm.duplicate()) {
             copy.allReduce(new float[LARGE_BYTES / 4], ReduceOp.SUM);
           }
         }
+      }
+    }
+
+    private static void send(Communicator comm) {
+      if (comm.rank() == 0) {
+        comm.send(CommData.of(new byte[LARGE_BYTES]), 1, 0);
+      } else {
+        comm.receive(CommData.of(new byte[LARGE_BYTES]), 0, 0);
+      }
+    }
+
+    /// So late that rank 0 asks for it, for which there is no memory.
+    private static void meetLate(Communicator comm) {
+      if (comm.rank() == 1) {
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(500));
+      }
+      try {
+        comm.barrier();
+      } catch (CommException e) {
+        throw new AssertionError("a barrier needs no more memory", e);
       }
     }
 
@@ -93,8 +115,8 @@ class NoSpaceTest {
     command.addAll(ShmProcessTest.JVM.command(List.of(), Ranks.class, attempt.name()));
     assertThat(ChildJvm.run(command))
         .startsWith("0:")
-        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []")
-        .doesNotContain("nothing thrown");
+        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []", "mapped: 0")
+        .doesNotContain("nothing thrown", "AssertionError");
   }
 
   private static void fill(Path file) throws IOException {
@@ -120,7 +142,7 @@ class NoSpaceTest {
               ThreadGroups.open(new ShmProvider(), 2, CommConfig.builder().build());
           var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
         if (attempt != Attempt.ALLOCATE) {
-          fill(Path.of("/dev/shm/filler")); // what is needed at once is there already
+          fill(FILLER); // what is needed at once is there already
         }
         List<Callable<Void>> ranks = new ArrayList<>();
         for (Communicator comm : group.communicators()) {
@@ -136,7 +158,10 @@ class NoSpaceTest {
       } catch (CommException e) {
         System.out.println(e);
       }
-      Files.deleteIfExists(Path.of("/dev/shm/filler"));
+      Files.deleteIfExists(FILLER);
+      try (Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+        System.out.println("mapped: " + maps.filter(each -> each.contains("/dev/shm/")).count());
+      }
       try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
         System.out.println("left: " + left.filter(each -> !isEmptyFolder(each)).toList());
       }

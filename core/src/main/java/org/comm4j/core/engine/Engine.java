@@ -227,8 +227,8 @@ final class Engine {
     overdue.removeIf(attempt -> {
       try {
         return attempt.getAsBoolean();
-      } catch (IllegalStateException _) {
-        return false; // a thread of the user's does I/O with it
+      } catch (IllegalStateException | CommException _) {
+        return false; // a thread of the user's does I/O with it; peers can't be told now
       }
     });
   }
@@ -593,15 +593,15 @@ final class Engine {
 
   /// Breaks every communicator; the caller holds the lock.
   void breakAll(Throwable thrown) {
-    CommException failure =
-        thrown instanceof TransportFailedException known
-            ? known
-            : new TransportFailedException(
-                "rank %d can't go on: its transport, or the library, threw %s"
-                    .formatted(worldRank(), thrown),
-                thrown);
     for (Context context : List.copyOf(contexts)) {
-      context.breakWith(failure, true);
+      context.breakWith(
+          thrown instanceof TransportFailedException known
+              ? known
+              : new TransportFailedException(
+                  "rank %d can't go on: its transport, or the library, threw %s"
+                      .formatted(context.rank(), thrown),
+                  thrown),
+          true);
     }
   }
 

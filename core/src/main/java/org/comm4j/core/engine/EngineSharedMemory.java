@@ -131,7 +131,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
             ? noRoom
             : new TransportFailedException(
                 "createRegion: rank %d, the leader of this host, has no room for %s × %d in its window"
-                    .formatted(group.worldRank(0), type, count),
+                    .formatted(parent.rankOf(group.worldRank(0)), type, count),
                 null);
       }
       int home = group.worldRank(0);

@@ -41,13 +41,22 @@ final class Inquiries {
     for (long each = Math.max(1, sequence - PAST); each < sequence; each++) {
       CallSignature mine = past(each);
       if (mine != null) {
-        ask(peer, each, mine);
+        inquire(peer, each, mine);
       }
     }
   }
 
-  /// Asks a peer whether it calls this as its collective of that number.
+  /// Asks a peer whether it calls this as its collective of that number. Nothing depends on the
+  /// answer but how soon a failure is known.
   void ask(int peer, long sequence, CallSignature mine) {
+    try {
+      inquire(peer, sequence, mine);
+    } catch (TransportFailedException _) {
+      // there is no memory for the way there, which what has to be sent would say
+    }
+  }
+
+  private void inquire(int peer, long sequence, CallSignature mine) {
     context
         .link(peer)
         .control(
@@ -70,17 +79,18 @@ final class Inquiries {
   /// Asks a rank whether it can still [#shrink][Groups#shrink()]: not once it has closed the
   /// communicator, broken or not.
   void askForShrink(int peer) {
-    try {
-      ask(peer, OF_SHRINK);
-    } catch (TransportFailedException _) {
-      // it is broken as a rule, and maybe by that; survivors meet by the session
-    }
+    ask(peer, OF_SHRINK);
   }
 
   private void ask(int peer, long sequence) {
-    if (peer != context.rank()) {
+    if (peer == context.rank()) {
+      return;
+    }
+    try {
       engine.control(
           context.worldRank(peer), Frame.word(Frame.INQUIRY, 0, 0, context.id()), sequence);
+    } catch (TransportFailedException _) {
+      // as above; to shrink, survivors meet by the session
     }
   }
 
@@ -136,15 +146,19 @@ final class Inquiries {
   }
 
   private void answer(Inquiry inquiry, int number, int missing) {
-    context
-        .link(inquiry.peer())
-        .control(
-            engine.header(),
-            Frame.word(Frame.PRESENT, 0, 0, context.id()),
-            inquiry.sequence(),
-            missing,
-            number,
-            0);
+    try {
+      context
+          .link(inquiry.peer())
+          .control(
+              engine.header(),
+              Frame.word(Frame.PRESENT, 0, 0, context.id()),
+              inquiry.sequence(),
+              missing,
+              number,
+              0);
+    } catch (TransportFailedException _) {
+      // who has asked goes on waiting
+    }
   }
 
   /// Remembers what this rank calls as its collective of that number, the next one.

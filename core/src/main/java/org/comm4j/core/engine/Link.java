@@ -3,6 +3,7 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.List;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.transport.Transport;
 
 /// The two directions between this rank and one peer: what may still be sent unasked, what is owed
@@ -58,10 +59,17 @@ final class Link {
   }
 
   /// Sends a control frame, now or as soon as there is room.
+  ///
+  /// @throws TransportFailedException if it can't be sent: then it never is, and others may be
   void control(long[] header, long word, long sequence, long what, long count, long detail) {
     boolean isFirst = controls.isEmpty();
     controls.add(new long[] {word, sequence, what, count, detail});
-    flush(header);
+    try {
+      flush(header);
+    } catch (TransportFailedException e) {
+      controls.removeLast();
+      throw e;
+    }
     if (isFirst && hasControls()) {
       backlog.add(this);
     }

@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,26 @@ class EngineCommunicatorTest {
           .isThrownBy(
               () -> EngineCommunicator.open("test", sessions.session(0), transport, null, config))
           .withMessageContaining(tuning.toString());
+    }
+    assertThat(transport.closes).isEqualTo(1);
+  }
+
+  /// As where a peer is to be told that a region is closed, and there is no memory for that.
+  @Test
+  void close_memoryCanNotBeGivenBack_closesTheTransport() throws Exception {
+    var transport = new Counting();
+    try (var sessions = InMemorySessions.group(2)) {
+      var communicator =
+          (EngineCommunicator)
+              EngineCommunicator.open(
+                  "test", sessions.session(0), transport, null, CommConfig.builder().build());
+      Engine engine = communicator.engine();
+      try (var _ = engine.lock()) {
+        engine.giveBack(() -> {
+          throw new TransportFailedException("no space", null);
+        });
+      }
+      communicator.close();
     }
     assertThat(transport.closes).isEqualTo(1);
   }
