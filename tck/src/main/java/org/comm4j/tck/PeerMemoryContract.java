@@ -128,7 +128,8 @@ public abstract class PeerMemoryContract {
     var memories = memories(3);
     var array = MemorySegment.ofArray(new float[100]);
     for (int loan : new int[] {0, PeerMemory.LOANS - 1}) {
-      boolean lends = memories.get(1).lend(loan, array, array.byteSize(), 2, true);
+      boolean lends =
+          memories.get(1).lend(loan, array, array.byteSize(), 2, PeerMemory.Lender.WAITS);
       for (PeerMemory memory : memories) {
         assertThat(memory.lent(1, loan)).isSameAs(lends ? array : null);
         assertThat(memory.lent(2, loan)).isNull();
@@ -149,7 +150,7 @@ public abstract class PeerMemoryContract {
     try (Arena arena = Arena.ofShared()) {
       MemorySegment lent = arena.allocate(LENT_BYTES, 64).copyFrom(MemorySegment.ofArray(content));
       for (int loan : new int[] {0, PeerMemory.LOANS - 1}) {
-        boolean lends = memories.get(1).lend(loan, lent, LENT_BYTES, 2, true);
+        boolean lends = memories.get(1).lend(loan, lent, LENT_BYTES, 2, PeerMemory.Lender.WAITS);
         for (PeerMemory memory : memories) {
           boolean copies = memory.copiesLoans();
           assertThat(memory.lent(1, loan)).isSameAs(lends && !copies ? lent : null);

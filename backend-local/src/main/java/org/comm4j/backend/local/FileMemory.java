@@ -25,6 +25,7 @@ import java.util.concurrent.FutureTask;
 import java.util.stream.IntStream;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks in files that all ranks map, one sparse file per rank. The names are needed only until
@@ -159,10 +160,10 @@ final class FileMemory implements RankMemory {
       MemorySegment memory,
       long bytes,
       int readers,
-      boolean kept,
+      PeerMemory.Lender lender,
       StreamingCopy instead) {
     return singleCopy != null
-        && singleCopy.lend(block(rank), loan, memory, bytes, readers, kept, instead);
+        && singleCopy.lend(block(rank), loan, memory, bytes, readers, lender, instead);
   }
 
   @Override

@@ -3,6 +3,7 @@ package org.comm4j.backend.local;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.PeerMemory;
 import org.jspecify.annotations.Nullable;
 
 /// One rank's sight of all blocks, its own one among them, zeroed at first. The transport is its
@@ -27,7 +28,7 @@ interface RankMemory extends AutoCloseable {
       MemorySegment memory,
       long bytes,
       int readers,
-      boolean kept,
+      PeerMemory.Lender lender,
       StreamingCopy instead) {
     return false;
   }

@@ -229,8 +229,8 @@ final class SharedMemoryTransport implements HostTransport {
   }
 
   @Override
-  public boolean lend(int loan, MemorySegment own, long bytes, int readers, boolean kept) {
-    return memory.lend(loan, own, bytes, readers, kept, copy);
+  public boolean lend(int loan, MemorySegment own, long bytes, int readers, Lender lender) {
+    return memory.lend(loan, own, bytes, readers, lender, copy);
   }
 
   @Override

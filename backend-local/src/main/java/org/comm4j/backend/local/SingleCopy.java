@@ -30,19 +30,22 @@ import org.jspecify.annotations.Nullable;
 /// lines from a far processor's cache, it is two to four times as fast. Either way the reader fetches
 /// each line once from the owner's cache. So the owner compares what its copies into shared memory
 /// take with what the kernel adds to a copy, which it measures on memory of its own, and copies
-/// again from time to time to see what that takes now. Where ranks take turns on the processors each
+/// again from time to time to see what that takes now. Of long data that a thread waits for it tries both,
+/// since the readers' part may differ too ([LoanTrials]). Where ranks take turns on the processors each
 /// of several readers pays the kernel for what one copy would do: one is lent to at most.
 ///
 /// One thread at a time.
 final class SingleCopy {
   private static final long LEAST_BYTES = 8 << 10;
 
+  private static final long LEAST_TRIED_BYTES = 128 << 10;
+
   private static final long MOST_COMPARED_BYTES = 1L << 30;
 
   /// More than any copy takes, and not too large to be multiplied.
   private static final long NEVER = 1L << 31;
 
-  private static final int COPIED_ONE_IN = 64; // loans that would be better, to measure
+  private static final int COPIED_ONE_IN = 64; // shorter loans that would be better, to measure
   private static final int TILE_BYTES = 64 << 10; // for arrays, which have no address
   static final int SAMPLE_BYTES = 256 << 10;
   private static final int SAMPLES = 5;
@@ -68,6 +71,7 @@ final class SingleCopy {
   private @Nullable MemorySegment tile;
   private boolean permitted;
   private final KernelCopies kernel = new KernelCopies();
+  private final @Nullable LoanTrials[] trials = new @Nullable LoanTrials[Long.SIZE]; // by length
   private long refusals;
   private long nextMeasurement; // when there are so many refusals
   private int turns;
@@ -170,14 +174,14 @@ final class SingleCopy {
       MemorySegment memory,
       long bytes,
       int readers,
-      boolean kept,
+      PeerMemory.Lender lender,
       StreamingCopy instead) {
     if (!permitted
         || bytes < LEAST_BYTES
         || !memory.isNative()
         || !memory.scope().isAlive()
-        || (!kept && Scopes.canBeClosed(memory))
-        || !isBetterLent(bytes, readers, instead)
+        || (lender == PeerMemory.Lender.GOES_ON && Scopes.canBeClosed(memory))
+        || !isBetterLent(bytes, readers, lender, instead)
         || !canBeRead(loan, memory)) {
       return false;
     }
@@ -256,23 +260,45 @@ final class SingleCopy {
   }
 
   /// Whether it is to be lent, as far as time goes.
-  private boolean isBetterLent(long bytes, int readers, StreamingCopy instead) {
+  private boolean isBetterLent(
+      long bytes, int readers, PeerMemory.Lender lender, StreamingCopy instead) {
     if (option == SingleCopyOption.ON) {
       return true;
     }
-    long copyNsPerMib = instead.nsPerMib();
-    if (copyNsPerMib == 0 || (oversubscribed && readers > 1)) {
+    if (oversubscribed && readers > 1) {
       return false;
     }
-    if (kernel.isFaster(copyNsPerMib, bytes)) {
-      turns = (turns + 1) % COPIED_ONE_IN;
-      return turns != 0;
+    boolean expected = isExpectedToBeBetterLent(bytes, instead.nsPerMib());
+    if (bytes >= LEAST_TRIED_BYTES && lender == PeerMemory.Lender.WAITS) {
+      return trials(bytes).next(System.nanoTime(), expected);
     }
-    if (refusals++ >= nextMeasurement) {
+    if (expected) {
+      turns = (turns + 1) % COPIED_ONE_IN;
+    }
+    return expected && turns != 0;
+  }
+
+  private boolean isExpectedToBeBetterLent(long bytes, long copyNsPerMib) {
+    if (copyNsPerMib == 0) {
+      return false;
+    }
+    boolean expected = kernel.isFaster(copyNsPerMib, bytes);
+    if (!expected && refusals++ >= nextMeasurement) {
       nextMeasurement = 2 * refusals;
       measure();
     }
-    return false;
+    return expected;
+  }
+
+  /// Those of data of about that length.
+  private LoanTrials trials(long bytes) {
+    int length = Long.numberOfLeadingZeros(bytes);
+    LoanTrials known = trials[length];
+    if (known == null) {
+      known = new LoanTrials();
+      trials[length] = known;
+    }
+    return known;
   }
 
   /// What the kernel takes for a call, and adds to a copy: the least that was measured, since the

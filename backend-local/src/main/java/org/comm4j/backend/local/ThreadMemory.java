@@ -73,7 +73,7 @@ final class ThreadMemory implements RankMemory {
       MemorySegment memory,
       long bytes,
       int readers,
-      boolean kept,
+      PeerMemory.Lender lender,
       StreamingCopy instead) {
     if (!Scopes.isSafeToRead(memory)) {
       return false;

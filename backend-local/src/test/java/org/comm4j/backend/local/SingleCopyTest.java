@@ -22,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.PeerMemory.Lender;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -66,8 +67,9 @@ class SingleCopyTest {
     return ranks;
   }
 
-  private boolean lends(SingleCopy rank, MemorySegment memory, boolean kept) {
-    return rank.lend(blocks[0], 3, memory, memory.byteSize(), 1, kept, NOTHING_MEASURED);
+  private boolean lends(SingleCopy rank, MemorySegment memory, boolean isAwaited) {
+    var lender = isAwaited ? Lender.WAITS : Lender.GOES_ON;
+    return rank.lend(blocks[0], 3, memory, memory.byteSize(), 1, lender, NOTHING_MEASURED);
   }
 
   @Test

@@ -187,7 +187,8 @@ final class Lane {
   /// @param awaited whether the calling thread waits until they have
   /// @return where it is, for [#publish]; 0, which is a flag's place, if it has to be copied
   long lend(long index, MemorySegment data, long from, long bytes, boolean awaited) {
-    return memory.lend(loan(index), data, bytes, near.length, awaited) ? ~from : 0;
+    var lender = awaited ? PeerMemory.Lender.WAITS : PeerMemory.Lender.GOES_ON;
+    return memory.lend(loan(index), data, bytes, near.length, lender) ? ~from : 0;
   }
 
   /// Takes back what was lent, so that nobody keeps it alive.

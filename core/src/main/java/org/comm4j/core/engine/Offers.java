@@ -51,8 +51,9 @@ final class Offers {
 
   /// Lets a message be read until [#takeBack].
   ///
+  /// @param awaited whether the thread that sends it waits until it is read
   /// @return its place; 0 if it has to be sent
-  long offer(int reader, MemorySegment data) {
+  long offer(int reader, MemorySegment data, boolean awaited) {
     if (!mayBeFor(reader, data)) {
       return 0;
     }
@@ -61,7 +62,8 @@ final class Offers {
       return buffer.windowOffset(data) + 1;
     }
     int loan = loans.nextClearBit(0);
-    if (loan >= LOANS || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, true)) {
+    var lender = awaited ? PeerMemory.Lender.WAITS : PeerMemory.Lender.TELLS;
+    if (loan >= LOANS || !memory.lend(FIRST_LOAN + loan, data, data.byteSize(), 1, lender)) {
       return 0;
     }
     loans.set(loan);

@@ -27,7 +27,7 @@ final class SendCall extends Call {
     super(context, operation, boundTo);
     this.send = send;
     this.data = Buffers.segment(send.data());
-    this.place = offer();
+    this.place = offer(awaited);
     this.outgoing =
         send.destination() == context.rank()
             ? null
@@ -47,11 +47,11 @@ final class SendCall extends Call {
     }
   }
 
-  private long offer() {
+  private long offer(boolean awaited) {
     Offers offers = engine.offers();
     return offers == null || send.destination() == context.rank()
         ? 0
-        : offers.offer(context.worldRank(send.destination()), data);
+        : offers.offer(context.worldRank(send.destination()), data, awaited);
   }
 
   private Offers offers() {

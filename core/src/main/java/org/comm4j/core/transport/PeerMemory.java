@@ -60,6 +60,16 @@ public interface PeerMemory {
     MemorySegment.copy(source, sourceOffset, own, offset, bytes);
   }
 
+  /// What who lends a segment does until peers have read it.
+  enum Lender {
+    /// Waits, and lends nothing else meanwhile, or the next part of a call.
+    WAITS,
+    /// Goes on, and tells them if the segment was closed before.
+    TELLS,
+    /// Goes on, and may close it: where they could not notice that, it is to be copied.
+    GOES_ON
+  }
+
   /// How many segments a rank can lend at a time, numbered from 0.
   int LOANS = 256;
 
@@ -73,10 +83,9 @@ public interface PeerMemory {
   /// @param memory whatever its scope: a transport refuses what peers could not read safely
   /// @param bytes how much of it each of them will read
   /// @param readers how many will
-  /// @param kept whether its owner waits until they have, or tells them if it was closed before; an
-  ///   owner that does neither may close it, and where they could not notice it is to be copied
+  /// @param lender what its owner does until they have
   /// @return false if it is to be copied: nothing is lent then
-  default boolean lend(int loan, MemorySegment memory, long bytes, int readers, boolean kept) {
+  default boolean lend(int loan, MemorySegment memory, long bytes, int readers, Lender lender) {
     return false;
   }
 

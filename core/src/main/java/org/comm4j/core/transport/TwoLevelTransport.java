@@ -152,8 +152,8 @@ public final class TwoLevelTransport implements HostTransport {
   }
 
   @Override
-  public boolean lend(int loan, MemorySegment memory, long bytes, int readers, boolean kept) {
-    return near.lend(loan, memory, bytes, readers, kept);
+  public boolean lend(int loan, MemorySegment memory, long bytes, int readers, Lender lender) {
+    return near.lend(loan, memory, bytes, readers, lender);
   }
 
   @Override

@@ -280,7 +280,7 @@ class OffersTest {
     }
 
     @Override
-    public boolean lend(int loan, MemorySegment lent, long bytes, int readers, boolean kept) {
+    public boolean lend(int loan, MemorySegment lent, long bytes, int readers, Lender lender) {
       loans[rank][loan] = lent;
       return true;
     }
