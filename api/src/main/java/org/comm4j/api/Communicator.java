@@ -198,6 +198,28 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
     reduce(whole, whole, op, root);
   }
 
+  /// [Collective.Reduce] of INT32, in place on the root.
+  ///
+  /// @param data this rank's elements, on the root overwritten with the result; the same count
+  ///   everywhere
+  /// @param op how elements are combined; legal for the type
+  /// @param root the root, in `0..size()-1`, the same on every rank
+  default void reduce(int[] data, ReduceOp op, int root) {
+    CommData whole = CommData.of(requireNonNull(data, "data"));
+    reduce(whole, whole, op, root);
+  }
+
+  /// [Collective.Reduce] of INT64, in place on the root.
+  ///
+  /// @param data this rank's elements, on the root overwritten with the result; the same count
+  ///   everywhere
+  /// @param op how elements are combined; legal for the type
+  /// @param root the root, in `0..size()-1`, the same on every rank
+  default void reduce(long[] data, ReduceOp op, int root) {
+    CommData whole = CommData.of(requireNonNull(data, "data"));
+    reduce(whole, whole, op, root);
+  }
+
   /// [Collective.Broadcast].
   ///
   /// @param data read on the root, written elsewhere; the same count on every rank
@@ -290,6 +312,15 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
         CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
   }
 
+  /// [Collective.AllGather] of INT8.
+  ///
+  /// @param input this rank's elements; the same count on every rank
+  /// @param output `size()` times as many, rank 0's first
+  default void allGather(byte[] input, byte[] output) {
+    allGather(
+        CommData.of(requireNonNull(input, "input")), CommData.of(requireNonNull(output, "output")));
+  }
+
   /// [Collective.AllGatherV], parts one behind the other.
   ///
   /// @param input as many elements as the counts give this rank
@@ -307,6 +338,15 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @param displacements for each rank where its part starts in the output, in elements
   default void allGatherV(CommData input, CommData output, long[] counts, long[] displacements) {
     run(new Collective.AllGatherV(input, output, Partition.of(counts, displacements)));
+  }
+
+  /// [Collective.AllGatherV].
+  ///
+  /// @param input as many elements as the partition gives this rank
+  /// @param output at least the extent of the partition
+  /// @param parts where each rank's elements go; the same on every rank
+  default void allGatherV(CommData input, CommData output, Partition parts) {
+    run(new Collective.AllGatherV(input, output, parts));
   }
 
   /// [Collective.Gather].
@@ -394,6 +434,30 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
         op);
   }
 
+  /// [Collective.ReduceScatter] of INT32.
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes this rank's part of the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
+  default void reduceScatter(int[] input, int[] output, ReduceOp op) {
+    reduceScatter(
+        CommData.of(requireNonNull(input, "input")),
+        CommData.of(requireNonNull(output, "output")),
+        op);
+  }
+
+  /// [Collective.ReduceScatter] of INT64.
+  ///
+  /// @param input `size()` times as many elements as the output
+  /// @param output becomes this rank's part of the result; the same count on every rank
+  /// @param op how elements are combined; legal for the type
+  default void reduceScatter(long[] input, long[] output, ReduceOp op) {
+    reduceScatter(
+        CommData.of(requireNonNull(input, "input")),
+        CommData.of(requireNonNull(output, "output")),
+        op);
+  }
+
   /// [Collective.ReduceScatterV], parts one behind the other.
   ///
   /// @param input the parts of all ranks, one behind the other
@@ -404,12 +468,32 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
     run(new Collective.ReduceScatterV(input, Partition.of(counts), output, op));
   }
 
+  /// [Collective.ReduceScatterV].
+  ///
+  /// @param input at least the extent of the partition
+  /// @param parts where each rank's part is; the same on every rank
+  /// @param output as many elements as the partition gives this rank
+  /// @param op how elements are combined; legal for the type
+  default void reduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op) {
+    run(new Collective.ReduceScatterV(input, parts, output, op));
+  }
+
   /// [Collective.AllToAll].
   ///
   /// @param input a part for each rank, all of one length; the same count on every rank
   /// @param output a part from each rank; as many elements as the input, apart from it
   default void allToAll(CommData input, CommData output) {
     run(new Collective.AllToAll(input, output));
+  }
+
+  /// [Collective.AllToAllV], parts one behind the other.
+  ///
+  /// @param input the parts for all ranks
+  /// @param sendCounts how many elements go to each rank
+  /// @param output the parts from all ranks, apart from the input
+  /// @param receiveCounts how many elements come from each rank
+  default void allToAllV(CommData input, long[] sendCounts, CommData output, long[] receiveCounts) {
+    allToAllV(input, Partition.of(sendCounts), output, Partition.of(receiveCounts));
   }
 
   /// [Collective.AllToAllV].

@@ -63,9 +63,12 @@ class CheckedCommunicatorTest {
     assertNull("output", () -> comm.allGather(two, null));
     assertNull("input", () -> comm.reduceScatter((float[]) null, one, ReduceOp.SUM));
     assertNull("output", () -> comm.reduceScatter(two, null, ReduceOp.SUM));
-    assertNull("counts", () -> comm.allGatherV(data, data, null));
+    assertNull("counts", () -> comm.allGatherV(data, data, (long[]) null));
+    assertNull("parts", () -> comm.allGatherV(data, data, (Partition) null));
     assertNull("displacements", () -> comm.allGatherV(data, data, new long[4], null));
-    assertNull("counts", () -> comm.reduceScatterV(data, null, data, ReduceOp.SUM));
+    assertNull("counts", () -> comm.reduceScatterV(data, (long[]) null, data, ReduceOp.SUM));
+    assertNull("parts", () -> comm.reduceScatterV(data, (Partition) null, data, ReduceOp.SUM));
+    assertNull("counts", () -> comm.allToAllV(data, new long[4], data, null));
     assertNull("input", () -> comm.sendReceive(data, 0, null, 0, 0));
     assertNull("output", () -> comm.sendReceive(null, 0, data, 0, 0));
     assertNull("type", () -> comm.allocate(null, 1));

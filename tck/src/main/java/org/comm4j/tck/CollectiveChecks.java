@@ -5,11 +5,14 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.Partition;
 import org.comm4j.api.PersistentRequest;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
@@ -327,6 +330,12 @@ final class CollectiveChecks {
     double[] reducedDoubles = {1};
     comm.reduce(reducedDoubles, ReduceOp.SUM, root);
     same(new double[] {rank == root ? size : 1}, reducedDoubles);
+    int[] reducedInts = {1};
+    comm.reduce(reducedInts, ReduceOp.SUM, root);
+    same(new int[] {rank == root ? size : 1}, reducedInts);
+    long[] reducedLongs = {1};
+    comm.reduce(reducedLongs, ReduceOp.SUM, root);
+    same(new long[] {rank == root ? size : 1}, reducedLongs);
     float[] f = {rank};
     double[] d = {rank};
     int[] i = {rank};
@@ -346,17 +355,20 @@ final class CollectiveChecks {
     double[] allDoubles = new double[size];
     int[] allInts = new int[size];
     long[] allLongs = new long[size];
+    byte[] allBytes = new byte[size];
     comm.allGather(new float[] {rank}, allFloats);
     comm.allGather(new double[] {rank}, allDoubles);
     comm.allGather(new int[] {rank}, allInts);
     comm.allGather(new long[] {rank}, allLongs);
+    comm.allGather(new byte[] {(byte) rank}, allBytes);
     for (int each = 0; each < size; each++) {
       Expect.that(
           "O26",
           allFloats[each] == each
               && allDoubles[each] == each
               && allInts[each] == each
-              && allLongs[each] == each,
+              && allLongs[each] == each
+              && allBytes[each] == each,
           "allGather gave something else for rank %d",
           each);
     }
@@ -366,8 +378,58 @@ final class CollectiveChecks {
     comm.reduceScatter(spread, scattered, ReduceOp.SUM);
     same(new float[] {ranks}, scattered);
     double[] scatteredDouble = new double[1];
-    comm.reduceScatter(new double[size], scatteredDouble, ReduceOp.SUM);
-    same(new double[] {0}, scatteredDouble);
+    comm.reduceScatter(
+        IntStream.range(0, size).asDoubleStream().toArray(), scatteredDouble, ReduceOp.SUM);
+    same(new double[] {rank * size}, scatteredDouble);
+    int[] scatteredInt = {-1};
+    comm.reduceScatter(IntStream.range(0, size).toArray(), scatteredInt, ReduceOp.MAX);
+    same(new int[] {rank}, scatteredInt);
+    long[] scatteredLong = {-1};
+    comm.reduceScatter(LongStream.range(0, size).toArray(), scatteredLong, ReduceOp.MAX);
+    same(new long[] {rank}, scatteredLong);
+  }
+
+  /// Rank r has r + 1 elements: one behind the other by their counts, and with a hole before each.
+  @Rule("O26")
+  static void vForms_countsOrPartition_doWhatTheirRecordsDo(LiveRank r) {
+    Communicator comm = r.comm();
+    long[] counts = LongStream.rangeClosed(1, r.size()).toArray();
+    Partition dense = Partition.of(counts);
+    Partition holed =
+        Partition.of(
+            counts,
+            IntStream.range(0, r.size())
+                .mapToLong(each -> dense.displacement(each) + each)
+                .toArray());
+    int[] mine = new int[r.rank() + 1];
+    Arrays.fill(mine, r.rank());
+    for (boolean isDense : new boolean[] {true, false}) {
+      Partition parts = isDense ? dense : holed;
+      int[] all = new int[(int) parts.extent()];
+      int[] part = new int[r.rank() + 1];
+      int[] exchanged = new int[(int) parts.extent()];
+      int[] sent = new int[r.size() * mine.length];
+      Arrays.fill(sent, r.rank());
+      long[] sendCounts = new long[r.size()];
+      Arrays.fill(sendCounts, mine.length);
+      if (isDense) {
+        comm.allGatherV(CommData.of(mine), CommData.of(all), counts);
+        comm.reduceScatterV(CommData.of(all), counts, CommData.of(part), ReduceOp.MAX);
+        comm.allToAllV(CommData.of(sent), sendCounts, CommData.of(exchanged), counts);
+      } else {
+        comm.allGatherV(CommData.of(mine), CommData.of(all), parts);
+        comm.reduceScatterV(CommData.of(all), parts, CommData.of(part), ReduceOp.MAX);
+        comm.allToAllV(CommData.of(sent), Partition.of(sendCounts), CommData.of(exchanged), parts);
+      }
+      int[] expected = new int[(int) parts.extent()];
+      for (int each = 0; each < r.size(); each++) {
+        int from = (int) parts.displacement(each);
+        Arrays.fill(expected, from, from + each + 1, each);
+      }
+      same(expected, all);
+      same(mine, part);
+      same(expected, exchanged);
+    }
   }
 
   private static void same(Object expected, Object actual) {
