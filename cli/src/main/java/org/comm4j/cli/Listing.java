@@ -56,6 +56,11 @@ final class Listing {
     rows.forEach(row -> row.remove(column));
   }
 
+  /// {@return the rows, each by its columns}
+  List<Map<String, Object>> rows() {
+    return List.copyOf(rows);
+  }
+
   void print(Format format, PrintWriter out) {
     switch (format) {
       case JSON -> out.println(JSON.toJson(rows));

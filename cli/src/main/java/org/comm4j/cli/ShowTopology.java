@@ -30,7 +30,7 @@ final class ShowTopology implements Callable<Integer> {
   @Option(
       names = "--format",
       defaultValue = "table",
-      description = "table, json or csv; ${DEFAULT-VALUE} unless given.")
+      description = "table, json or csv (the hosts alone); ${DEFAULT-VALUE} unless given.")
   Listing.Format format = Listing.Format.TABLE;
 
   ShowTopology() {}

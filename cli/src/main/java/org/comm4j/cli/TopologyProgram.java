@@ -2,7 +2,9 @@ package org.comm4j.cli;
 
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
@@ -36,10 +38,37 @@ final class TopologyProgram {
     for (Topology.Host host : topology.hosts()) {
       listing.row(host.name(), shown(host.id(), format), host.leader(), host.ranks());
     }
-    listing.print(format, out);
-    if (format != Listing.Format.TABLE) {
-      return;
+    switch (format) {
+      case JSON -> out.println(Listing.JSON.toJson(all(communicator, topology, listing)));
+      case CSV -> listing.print(format, out);
+      case TABLE -> {
+        listing.print(format, out);
+        printRest(communicator, topology, out);
+      }
     }
+  }
+
+  private static Map<String, Object> all(
+      Communicator communicator, Topology topology, Listing hosts) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("backend", communicator.backend());
+    all.put("ranks", communicator.size());
+    all.put("homogeneous", topology.isHomogeneous());
+    all.put("scheduler", topology.scheduler().orElse(null));
+    all.put("libraries", new TreeMap<>(topology.libraries()));
+    all.put("hosts", hosts.rows());
+    all.put("reached", reached(topology));
+    return all;
+  }
+
+  /// For each rank those whose devices its device reaches; empty where ranks have none.
+  private static List<List<Integer>> reached(Topology topology) {
+    return topology.peerAccess().stream()
+        .map(row -> IntStream.range(0, row.size()).filter(row::get).boxed().toList())
+        .toList();
+  }
+
+  private static void printRest(Communicator communicator, Topology topology, PrintWriter out) {
     out.println();
     out.printf(
         "%d rank%s on backend %s, %s%n",
@@ -53,11 +82,9 @@ final class TopologyProgram {
         .ifPresent(scheduler -> out.println("started by " + scheduler));
     new TreeMap<>(topology.libraries())
         .forEach((library, version) -> out.println(library + " " + version));
-    for (int rank = 0; rank < topology.peerAccess().size(); rank++) {
-      List<Boolean> reached = topology.peerAccess().get(rank);
-      List<Integer> ranks =
-          IntStream.range(0, reached.size()).filter(reached::get).boxed().toList();
-      out.println("rank %d's device reaches those of ranks %s".formatted(rank, ranks));
+    List<List<Integer>> reached = reached(topology);
+    for (int rank = 0; rank < reached.size(); rank++) {
+      out.println("rank %d's device reaches those of ranks %s".formatted(rank, reached.get(rank)));
     }
   }
 

@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.gson.JsonParser;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -597,10 +598,24 @@ class RunTest {
     assertThat(done.err()).contains("-n: 4 (expected: 2, as many as comm4j has started)");
   }
 
+  /// It is for launches of several hosts.
+  @Test
+  void topology_nameOfALaunchAlone_startsItsRanks() throws Exception {
+    try (var launch =
+        Launches.start(Map.of("COMM_SESSION", "x7"), "topology", "-n", "1", "--backend", "local")) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+    }
+  }
+
   @Test
   void topology_table_isShortAndSaysWhatIsKnown() throws Exception {
     var all = Launches.run("topology", "-n", "2", "--backend", "local", "--format", "json");
-    assertThat(all.out()).contains("\"id\"").doesNotContain("…");
+    assertThat(all.out())
+        .contains("\"id\"", "\"backend\": \"local\"", "\"ranks\": 2", "\"homogeneous\": true")
+        .contains("\"scheduler\"", "\"libraries\"", "\"reached\": []")
+        .doesNotContain("…");
+    assertThat(JsonParser.parseString(all.out()).isJsonObject()).isTrue();
     Matcher host = Pattern.compile("\"host\": \"([^\"]*)\"").matcher(all.out());
     assertThat(host.find()).as(all.out()).isTrue();
     int most = 80 + host.group(1).length(); // which is not ours to shorten
