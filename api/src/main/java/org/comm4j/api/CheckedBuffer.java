@@ -27,6 +27,7 @@ record CheckedBuffer(CommBuffer backend) implements CommBuffer {
 
   @Override
   public void close() {
+    OperatorCalls.refuse("close of a buffer");
     backend.close();
   }
 }

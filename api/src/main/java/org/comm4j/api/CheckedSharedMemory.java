@@ -104,6 +104,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void close() {
+      OperatorCalls.refuse("close of a region");
       backend.close();
     }
   }

@@ -57,6 +57,7 @@ public interface CommBuffer extends AutoCloseable {
   /// Gives the memory back. Closing twice does nothing.
   ///
   /// @throws IllegalStateException while an operation in flight uses it; it stays open
+  /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override
   void close();
 }

@@ -150,7 +150,7 @@ final class Gate {
   /// @return whether this call did, and its caller has to go on with the end
   boolean beginClose() {
     Thread me = Thread.currentThread();
-    if (owner == me && state == State.OPEN) {
+    if (state == State.OPEN && (owner == me || OperatorCalls.isRunning())) {
       throw concurrentUse("close", me, me);
     }
     synchronized (stateLock) {

@@ -153,6 +153,12 @@ public sealed interface ReduceOp {
       }
     }
 
+    /// {@return what combines the elements, for who calls it: it must not close a communicator}
+    @Override
+    public Function function() {
+      return OperatorCalls.marked(function);
+    }
+
     @Override
     public boolean supports(DataType type) {
       return true;

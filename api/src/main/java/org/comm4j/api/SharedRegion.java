@@ -75,6 +75,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   ///
   /// @throws IllegalStateException while an operation in flight, or the writer of [#populate], uses
   ///   it; it stays open
+  /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override
   void close();
 }

@@ -11,6 +11,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
@@ -233,7 +234,8 @@ final class ThreadChecks {
         Capability.POINT_TO_POINT
       })
   static void userDefined_ofStartedCallCallsBack_isRefused(LiveRank r) {
-    try (Communicator comm = r.comm().duplicate()) {
+    try (Communicator comm = r.comm().duplicate();
+        CommBuffer buffer = comm.allocate(DataType.INT8, 8)) {
       Request other =
           comm.start(new PointToPoint.Receive(CommData.of(new int[1]), Communicator.ANY_SOURCE, 1));
       List<Expect.Action> calls =
@@ -243,7 +245,9 @@ final class ThreadChecks {
               () -> comm.start(new Collective.Barrier()),
               () -> comm.send(CommData.of(1), 0, 2),
               comm::duplicate,
-              other::await);
+              other::await,
+              comm::close,
+              buffer::close);
       List<Throwable> refusals = java.util.Collections.synchronizedList(new ArrayList<>());
       ReduceOp op =
           ReduceOp.of(
@@ -255,6 +259,7 @@ final class ThreadChecks {
               });
       CommData data = CommData.of(new long[] {1});
       comm.start(new Collective.AllReduce(data, data, op)).await();
+      comm.start(new Collective.AllReduce(data, data, op)).toCompletableFuture().join();
       allRefused(comm, refusals);
       comm.send(CommData.of(7), (r.rank() + 1) % r.size(), 1);
       other.await();
