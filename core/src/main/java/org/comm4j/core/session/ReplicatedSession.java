@@ -222,17 +222,24 @@ final class ReplicatedSession implements Session {
   }
 
   /// Waits until the order to halt has come back, so that it has not been lost with this process.
+  /// An interrupt is kept for later: it may be why the processes are to end.
   private void awaitHalt() {
     long start = System.nanoTime();
+    boolean interrupted = false;
     lock.lock();
     try {
       while (!halted && lost == null && System.nanoTime() - start < HALT_PATIENCE_NS) {
-        changed.awaitNanos(SLICE_NS);
+        try {
+          changed.awaitNanos(SLICE_NS);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
     } finally {
       lock.unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

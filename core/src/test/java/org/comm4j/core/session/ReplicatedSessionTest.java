@@ -6,8 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 import org.comm4j.api.EvictedException;
 import org.comm4j.api.PeerFailedException;
@@ -24,6 +28,10 @@ final class ReplicatedSessionTest {
   ///
   /// @param after what happens when it has contributed
   private static ReplicatedSession session(Consumer<ReplicatedSession> after) {
+    return session(after, _ -> {});
+  }
+
+  private static ReplicatedSession session(Consumer<ReplicatedSession> after, IntConsumer halt) {
     var made = new AtomicReference<ReplicatedSession>();
     var history =
         new ReplicatedSession.History() {
@@ -39,7 +47,7 @@ final class ReplicatedSessionTest {
         IntStream.range(0, 3)
             .mapToObj(rank -> new Member(rank, LocalHost.identity(), 1 + rank, Set.of(), List.of()))
             .toList();
-    made.set(new ReplicatedSession(1, "id", members, history, System::nanoTime, code -> {}));
+    made.set(new ReplicatedSession(1, "id", members, history, System::nanoTime, halt));
     return made.get();
   }
 
@@ -49,6 +57,27 @@ final class ReplicatedSessionTest {
 
   private static Event failure(int rank) {
     return new Event.Fail(rank, "silent", null);
+  }
+
+  /// Its process would end before the others' have been told.
+  @Test
+  void abortProcesses_interrupted_waitsForItsOrder() throws Exception {
+    List<String> seen = new CopyOnWriteArrayList<>();
+    try (var pool = Executors.newSingleThreadExecutor()) {
+      ReplicatedSession session =
+          session(
+              it ->
+                  pool.execute(() -> {
+                    LockSupport.parkNanos(50_000_000); // the way to the host and back
+                    seen.add("order");
+                    it.deliver(new Event.Halt(1, 9));
+                  }),
+              code -> seen.add("halt " + code));
+      Thread.currentThread().interrupt();
+      session.abortProcesses(9);
+      assertThat(Thread.interrupted()).isTrue();
+    }
+    assertThat(seen).containsExactly("order", "halt 9");
   }
 
   /// The host may live, and have the others fail: were they to agree, there would be two groups.
