@@ -121,11 +121,7 @@ class DoctorTest {
           COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_LOCAL_RANK=0,COMM_LOCAL_WORLD_SIZE=2,COMM_MASTER_ADDR=0.0.0.0 | every interface
           """)
   void doctor_ranksCanNotMeet_isAProblem(String environment, String expected) {
-    assertThat(doctor(variables(environment)).findings())
-        .filteredOn(each -> each.item().equals("launcher"))
-        .singleElement()
-        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.PROBLEM))
-        .satisfies(each -> assertThat(each.note()).contains(expected));
+    assertLaunch(environment, Finding.Status.PROBLEM, expected);
   }
 
   @ParameterizedTest
@@ -139,27 +135,26 @@ class DoctorTest {
           COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_MASTER_ADDR=none.invalid | not known here now
           """)
   void doctor_ranksCanMeet_saysWhere(String environment, String expected) {
-    assertThat(doctor(variables(environment)).findings())
-        .filteredOn(each -> each.item().equals("launcher"))
-        .singleElement()
-        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.OK))
-        .satisfies(each -> assertThat(each.note()).contains(expected));
+    assertLaunch(environment, Finding.Status.OK, expected);
   }
 
   /// It may be for a launch that `comm-cli run` starts.
   @Test
   void doctor_nameOfALaunchAlone_isANote() {
-    assertThat(doctor(Map.of("COMM_SESSION", "x7")).findings())
-        .filteredOn(each -> each.item().equals("launcher"))
-        .singleElement()
-        .satisfies(each -> assertThat(each.status()).isEqualTo(Finding.Status.NOTE))
-        .satisfies(each -> assertThat(each.note()).contains("needs COMM_RANK"));
+    assertLaunch("COMM_SESSION=x7", Finding.Status.NOTE, "needs COMM_RANK");
   }
 
-  private static Map<String, String> variables(String text) {
-    return Arrays.stream(text.split(",", -1))
-        .map(each -> each.split("=", 2))
-        .collect(Collectors.toMap(each -> each[0], each -> each[1]));
+  /// @param environment with commas between its variables
+  private static void assertLaunch(String environment, Finding.Status status, String note) {
+    Map<String, String> variables =
+        Arrays.stream(environment.split(",", -1))
+            .map(each -> each.split("=", 2))
+            .collect(Collectors.toMap(each -> each[0], each -> each[1]));
+    assertThat(doctor(variables).findings())
+        .filteredOn(each -> each.item().equals("launcher"))
+        .singleElement()
+        .satisfies(each -> assertThat(each.status()).isEqualTo(status))
+        .satisfies(each -> assertThat(each.note()).contains(note));
   }
 
   @Test

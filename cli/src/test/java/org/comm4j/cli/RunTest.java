@@ -3,7 +3,6 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.google.gson.JsonParser;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -580,49 +579,6 @@ class RunTest {
     assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
     assertThat(done.out()).contains("[0] --timeout x");
     assertThat(done.err()).contains("CollectiveTimeoutException");
-  }
-
-  /// Ranks that a launcher has started are the ranks, and rank 0 prints.
-  @Test
-  void topology_startedByALauncher_joinsAsItsRank() throws Exception {
-    List<String> command = new ArrayList<>(List.of("run", "-n", "2", "--backend", "shm", "--"));
-    command.addAll(Launches.java(Main.class));
-    command.add("topology");
-    var done = Launches.run(command.toArray(String[]::new));
-    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
-    assertThat(done.out().lines())
-        .contains("[0] 2 ranks on backend shm, as many on each host")
-        .noneMatch(line -> line.startsWith("[1]"));
-    command.addAll(List.of("-n", "4"));
-    done = Launches.run(command.toArray(String[]::new));
-    assertThat(done.err()).contains("-n: 4 (expected: 2, as many as comm4j has started)");
-  }
-
-  /// It is for launches of several hosts.
-  @Test
-  void topology_nameOfALaunchAlone_startsItsRanks() throws Exception {
-    try (var launch =
-        Launches.start(Map.of("COMM_SESSION", "x7"), "topology", "-n", "1", "--backend", "local")) {
-      var done = launch.await();
-      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
-    }
-  }
-
-  @Test
-  void topology_table_isShortAndSaysWhatIsKnown() throws Exception {
-    var all = Launches.run("topology", "-n", "2", "--backend", "local", "--format", "json");
-    assertThat(all.out())
-        .contains("\"id\"", "\"backend\": \"local\"", "\"ranks\": 2", "\"homogeneous\": true")
-        .contains("\"scheduler\"", "\"libraries\"", "\"reached\": []")
-        .doesNotContain("…");
-    assertThat(JsonParser.parseString(all.out()).isJsonObject()).isTrue();
-    Matcher host = Pattern.compile("\"host\": \"([^\"]*)\"").matcher(all.out());
-    assertThat(host.find()).as(all.out()).isTrue();
-    int most = 80 + host.group(1).length(); // which is not ours to shorten
-    var done = Launches.run("topology", "-n", "2", "--backend", "local");
-    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
-    assertThat(done.out().lines()).allMatch(line -> line.length() < most);
-    assertThat(done.out()).contains("…").doesNotContain("started by none");
   }
 
   @Test
