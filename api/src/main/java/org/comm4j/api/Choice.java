@@ -214,11 +214,12 @@ final class Choice {
     BackendUnavailableException refusal = null;
     List<Found> agreed = new ArrayList<>();
     Map<String, String> refusals = new HashMap<>();
-    names().forEach(name -> refusals.put(name, "not all ranks can use it"));
+    names().stream()
+        .filter(name -> !common.contains(name))
+        .forEach(name -> refusals.put(name, "not all ranks can use it"));
     for (String name : common) {
       Found candidate = ready(candidates, name);
       Availability reach = provider(candidate).connects(session);
-      refusals.remove(name);
       if (reach instanceof Availability.Unavailable it) {
         refusals.put(name, it.reason());
         var refused = new BackendUnavailableException(name, it.reason(), it.remedy());

@@ -153,7 +153,7 @@ public sealed interface ReduceOp {
       }
     }
 
-    /// {@return what combines the elements, for who calls it: it must not close a communicator}
+    /// {@return the function, for a backend to call: the library knows when a thread is inside it}
     @Override
     public Function function() {
       return OperatorCalls.marked(function);

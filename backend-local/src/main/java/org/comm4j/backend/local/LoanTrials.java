@@ -14,7 +14,7 @@ import java.util.Arrays;
 ///
 /// One thread at a time; of pieces of about the same length.
 final class LoanTrials {
-  static final int RUN = 16;
+  private static final int RUN = 16;
   private static final int PASSED_OVER = 4; // of a run: the run before is in their times
   private static final int LEAST_RUNS = 4; // between two trials, and by so many sooner
   private static final int MOST_RUNS = 64;

@@ -30,9 +30,10 @@ import org.jspecify.annotations.Nullable;
 /// lines from a far processor's cache, it is two to four times as fast. Either way the reader fetches
 /// each line once from the owner's cache. So the owner compares what its copies into shared memory
 /// take with what the kernel adds to a copy, which it measures on memory of its own, and copies
-/// again from time to time to see what that takes now. Of long data that a thread waits for it tries both,
-/// since the readers' part may differ too ([LoanTrials]). Where ranks take turns on the processors each
-/// of several readers pays the kernel for what one copy would do: one is lent to at most.
+/// again from time to time to see what that takes now. Of long data that a thread waits for it tries
+/// both, since the readers' part may differ too ([LoanTrials]). Where ranks take turns on the
+/// processors each of several readers pays the kernel for what one copy would do: one is lent to at
+/// most.
 ///
 /// One thread at a time.
 final class SingleCopy {
