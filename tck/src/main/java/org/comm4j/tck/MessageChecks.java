@@ -269,15 +269,24 @@ final class MessageChecks {
     }
   }
 
+  /// The message that is received first is sent when the others are there.
   @Rule("P3")
   @Needs(ranks = 3, capabilities = Capability.POINT_TO_POINT)
   static void receive_source_takesOnlyItsSource(LiveRank r) {
     Communicator comm = r.comm();
+    int last = r.size() - 1;
     if (r.rank() != 0) {
+      if (r.rank() == last) {
+        comm.receive(CommData.of(new int[1]), 0, 4);
+      }
       comm.send(CommData.of(r.rank()), 0, 3);
       return;
     }
-    for (int source = r.size() - 1; source > 0; source--) {
+    for (int source = 1; source < last; source++) {
+      comm.run(new PointToPoint.Probe(source, 3));
+    }
+    comm.send(CommData.of(0), last, 4);
+    for (int source = last; source > 0; source--) {
       int[] got = new int[1];
       Received received = comm.receive(CommData.of(got), source, 3);
       Expect.equal("P3", "the message of rank " + source, got[0], source);
