@@ -65,16 +65,16 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @param target of the region's type
   /// @throws IllegalArgumentException if the type is another one, the region is too short, or the
   ///   target is closed or another thread's
-  /// @throws IllegalStateException before the fence and after the close; of a device's memory also
-  ///   once this rank has closed its communicators
+  /// @throws IllegalStateException before the fence, while another thread closes the region and
+  ///   after that; of a device's memory also once this rank has closed its communicators
   void read(long from, HostData target);
 
   /// Gives the memory back once every rank of the host has closed it. What a rank has a device do
   /// with it must have ended before. What this rank viewed of a shared region is gone then: each
   /// use of it is an exception. Closing twice does nothing.
   ///
-  /// @throws IllegalStateException while an operation in flight, or the writer of [#populate], uses
-  ///   it; it stays open
+  /// @throws IllegalStateException while an operation in flight, the writer of [#populate] or
+  ///   another thread's [#read] uses it; it stays open
   /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override
   void close();

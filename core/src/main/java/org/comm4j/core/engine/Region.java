@@ -1,5 +1,6 @@
 package org.comm4j.core.engine;
 
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommData;
@@ -8,7 +9,9 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.SharedRegion;
 
-/// The life of a region, wherever its memory is.
+/// The life of a region, wherever its memory is. Looking at it and reading wait for nobody: a
+/// user-defined operator may do so while another thread, which closes the region, waits for the
+/// call that runs the operator.
 ///
 /// @param <D> whose memory that is
 public abstract class Region<D extends CommData> implements SharedRegion<D> {
@@ -16,7 +19,9 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   private final long count;
   private final boolean leader;
   private final Owner owner;
-  private Phase phase = Phase.ALLOCATED;
+  private final AtomicInteger readers = new AtomicInteger();
+  private volatile Phase phase = Phase.ALLOCATED; // set with the lock
+  private volatile boolean isClosing;
   private boolean isWriting; // the leader's writer is in it
 
   /// Whose memory a region is.
@@ -65,7 +70,7 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   }
 
   @Override
-  public final synchronized Phase phase() {
+  public final Phase phase() {
     return phase;
   }
 
@@ -126,13 +131,21 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   }
 
   @Override
-  public final synchronized D data() {
+  public final D data() {
     return fenced("data");
   }
 
   @Override
-  public final synchronized void read(long from, HostData target) {
-    copyOut(part("target", fenced("read"), from, target), target);
+  public final void read(long from, HostData target) {
+    readers.incrementAndGet();
+    try {
+      if (isClosing) {
+        throw wrong("read", "before another thread closes it");
+      }
+      copyOut(part("target", fenced("read"), from, target), target);
+    } finally {
+      readers.decrementAndGet();
+    }
   }
 
   private D fenced(String what) {
@@ -148,12 +161,25 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
       return;
     }
     checkNotWriting("close");
+    isClosing = true;
+    try {
+      if (readers.get() != 0) {
+        throw new IllegalStateException(
+            "close: another thread reads the region (expected: called after it)");
+      }
+      closeOwner();
+      phase = Phase.CLOSED;
+    } finally {
+      isClosing = false;
+    }
+  }
+
+  private void closeOwner() {
     try {
       owner.close();
     } catch (CommException | ClosedException _) {
       // the communicator is broken or closed: the leader has the memory back when this rank leaves
     }
-    phase = Phase.CLOSED;
   }
 
   private IllegalStateException wrong(String what, String when) {
