@@ -190,6 +190,11 @@ final class CallMemory {
   }
 
   /// Keeps memory reachable for as long as the process lives.
+  static void keep(MemorySegment memory) {
+    LOST.add(memory);
+  }
+
+  /// The same of some, which the list has no more.
   static void keep(List<MemorySegment> memory) {
     LOST.addAll(memory);
     memory.clear();

@@ -8,6 +8,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
@@ -62,7 +63,7 @@ final class DirectCalls {
       isOver = true;
       return done;
     } finally {
-      end(isOver);
+      end(isOver, call);
     }
   }
 
@@ -121,9 +122,10 @@ final class DirectCalls {
 
   /// Gives the call's memory back. Of one that has failed the library may still use it: then arrays
   /// stay where they are, and copies where they were, for as long as the process lives.
-  private void end(boolean isOver) {
+  private void end(boolean isOver, Operation call) {
     if (!isOver) {
       pins.keep();
+      keepUsers(call);
       CallMemory.keep(read);
       CallMemory.keep(written);
       return;
@@ -132,6 +134,25 @@ final class DirectCalls {
     if (!read.isEmpty() || !written.isEmpty()) {
       group.job().memory().giveBackRead(read);
       group.job().memory().giveBackWritten(written);
+    }
+  }
+
+  private static void keepUsers(Operation call) {
+    switch (call) {
+      case Collective.AllReduce c -> keep(c.input(), c.output());
+      case Collective.Broadcast c -> keep(c.data());
+      case Collective.AllGather c -> keep(c.input(), c.output());
+      case PointToPoint.Send c -> keep(c.data());
+      case PointToPoint.Receive c -> keep(c.data());
+      default -> {} // those that run here have no memory
+    }
+  }
+
+  private static void keep(CommData... used) {
+    for (CommData each : used) {
+      if (each instanceof HostData host) {
+        CallMemory.keep(host.segment());
+      }
     }
   }
 
@@ -241,7 +262,7 @@ final class DirectCalls {
       isOver = true;
       return true;
     } finally {
-      end(isOver);
+      end(isOver, call);
     }
   }
 
@@ -285,7 +306,7 @@ final class DirectCalls {
       isOver = true; // whatever is wrong with the message, the library is done
       return received(call, data, own == null ? buffer : null, isTruncated);
     } finally {
-      end(isOver);
+      end(isOver, call);
     }
   }
 

@@ -20,7 +20,7 @@ final class MpiBuffer implements CommBuffer {
   private final MemorySegment whole;
   private final MemorySegment segment;
   private final CommData data;
-  private boolean closed;
+  private volatile boolean closed; // set with the lock, which who closes holds while it waits
 
   /// @param whole what the library gave; it lives until it is given back
   /// @param segment the part of it that is used, as long as the arena lives
@@ -59,7 +59,7 @@ final class MpiBuffer implements CommBuffer {
   }
 
   @Override
-  public synchronized CommData data() {
+  public CommData data() {
     if (closed) {
       throw new IllegalStateException("buffer " + data + " is closed");
     }
@@ -83,7 +83,7 @@ final class MpiBuffer implements CommBuffer {
     }
   }
 
-  synchronized boolean isClosed() {
+  boolean isClosed() {
     return closed;
   }
 

@@ -8,6 +8,7 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
@@ -35,6 +36,7 @@ final class MpiJob {
   private final ConcurrentLinkedQueue<MpiBuffer> overdue = new ConcurrentLinkedQueue<>();
   private final Watchdog watchdog;
   private final ArrayDeque<Closed> closed = new ArrayDeque<>(); // guarded by itself
+  private final AtomicBoolean isOver = new AtomicBoolean();
   private long proposed;
   private @Nullable Thread progress;
   private boolean sharesMemory = true;
@@ -258,11 +260,11 @@ final class MpiJob {
     return "mpi/closed/" + worldRank;
   }
 
-  /// Forgets a communicator; with the last one the job is over.
+  /// Forgets a communicator; with the last one the job is over, also if two are the last.
   void remove(MpiGroup group) {
     groups.remove(group);
     freeOverdue();
-    if (groups.isEmpty()) {
+    if (groups.isEmpty() && isOver.compareAndSet(false, true)) {
       watchdog.close();
       tellClosed();
       Library.jobEnded();

@@ -1,5 +1,6 @@
 package org.comm4j.backend.mpi;
 
+import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -8,7 +9,8 @@ import org.comm4j.api.BackendException;
 /// The library's communicators of groups that this rank has closed. A communicator is freed when
 /// all its ranks have closed it, which a barrier that nobody waits for tells: freed earlier, its
 /// number could be given to another one while a message of a slower rank is still on its way to it.
-/// Thread-safe.
+/// What it sent before has come by then, and is taken out where nobody has received it: MPICH keeps
+/// that, and gives it to whoever gets the number next. Thread-safe.
 final class Retired {
   private final List<Group> groups = new ArrayList<>();
 
@@ -36,17 +38,44 @@ final class Retired {
   /// @return whether nothing is left
   synchronized boolean free() {
     for (Iterator<Group> each = groups.iterator(); each.hasNext(); ) {
-      Group group = each.next();
-      try {
-        if (group.closing().test()) {
-          each.remove();
-          Comms.free(group.messages());
-          Comms.free(group.collectives());
-        }
-      } catch (BackendException _) {
+      if (isOver(each.next())) {
         each.remove();
       }
     }
     return groups.isEmpty();
+  }
+
+  private static boolean isOver(Group group) {
+    try {
+      if (!group.closing().test()) {
+        return false;
+      }
+      dropMessages(group.messages());
+      Comms.free(group.messages());
+      Comms.free(group.collectives());
+    } catch (BackendException _) {
+      // as above
+    }
+    return true;
+  }
+
+  private static void dropMessages(long comm) {
+    Constants constants = Functions.constants();
+    Probe found = Probe.of(comm, constants.anySource, constants.anyTag);
+    while (found != null) {
+      try (Arena arena = Arena.ofConfined()) {
+        int code =
+            Mpi.recv(
+                arena.allocate(found.bytes()),
+                found.bytes(),
+                constants.byteType,
+                found.source(),
+                found.tag(),
+                comm,
+                arena.allocate(constants.statusBytes, 8));
+        Errors.check(code, "MPI_Recv");
+      }
+      found = Probe.of(comm, constants.anySource, constants.anyTag);
+    }
   }
 }

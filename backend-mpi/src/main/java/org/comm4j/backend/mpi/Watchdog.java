@@ -62,6 +62,7 @@ final class Watchdog {
     }
 
     void leave() {
+      call = null; // its memory is the user's
       COUNT.setRelease(this, count + 1);
     }
   }

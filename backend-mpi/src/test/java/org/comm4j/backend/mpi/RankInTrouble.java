@@ -20,6 +20,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Phaser;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -44,20 +45,22 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | watched | wrong-rank
+///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
-/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
+/// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-both` has two threads give up a job's last two communicators, time and again. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
-/// different ones. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
+/// different ones. `unreceived` leaves a message to a communicator that is closed, and looks for it in others. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
 final class RankInTrouble {
   private static final int SIGNALS = 32;
   private static final int ACTION_BYTES = 512;
   private static final int MESSAGES = 21;
+  private static final int ROUNDS = 1_000;
+  private static final int COPIES = 100;
   private static final long LONG_NS = 600_000_000; // more than a call may wait, or a message take
   private static final long HOOKS_NS = 1_000_000_000; // after which all of them have begun
   private static final float LARGE = 1e8f; // to which 1 can't be added
@@ -68,6 +71,7 @@ final class RankInTrouble {
     switch (args[0]) {
       case "abort" -> abort(config);
       case "close" -> close(config);
+      case "close-both" -> closeBoth(config);
       case "close-buffer" -> closeBuffer(config);
       case "close-receiver" -> closeReceiver(config);
       case "closed-sender" -> closedSender(config);
@@ -83,6 +87,7 @@ final class RankInTrouble {
       case "signals" -> signals(config);
       case "sums" -> sums(config);
       case "two" -> two(config, args[1], args[2]);
+      case "unreceived" -> unreceived(config);
       case "watched" -> watched(config);
       case "wrong-rank" -> wrongRank(config);
       default -> MpiRank.run(config, args);
@@ -453,10 +458,12 @@ final class RankInTrouble {
 
   private static void wrongRank(CommConfig config) {
     MpiCommunicator communicator = open(config);
+    MemorySegment memory = Arena.ofAuto().allocate(JAVA_INT);
     try {
-      communicator.run(new PointToPoint.Send(CommData.of(new int[] {1}), 7, 3));
+      communicator.run(new PointToPoint.Send(CommData.of(DataType.INT32, memory), 7, 3));
     } catch (BackendException e) {
       System.out.println("failed: code %d, %s".formatted(e.code(), e.getMessage()));
+      System.out.println("kept: " + CallMemory.isLost(memory));
       System.out.println("broken: " + communicator.failure());
     }
     copyNone(communicator.group().job());
@@ -571,13 +578,59 @@ final class RankInTrouble {
     communicator.close();
   }
 
+  private static void closeBoth(CommConfig config) {
+    MpiCommunicator world = open(config);
+    MpiGroup group = world.group();
+    var turns = new Phaser(2);
+    for (int round = 0; round < ROUNDS; round++) {
+      Library.jobStarted();
+      var job = new MpiJob(group.job().session(), config, false);
+      var first = new MpiGroup(job, "first", 1, new int[1], 0, 0);
+      var second = new MpiGroup(job, "second", 2, new int[1], 0, 0);
+      var removing =
+          CompletableFuture.runAsync(() -> {
+            turns.arriveAndAwaitAdvance();
+            job.remove(first);
+          });
+      turns.arriveAndAwaitAdvance();
+      job.remove(second);
+      removing.join();
+    }
+    world.close();
+  }
+
+  /// MPICH gives a communicator the lowest number that is free.
+  private static void unreceived(CommConfig config) {
+    MpiCommunicator communicator = open(config);
+    MpiCommunicator first = (MpiCommunicator) communicator.duplicate();
+    if (first.rank() == 0) {
+      first.run(new PointToPoint.Send(CommData.of(new int[] {7}), 1, 3));
+    }
+    first.close();
+    List<MpiCommunicator> others = new ArrayList<>();
+    for (int i = 0; i < COPIES; i++) {
+      communicator.run(new Collective.Barrier());
+      var other = (MpiCommunicator) communicator.duplicate();
+      others.add(other);
+      Probe found =
+          Probe.of(
+              other.group().messages(),
+              Functions.constants().anySource,
+              Functions.constants().anyTag);
+      if (found != null) {
+        System.out.println("found: " + found);
+      }
+    }
+    others.forEach(MpiCommunicator::close);
+    communicator.close();
+  }
+
   /// The thread that closes has looked at the first communicator, where nothing was in flight, and
   /// waits for the lock of the second.
   private static void closeBuffer(CommConfig config) {
     MpiCommunicator communicator = open(config);
     MpiCommunicator copy = (MpiCommunicator) communicator.duplicate();
     var buffer = communicator.allocate(DataType.INT32, 1);
-    CommData data = buffer.data();
     var end = new CompletableFuture<String>();
     Thread closing =
         Thread.ofPlatform()
@@ -596,7 +649,7 @@ final class RankInTrouble {
       while (closing.getState() != Thread.State.WAITING) {
         Thread.onSpinWait();
       }
-      receive = communicator.submit(new PointToPoint.Receive(data, 0, 1));
+      receive = communicator.submit(new PointToPoint.Receive(buffer.data(), 0, 1));
     } finally {
       copy.group().unlock();
     }
