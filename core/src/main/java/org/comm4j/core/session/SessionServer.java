@@ -421,6 +421,7 @@ public final class SessionServer implements AutoCloseable {
     connected.keySet().forEach(connection -> connection.forgive(now));
     if (hostRank != null) {
       hostRank.form(id, members);
+      Meetings.ofThisProcess().add(hostId, hostRank.request().rank());
     }
     listener.formed(id, members);
   }

@@ -81,6 +81,7 @@ final class TcpSession implements ReplicatedSession.History {
   private Frame.@Nullable Accepted accepted;
   private boolean refused;
   private @Nullable JoinException aside; // what one of several places said
+  private boolean isEarly; // the host has answered last, but its group before this one lives
   private boolean isOfFirst; // that
   private @Nullable ReplicatedSession session;
   private String hostId = "";
@@ -238,11 +239,11 @@ final class TcpSession implements ReplicatedSession.History {
         throw new JoinException(Reason.ADDRESS, "nobody listens at " + place(), e);
       }
       checkMayOpenFiles(e);
-      boolean isEarly = nanoTime.getAsLong() - start < helloNs; // it may be just going
-      if (!awaitsHost && connection != null && hostId.isEmpty() && !isEarly) {
+      boolean mayBeGoing = nanoTime.getAsLong() - start < helloNs;
+      if (!awaitsHost && connection != null && hostId.isEmpty() && !mayBeGoing) {
         throw stranger("it closes the connection");
       }
-      places.note(String.valueOf(e.getMessage()));
+      note(String.valueOf(e.getMessage()));
       places.next();
     } finally {
       if (connection != null && !keep) {
@@ -258,12 +259,17 @@ final class TcpSession implements ReplicatedSession.History {
     }
   }
 
+  private void note(String trouble) {
+    isEarly = false;
+    places.note(trouble);
+  }
+
   /// Nothing has come in time; what came before says more, where the time was over.
   private void failed(String why, long deadline) {
     if (nanoTime.getAsLong() - deadline >= 0) {
       places.noteUnlessKnown(why);
     } else {
-      places.note(why);
+      note(why);
     }
     places.next();
   }
@@ -277,7 +283,7 @@ final class TcpSession implements ReplicatedSession.History {
       throw e;
     }
     refused = false;
-    places.note(String.valueOf(e.getMessage()));
+    note(String.valueOf(e.getMessage()));
     if (places.isFirst() || aside == null) {
       aside = e;
       isOfFirst = places.isFirst();
@@ -288,9 +294,15 @@ final class TcpSession implements ReplicatedSession.History {
   private JoinException tooLate(long patienceNs) {
     return new JoinException(
         aside == null ? Reason.ADDRESS : aside.reason(),
-        "rank %d could not join at %s within %s: %s; start the host of the session (rank 0, or the launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT"
+        "rank %d could not join at %s within %s: %s; %s"
             .formatted(
-                request.rank(), places, ReplicatedSession.seconds(patienceNs), places.troubles()));
+                request.rank(),
+                places,
+                ReplicatedSession.seconds(patienceNs),
+                places.troubles(),
+                isEarly
+                    ? "close it on all ranks first, or give this one another COMM_MASTER_PORT"
+                    : "start the host of the session (rank 0, or the launcher), or correct COMM_MASTER_ADDR and COMM_MASTER_PORT"));
   }
 
   private void failClosed() {
@@ -386,7 +398,8 @@ final class TcpSession implements ReplicatedSession.History {
             throw new JoinException(no.reason(), no.message());
           }
           case Frame.Retry retry -> {
-            places.note(retry.why()); // and stay: there is the host
+            note(retry.why()); // and stay: there is the host
+            isEarly = true;
             aside = null;
             return false;
           }

@@ -41,6 +41,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class SessionServerTest {
@@ -431,6 +432,33 @@ final class SessionServerTest {
           assertThatThrownBy(() -> joined(rank)).cause().hasMessage("a test's");
         }
       }
+    }
+  }
+
+  /// Which one it is, as for the others; it may host the next one when it has closed the first.
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1})
+  void join_rankIsInTheSessionBefore_isToldToCloseThat(int rank) {
+    try (SessionServer ofRank0 =
+        SessionServer.startFor(
+            request(0, 2, 10_000),
+            InetAddress.getLoopbackAddress(),
+            0,
+            Authenticator.NONE,
+            System::nanoTime,
+            _ -> {})) {
+      var place = new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port());
+      ReplicatedSession first =
+          joined(start(place, request(1, 2, 10_000), Authenticator.NONE)); // forms it
+      JoinRequest hasty = request(rank, 2, 10_000).forHost(0, 100_000_000);
+      assertThatThrownBy(() -> joined(start(place, hasty, Authenticator.NONE)))
+          .cause()
+          .isInstanceOf(JoinException.class)
+          .hasMessageContaining("rank %d could not join", rank)
+          .hasMessageContaining("the session before this one has not ended")
+          .hasMessageContaining("close it on all ranks first")
+          .hasMessageContaining("COMM_MASTER_PORT");
+      first.close();
     }
   }
 
