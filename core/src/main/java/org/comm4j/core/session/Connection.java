@@ -24,6 +24,12 @@ final class Connection {
   private static final int READS_PER_TURN = 16;
   private static final int FIRST_BUFFER_BYTES = 1024;
 
+  /// One write takes them: hosts of many ranks have many small frames for each. What it does not
+  /// get rid of has been copied in vain.
+  private static final int FRAMES_PER_WRITE = 256;
+
+  private static final int BYTES_PER_WRITE = 256 << 10;
+
   /// What may wait for a peer that does not read.
   private static final long MAX_QUEUED_BYTES = 256L << 20;
 
@@ -163,23 +169,42 @@ final class Connection {
   /// Sends what is queued, as far as the socket takes it.
   void flush(long nowNs) throws IOException {
     while (!queue.isEmpty()) {
-      ByteBuffer frame = queue.getFirst();
-      int bytes = channel.write(frame);
+      ByteBuffer[] frames = next();
+      long bytes = channel.write(frames);
       queuedBytes -= bytes;
       if (bytes > 0) {
         sentNs = nowNs;
       }
-      if (frame.hasRemaining()) {
-        interest(SelectionKey.OP_READ | SelectionKey.OP_WRITE);
-        return;
+      for (ByteBuffer frame : frames) {
+        if (frame.hasRemaining()) {
+          interest(SelectionKey.OP_READ | SelectionKey.OP_WRITE);
+          return;
+        }
+        queue.removeFirst();
       }
-      queue.removeFirst();
     }
     interest(SelectionKey.OP_READ);
     if (finishing && !outputShut) {
       outputShut = true;
       channel.shutdownOutput();
     }
+  }
+
+  /// The first frames, one at least.
+  private ByteBuffer[] next() {
+    var frames = new ArrayList<ByteBuffer>();
+    int bytes = 0;
+    for (ByteBuffer frame : queue) {
+      bytes += frame.remaining();
+      if (!frames.isEmpty() && bytes > BYTES_PER_WRITE) {
+        break;
+      }
+      frames.add(frame);
+      if (frames.size() == FRAMES_PER_WRITE) {
+        break;
+      }
+    }
+    return frames.toArray(ByteBuffer[]::new);
   }
 
   private void interest(int operations) throws ClosedChannelException {

@@ -209,7 +209,7 @@ final class FileSession implements ReplicatedSession.History {
       LockSupport.parkNanos(FAST_NS);
       beat(nanoTime.getAsLong());
       poll();
-      if (session == null && (closing || waitedNs() > patienceNs() || findDead() >= 0)) {
+      if (session == null && (closing || waitedNs() > patienceNs() || isNextDead())) {
         inTurn(this::giveUp);
       }
     }
@@ -376,6 +376,13 @@ final class FileSession implements ReplicatedSession.History {
       }
     }
     return -1;
+  }
+
+  /// Looks at one rank that has joined, at each call at the next: a look at all of them by all of
+  /// them takes more than a processor where there are many.
+  private boolean isNextDead() throws IOException {
+    probe = (probe + 1) % request.worldSize();
+    return roster.ranks().contains(probe) && !isAlive(probe);
   }
 
   private void form() {

@@ -585,7 +585,7 @@ final class ReplicatedSession implements Session {
     /// lost the history decides nothing: the host that it misses may go on without it, and a group
     /// that is agreed on without this rank is none of its own.
     void decide() {
-      if (outcome != null || lost != null) {
+      if (outcome != null || lost != null || isEarly()) {
         return;
       }
       List<Integer> missing = missing();
@@ -609,6 +609,12 @@ final class ReplicatedSession implements Session {
           }
         }
       }
+    }
+
+    /// Asked for each of what may be many contributions, as the rest would take too long.
+    private boolean isEarly() {
+      int all = topic.kind() == Topic.Kind.EXCHANGE ? size() : topic.members().size();
+      return gone.isEmpty() && contributions.size() < all;
     }
 
     private byte @Nullable [] agreed(int member) {
