@@ -207,10 +207,14 @@ final class Peer {
     } else {
       silentNs = NONE;
     }
-    if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED) {
+    if (result == Publication.MAX_POSITION_EXCEEDED) {
       throw new TransportFailedException(
-          "the way to rank %d is closed (%s)".formatted(rank, Publication.errorString(result)),
+          "the way to rank %d ends after 2^31 terms of %d bytes; set COMM_AERON_TERM to more, or open the communicator anew in time"
+              .formatted(rank, to.termBufferLength()),
           null);
+    }
+    if (result == Publication.CLOSED) {
+      throw new TransportFailedException("the way to rank %d is closed".formatted(rank), null);
     }
     return result > 0;
   }
