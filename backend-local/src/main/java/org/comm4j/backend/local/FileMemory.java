@@ -78,7 +78,8 @@ final class FileMemory implements RankMemory {
     this.blocks = new @Nullable MemorySegment[layout.ranks()];
   }
 
-  /// Creates this rank's file, readable for this user alone, and reserves its control lines.
+  /// Creates this rank's file, readable for this user alone, and reserves its control lines and
+  /// what peers look at in its window.
   ///
   /// @param calls null where there is no native access
   /// @param singleCopy null where peers' memory may not be read
@@ -100,6 +101,7 @@ final class FileMemory implements RankMemory {
       // Mapping makes the file as large as the mapping.
       memory.blocks[rank] = memory.mapBlock(rank, channel);
       memory.reserve(0, layout.controlBytes());
+      memory.reserve(layout.windowAt(), Math.min(PeerMemory.READY_BYTES, layout.windowBytes()));
       if (singleCopy != null) {
         singleCopy.introduce(memory.block(rank));
       }

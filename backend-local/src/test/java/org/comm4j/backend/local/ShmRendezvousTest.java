@@ -23,6 +23,8 @@ import org.comm4j.api.spi.Availability;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.PeerMemory;
+import org.comm4j.tck.ChildJvm;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -134,6 +136,24 @@ class ShmRendezvousTest {
           .isInstanceOf(TransportFailedException.class)
           .hasMessageContaining("rank-0");
       assertThat(elsewhere).isEmptyDirectory();
+    }
+  }
+
+  /// Peers read the flags of a rank that has come no further yet.
+  @Test
+  void create_memoryIsBehindWhatPeersLookAt() throws Exception {
+    var layout = new BlockLayout(2, WINDOW_BYTES);
+    var place = new SharedPlace(root, WindowOption.SHM.variable(), WINDOW_BYTES);
+    Path file = root.resolve("rank-1");
+    FileMemory memory =
+        FileMemory.create(1, file, layout, place, NativeCalls.find().orElse(null), null);
+    try {
+      String blocks = ChildJvm.run(List.of("stat", "--format=%b", file.toString()));
+      long bytes = 512 * Long.parseLong(blocks.strip().replace("0: ", ""));
+      assertThat(bytes).isGreaterThanOrEqualTo(layout.controlBytes() + PeerMemory.READY_BYTES);
+    } finally {
+      memory.close();
+      Files.delete(file);
     }
   }
 

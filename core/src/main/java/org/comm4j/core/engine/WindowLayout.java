@@ -31,7 +31,10 @@ record WindowLayout(long windowBytes, long stageBytes) {
   /// Where a rank says that it has taken back a message which a peer may have been reading.
   static final long WITHDRAWN_AT = (long) LANES * LANE_FLAG_BYTES;
 
-  static final long FLAG_BYTES = WITHDRAWN_AT + 64; // a cache line
+  /// With a cache line for the last one; peers look at all of them
+  /// ([org.comm4j.core.transport.PeerMemory#READY_BYTES]).
+  static final long FLAG_BYTES = WITHDRAWN_AT + 64;
+
   static final long PAGE_BYTES = 4096;
 
   // The largest area: both together are more than the cache that a peer's core has for itself, so

@@ -26,9 +26,6 @@ final class Windows {
     this.layout =
         memory.carriesCollectives() ? WindowLayout.of(bytes) : WindowLayout.withoutLanes(bytes);
     this.neverUsed = layout.buffersStart();
-    if (layout.hasLanes()) {
-      memory.reserve(0, WindowLayout.FLAG_BYTES);
-    }
   }
 
   PeerMemory memory() {

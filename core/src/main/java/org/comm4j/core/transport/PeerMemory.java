@@ -8,6 +8,11 @@ import org.jspecify.annotations.Nullable;
 /// have the same size, zeroed at first. Access is by the memory model of
 /// [java.lang.invoke.VarHandle]: a release store of the owner is seen by an acquire load of a peer.
 public interface PeerMemory {
+  /// How much at the beginning of each window, or all of one that is smaller, has memory behind it
+  /// before a peer can see it: peers look there whatever its owner has done yet, and a look at what
+  /// has none takes some, or is a fault where there is none left.
+  int READY_BYTES = 384 << 10;
+
   /// The size of each window in bytes; the same on all ranks.
   long windowBytes();
 
@@ -31,8 +36,8 @@ public interface PeerMemory {
   /// transport is closed. Peers' windows must not be written.
   MemorySegment window(int rank);
 
-  /// Makes sure that a part of this rank's own window has memory behind it, before it is first
-  /// touched. Idempotent, local.
+  /// Makes sure that a part of this rank's own window behind [#READY_BYTES] has memory behind it,
+  /// before it is first touched. Idempotent, local.
   ///
   /// @throws org.comm4j.api.TransportFailedException if there is no space; names the place, the
   ///   size and the remedy

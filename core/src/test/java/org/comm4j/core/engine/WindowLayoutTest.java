@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.comm4j.core.transport.PeerMemory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -31,6 +32,11 @@ class WindowLayoutTest {
         .isGreaterThan(Math.min(MIB, windowBytes / 2 / areas) - WindowLayout.PAGE_BYTES);
     assertThat(areas * layout.stageBytes()).isLessThanOrEqualTo(windowBytes / 2);
     assertThat(layout.buffersStart()).isLessThan(windowBytes);
+  }
+
+  @Test
+  void flags_haveMemoryBehindThemFromTheStart() {
+    assertThat(WindowLayout.FLAG_BYTES).isLessThanOrEqualTo(PeerMemory.READY_BYTES);
   }
 
   @Test
