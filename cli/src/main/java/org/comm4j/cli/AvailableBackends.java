@@ -7,7 +7,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.comm4j.api.BackendInfo;
-import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.BackendProvider;
 import org.jspecify.annotations.Nullable;
@@ -45,7 +44,7 @@ final class AvailableBackends implements Callable<Integer> {
     CommandSpec own = Objects.requireNonNull(spec);
     Map<String, String> given = RankOptions.given(own);
     CommConfig config = Environment.config(given);
-    List<BackendInfo> backends = Backends.availableBackends(config);
+    List<BackendInfo> backends = Wiring.backends(config);
     Listing listing =
         new Listing(
             "name",
@@ -83,7 +82,7 @@ final class AvailableBackends implements Callable<Integer> {
     config
         .pluginPath()
         .ifPresent(path -> {
-          if (names(backends).equals(names(Backends.availableBackends(withoutPlugins())))) {
+          if (names(backends).equals(names(Wiring.backends(withoutPlugins())))) {
             warn(own, given.containsKey(PLUGIN_PATH) ? RankOptions.PLUGIN_PATH : PLUGIN_PATH, path);
           }
         });

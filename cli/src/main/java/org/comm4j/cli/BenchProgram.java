@@ -12,10 +12,10 @@ import java.util.Optional;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.guice.CommLifecycle;
 import org.jspecify.annotations.Nullable;
 
 /// What each rank of [Bench] runs: rank 0 prints.
@@ -44,7 +44,8 @@ final class BenchProgram {
     Sentences.forUncaught();
     BenchPlan plan = BenchPlan.of(arguments);
     CommConfig config = Environment.config(arguments, BenchPlan.ARGUMENTS);
-    try (Communicator communicator = Communicators.open(config)) {
+    try (CommLifecycle lifecycle = Wiring.lifecycle(config)) {
+      Communicator communicator = lifecycle.communicator();
       Optional<SharedLines> lines = SharedLines.of(communicator);
       try {
         var out = new PrintWriter(System.out, false, StandardCharsets.UTF_8);

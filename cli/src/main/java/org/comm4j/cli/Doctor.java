@@ -20,11 +20,11 @@ import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.Communicators;
 import org.comm4j.api.JoinException;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
+import org.comm4j.guice.CommLifecycle;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -276,7 +276,7 @@ final class Doctor implements Callable<Integer> {
   // --- backends ---
 
   private static void backends(CommConfig config, List<Finding> findings) {
-    for (BackendInfo backend : Backends.availableBackends(config)) {
+    for (BackendInfo backend : Wiring.backends(config)) {
       String value = backend.status().name().toLowerCase(Locale.ROOT);
       String note =
           backend.reason().orElse(backend.reaches())
@@ -306,8 +306,9 @@ final class Doctor implements Callable<Integer> {
   /// Opening checks what listing can't: the options of single backends, for example.
   private Finding groupOfOne() {
     String item = "open a group of one";
-    try (Communicator communicator =
-        Communicators.open(CommConfig.fromEnvironment(Environment.withoutLaunch(environment)))) {
+    try (CommLifecycle lifecycle =
+        Wiring.lifecycle(CommConfig.fromEnvironment(Environment.withoutLaunch(environment)))) {
+      Communicator communicator = lifecycle.communicator();
       communicator.barrier();
       return Finding.ok(BACKEND, item, communicator.backend(), "");
     } catch (IllegalArgumentException | CommException e) {

@@ -9,8 +9,8 @@ import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.Communicators;
 import org.comm4j.api.Topology;
+import org.comm4j.guice.CommLifecycle;
 
 /// What each rank of [ShowTopology] runs: rank 0 prints.
 final class TopologyProgram {
@@ -23,7 +23,8 @@ final class TopologyProgram {
   /// @param arguments the format, then settings
   public static void main(String[] arguments) {
     Sentences.forUncaught();
-    try (Communicator communicator = Communicators.open(Environment.config(arguments, 1))) {
+    try (CommLifecycle lifecycle = Wiring.lifecycle(Environment.config(arguments, 1))) {
+      Communicator communicator = lifecycle.communicator();
       if (communicator.rank() == 0) {
         var format = Listing.Format.valueOf(arguments[0]);
         print(communicator, format, new PrintWriter(System.out, true, StandardCharsets.UTF_8));

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.Locale;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.Communicators;
+import org.comm4j.guice.CommLifecycle;
 import org.comm4j.tck.LiveReport;
 import org.comm4j.tck.LiveReport.Status;
 import org.comm4j.tck.LiveVerification;
@@ -30,7 +30,8 @@ final class VerifyProgram {
     var format = Listing.Format.valueOf(arguments[1]);
     var log = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
     CommConfig config = Environment.config(arguments, 3);
-    try (Communicator communicator = Communicators.open(config)) {
+    try (CommLifecycle lifecycle = Wiring.lifecycle(config)) {
+      Communicator communicator = lifecycle.communicator();
       communicator.broadcast(seed, 0); // each may have chosen its own
       LiveReport report = LiveVerification.run(communicator, config, seed[0], log);
       if (communicator.rank() == 0) {

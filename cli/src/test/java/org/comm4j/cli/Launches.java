@@ -108,7 +108,6 @@ final class Launches implements AutoCloseable {
         List.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "@" + Path.of("..", "comm4j.args"),
-            "-Dguice_bytecode_gen_option=DISABLED",
             "-cp",
             String.join(
                 File.pathSeparator,

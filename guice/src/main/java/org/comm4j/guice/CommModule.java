@@ -21,7 +21,8 @@ import org.comm4j.api.SharedMemoryProvider;
 /// | [Communicator] | this rank's, of all ranks; opened when it is first asked for |
 /// | [SharedMemoryProvider] | that communicator's |
 /// | [CommLifecycle] | closes the communicator, if it was opened |
-/// | `Map<String, BackendInfo>` | every backend that discovery found, by name, most preferred first |
+/// | `List<BackendInfo>` | every backend that discovery found, most preferred first |
+/// | `Map<String, BackendInfo>` | the same by name |
 ///
 /// An application injects [Communicator] where it is used and closes the lifecycle at its end:
 ///
