@@ -236,12 +236,6 @@ public record CommConfig(
     return Settings.ALL;
   }
 
-  /// {@return how often a rank shows that it is alive: a quarter of [#liveness()], so that three
-  /// signs may get lost}
-  public Duration heartbeat() {
-    return liveness.dividedBy(4);
-  }
-
   /// Refuses options that no backend understands.
   ///
   /// @param backends for each backend found its options, without the prefix `COMM_<NAME>_`

@@ -30,7 +30,6 @@ class CommConfigTest {
     assertThat(config.rank()).isEmpty();
     assertThat(config.timeout()).isEqualTo(Duration.ofMinutes(5));
     assertThat(config.liveness()).isEqualTo(Duration.ofSeconds(10));
-    assertThat(config.heartbeat()).isEqualTo(Duration.ofMillis(2500));
     assertThat(config.joinTimeout()).isEqualTo(Duration.ofSeconds(60));
     assertThat(config.reduction()).isEqualTo(Reduction.FAST);
     assertThat(config.check()).isEqualTo(CheckLevel.BASIC);
