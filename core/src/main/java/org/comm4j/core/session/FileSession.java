@@ -27,6 +27,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntConsumer;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.spi.Session.Failure;
@@ -154,6 +156,11 @@ final class FileSession implements ReplicatedSession.History {
       }
     } catch (JoinException e) {
       joined.completeExceptionally(e);
+    } catch (LockedException e) {
+      fail(
+          "the session's file %s is locked by %s, which does not run; continue that process, or end it"
+              .formatted(path, e.getMessage()),
+          e);
     } catch (IOException | UnsupportedOperationException e) {
       fail(
           "can't meet in the file %s: %s; set %s to a directory of this user alone, which is made if it is not there%s"
@@ -408,10 +415,14 @@ final class FileSession implements ReplicatedSession.History {
   private void inTurn(Turn action) throws IOException, ProtocolException {
     LogFile file = file();
     long start = nanoTime.getAsLong();
+    long[] before = null;
     boolean isLast = false; // that one, or this one, may only have been stopped for a while
     while (!file.tryTurn()) {
+      if (before == null) {
+        before = beats();
+      }
       if (isLast) {
-        throw new IOException("a process that does not run has it locked");
+        throw new LockedException(whoIsStill(before));
       }
       long now = nanoTime.getAsLong();
       beat(now);
@@ -423,6 +434,32 @@ final class FileSession implements ReplicatedSession.History {
     } finally {
       file.endTurn();
     }
+  }
+
+  /// A process was stopped in its turn.
+  private static final class LockedException extends IOException {
+    private static final long serialVersionUID = 1L;
+
+    LockedException(String who) {
+      super(who);
+    }
+  }
+
+  /// Names those who have not shown that they are alive since.
+  ///
+  /// @param before what [#beats()] was
+  private String whoIsStill(long[] before) {
+    String still =
+        roster.ranks().stream()
+            .filter(rank -> rank != request.rank() && !gone.get(rank))
+            .filter(rank -> beat(rank) == before[rank])
+            .map(rank -> "rank %d (%s)".formatted(rank, roster.who(rank)))
+            .collect(Collectors.joining(" or "));
+    return still.isEmpty() ? "a process" : still;
+  }
+
+  private long[] beats() {
+    return IntStream.range(0, request.worldSize()).mapToLong(this::beat).toArray();
   }
 
   /// Appends; only in the own turn.
@@ -548,6 +585,11 @@ final class FileSession implements ReplicatedSession.History {
     }
   }
 
+  /// How often a rank has shown that it is alive.
+  private long beat(int rank) {
+    return (long) LONG.getAcquire(header, HEARTBEATS + Long.BYTES * (long) rank);
+  }
+
   private void forgive(long now) {
     Arrays.fill(heardNs, now);
   }
@@ -566,7 +608,7 @@ final class FileSession implements ReplicatedSession.History {
       }
     }
     for (int rank = 0; rank < size; rank++) {
-      long beat = (long) LONG.getAcquire(header, HEARTBEATS + Long.BYTES * (long) rank);
+      long beat = beat(rank);
       if (beat != beats[rank]) {
         beats[rank] = beat;
         heardNs[rank] = now;

@@ -10,6 +10,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
@@ -66,6 +67,50 @@ class FileSessionTest {
               assertThat(e.reason()).isEqualTo(Reason.PEER_FAILED);
               assertThat(e).hasMessage("rank 0 closed the session while it was joined");
             });
+  }
+
+  @Test
+  void put_aProcessIsStoppedInItsTurn_saysWhoseAndWhatToDo() throws Exception {
+    var nowNs = new AtomicLong(1);
+    var stops = new AtomicBoolean();
+    var isStopped = new CompletableFuture<Boolean>();
+    var goesOn = new CompletableFuture<Boolean>();
+    FileSession running = start(0, 2, nowNs::get);
+    FileSession stopped =
+        start(
+            1,
+            2,
+            () -> {
+              if (stops.get()) {
+                isStopped.complete(true);
+                goesOn.join();
+              }
+              return nowNs.get();
+            });
+    ReplicatedSession session = running.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    stopped.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    LogFile file = Objects.requireNonNull(LogFile.open(root.resolve("sessions/job.session")));
+    try {
+      stops.set(true);
+      isStopped.orTimeout(20, TimeUnit.SECONDS).join();
+      while (!file.tryTurn()) { // as if rank 1 had it
+        Thread.onSpinWait();
+      }
+      session.put("key", new byte[] {7});
+      while (session.news().evicted() == null) {
+        nowNs.addAndGet(TimeUnit.SECONDS.toNanos(1));
+        Thread.yield();
+      }
+      assertThat(session.news().evicted())
+          .contains("job.session is locked by rank 1 (pid ")
+          .endsWith("which does not run; continue that process, or end it");
+      file.endTurn();
+    } finally {
+      goesOn.complete(true);
+      file.close();
+      session.close();
+      stopped.close();
+    }
   }
 
   /// The machine was stopped, or both processes were: the turn is free by now.
