@@ -5,6 +5,7 @@ import static java.util.Objects.requireNonNull;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
@@ -121,7 +122,7 @@ final class ShmDirectory implements AutoCloseable {
     deleteIfEmpty(base);
   }
 
-  /// Removes what ranks of this session that have died have left, if no other is at it.
+  /// Removes what ranks of this session that have died have left.
   void reapRemains() throws IOException {
     reapSession(directory, thisProcess());
     deleteIfEmpty(base);
@@ -146,7 +147,7 @@ final class ShmDirectory implements AutoCloseable {
       if (reaped > 0 && System.nanoTime() - start > nanos) {
         break;
       }
-      if (session.getFileName().toString().matches(SESSION) && reapSession(session, self)) {
+      if (session.getFileName().toString().matches(SESSION) && tryReap(session, self)) {
         LOG.log(System.Logger.Level.DEBUG, "removed {0}, left by processes that died", session);
         reaped++;
       }
@@ -154,6 +155,21 @@ final class ShmDirectory implements AutoCloseable {
     return reaped;
   }
 
+  /// What can't be removed is no reason for the sessions of today to fail.
+  private static boolean tryReap(Path session, String self) {
+    try {
+      return reapSession(session, self);
+    } catch (IOException | DirectoryIteratorException e) {
+      LOG.log(
+          System.Logger.Level.WARNING,
+          "{0}, left by processes that died, can''t be removed ({1}); remove it",
+          session,
+          e);
+      return false;
+    }
+  }
+
+  /// Others may look at the same locks meanwhile, and remove the same.
   private static boolean reapSession(Path session, String self) throws IOException {
     var locks = new ArrayList<FileChannel>();
     try {
@@ -184,10 +200,10 @@ final class ShmDirectory implements AutoCloseable {
     if (lockFile.toString().endsWith(self + LOCK)) {
       return false;
     }
-    var channel = FileChannel.open(lockFile, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+    var channel = FileChannel.open(lockFile, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS);
     locks.add(channel);
     try {
-      return channel.tryLock() != null;
+      return channel.tryLock(0, Long.MAX_VALUE, true) != null;
     } catch (OverlappingFileLockException e) {
       return false; // another thread of this process looks at it too
     }

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -120,6 +121,23 @@ class ShmRendezvousTest {
         assertThat(each.get()).isNotNull();
       }
     }
+  }
+
+  @Test
+  void enter_remainsCanNotBeRemoved_goesOn() throws Exception {
+    Path base = ShmDirectory.base(root);
+    var ownerOnly =
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+    Files.createDirectory(base, ownerOnly);
+    Path dead = Files.createDirectory(base.resolve("0123456789abcdef"), ownerOnly);
+    Path foreign = Files.createDirectories(dead.resolve("not/ours"));
+    Files.setLastModifiedTime(dead, FileTime.fromMillis(0)); // nobody starts there
+    ShmDirectory.enter(root, "fedcba9876543210", 0).close();
+    assertThat(foreign).isDirectory();
+    Files.delete(foreign);
+    Files.delete(foreign.getParent());
+    Files.delete(dead);
+    Files.delete(base);
   }
 
   @Test

@@ -41,6 +41,7 @@ abstract class Call implements Pending {
   private @Nullable RuntimeException failure; // before done
   private volatile boolean done; // written by setDone()
   private volatile @Nullable Thread waiter;
+  private volatile boolean news; // something has come for the waiter's thread alone
   private List<Runnable> actions = List.of();
   private long askNs;
   private int unreadable = -1; // a peer that lends what could not be copied
@@ -247,6 +248,18 @@ abstract class Call implements Pending {
       actions.forEach(engine.waiting()::later);
       actions = List.of();
     }
+  }
+
+  /// Something has come that the thread alone can take that waits for this.
+  final void tellNews() {
+    news = true;
+  }
+
+  /// Whether that has happened since it was asked last; for that thread.
+  final boolean takeNews() {
+    boolean has = news;
+    news = false;
+    return has;
   }
 
   final boolean hasEnded() {

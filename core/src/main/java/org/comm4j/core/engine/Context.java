@@ -559,7 +559,7 @@ final class Context {
       return false;
     }
     if (call != null) {
-      engine.waiting().wake(call); // its thread alone may take it
+      engine.waiting().wakeToTake(call); // its thread alone may take it
     }
     Early waiting =
         early

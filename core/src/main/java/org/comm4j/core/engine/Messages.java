@@ -115,6 +115,23 @@ final class Messages {
       message.local(call);
     }
     announce(message);
+    wakeWhoWaitsFor(message);
+  }
+
+  /// Nothing has come by the transport that would.
+  private void wakeWhoWaitsFor(Message message) {
+    ReceiveCall receiver = message.receiver();
+    if (receiver != null) {
+      if (!receiver.hasEnded()) {
+        context.engine().waiting().wakeToTake(receiver); // its thread alone may take it
+      }
+      return;
+    }
+    for (Call each : context.calls()) {
+      if (each instanceof ProbeCall) {
+        context.advance(each);
+      }
+    }
   }
 
   void post(ReceiveCall call) {
@@ -299,7 +316,7 @@ final class Messages {
     }
     ReceiveCall receiver = message.receiver();
     if (request && receiver != null && !context.advance(receiver)) {
-      context.engine().waiting().wake(receiver); // its thread alone may read it
+      context.engine().waiting().wakeToTake(receiver); // its thread alone may read it
     }
     return kept;
   }
@@ -331,7 +348,7 @@ final class Messages {
     }
     message.add(context.kept().keep(message.source(), payload, credited));
     if (receiver != null) {
-      context.engine().waiting().wake(receiver); // its thread alone may take it
+      context.engine().waiting().wakeToTake(receiver); // its thread alone may take it
     }
     return false;
   }

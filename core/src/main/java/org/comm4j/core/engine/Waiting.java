@@ -141,7 +141,7 @@ final class Waiting {
       LockSupport.parkNanos(50_000);
     } else if (idleNs < SPIN_NS && !oversubscribed) {
       Thread.onSpinWait();
-      for (int i = 1; i < LOOKS_PER_SPIN && call.isAwaitingMemory(); i++) {
+      for (int i = 1; i < LOOKS_PER_SPIN && !call.hasEnded() && call.isAwaitingMemory(); i++) {
         Thread.onSpinWait();
       }
     } else if (idleNs < YIELD_NS) {
@@ -160,7 +160,10 @@ final class Waiting {
     parkedFor = call;
     progressIsParked = call == null;
     try {
-      boolean mayPark = call == null ? sleepers.get() == 0 && later.isEmpty() : !call.hasEnded();
+      boolean mayPark =
+          call == null
+              ? sleepers.get() == 0 && later.isEmpty()
+              : !call.hasEnded() && !call.takeNews();
       if (mayPark) { // else nobody may have seen who is parked
         transport.park(Math.min(leftNs, parkNs(idleNs)));
       }
@@ -179,12 +182,19 @@ final class Waiting {
     return idleNs < LONG_WAIT_NS ? PARK_NS : LONG_PARK_NS;
   }
 
-  /// A thread that does not wait for this call has ended it, or has got something for it: what came
-  /// for the call's own thread did not wake that one.
+  /// A thread that does not wait for this call has ended it: what came for the call's own thread
+  /// did not wake that one.
   void wake(Call call) {
     if (parkedFor == call) {
       transport.wakeUp();
     }
+  }
+
+  /// The same where it has got something for it that its own thread must take, which may be just
+  /// about to park.
+  void wakeToTake(Call call) {
+    call.tellNews();
+    wake(call);
   }
 
   /// Lets the progress thread do the work: a virtual thread never spins.

@@ -3,15 +3,29 @@ package org.comm4j.core.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.DataType;
+import org.comm4j.api.PointToPoint.Probe;
+import org.comm4j.api.PointToPoint.Receive;
+import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class EngineCommunicatorTest {
   /// Else each provider would have to.
@@ -47,6 +61,67 @@ class EngineCommunicatorTest {
       communicator.close();
     }
     assertThat(transport.closes).isEqualTo(1);
+  }
+
+  /// By another thread of its rank: nothing comes by the transport, which would wake it.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void send_toMyself_wakesWhoWaitsForIt(boolean isReceive) throws Exception {
+    var transport = new Sleeping();
+    try (var sessions = InMemorySessions.group(2);
+        var threads = Executors.newSingleThreadExecutor()) {
+      var communicator =
+          EngineCommunicator.open(
+              "test", sessions.session(0), transport, null, CommConfig.builder().build());
+      Future<Boolean> waiting =
+          threads.submit(() -> {
+            try (Arena own = Arena.ofConfined()) { // so no other thread may receive into it
+              CommData data = CommData.of(DataType.INT32, own.allocate(ValueLayout.JAVA_INT));
+              return communicator
+                  .submit(isReceive ? new Receive(data, 0, 3) : new Probe(0, 3))
+                  .await(Long.MAX_VALUE);
+            }
+          });
+      transport.sleeps.orTimeout(20, TimeUnit.SECONDS).join();
+      communicator.submit(new Send(CommData.of(7), 0, 3));
+      try {
+        assertThat(waiting.get(20, TimeUnit.SECONDS)).isTrue();
+      } finally {
+        transport.wakeUp();
+        communicator.close();
+      }
+    }
+  }
+
+  /// Has nothing, and sleeps until it is woken.
+  private static final class Sleeping extends OneOfTwo {
+    private final CompletableFuture<Boolean> sleeps = new CompletableFuture<>();
+    private final Semaphore wakes = new Semaphore(0);
+
+    Sleeping() {
+      super(0);
+    }
+
+    @Override
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
+      return false;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      return 0;
+    }
+
+    @Override
+    public void park(long nanos) {
+      sleeps.complete(true);
+      wakes.acquireUninterruptibly();
+    }
+
+    @Override
+    public void wakeUp() {
+      wakes.release();
+    }
   }
 
   private static final class Counting extends OneOfTwo {

@@ -29,7 +29,7 @@ abstract class OneOfTwo implements Transport {
   public void park(long nanos) {}
 
   @Override
-  public final void wakeUp() {}
+  public void wakeUp() {}
 
   @Override
   public void close() {}
