@@ -1,6 +1,7 @@
 package org.comm4j.api;
 
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.api.spi.RankLauncher;
@@ -20,15 +21,18 @@ public final class Backends {
   ///
   /// @return the most preferred first
   public static List<BackendInfo> availableBackends() {
-    return availableBackends(environment());
+    return availableBackends(environment(System.getenv()));
   }
 
-  /// The environment, or the defaults where that contradicts itself: a listing never fails.
-  private static CommConfig environment() {
+  /// The environment, or, where that contradicts itself, the defaults with what it says of where
+  /// backends are: a listing never fails.
+  static CommConfig environment(Map<String, String> variables) {
     try {
-      return CommConfig.fromEnvironment(System.getenv());
+      return CommConfig.fromEnvironment(variables);
     } catch (IllegalArgumentException _) {
-      return CommConfig.builder().build();
+      var builder = CommConfig.builder();
+      String plugins = variables.getOrDefault("COMM_PLUGIN_PATH", "");
+      return plugins.isEmpty() ? builder.build() : builder.pluginPath(plugins).build();
     }
   }
 

@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.jar.JarEntry;
 import java.util.jar.JarOutputStream;
 import java.util.stream.Stream;
@@ -74,6 +75,14 @@ class BackendsTest {
     assertThat(before)
         .extracting(BackendInfo::name)
         .containsExactly("fake-threads", "fake-net", "fake-devices");
+  }
+
+  @Test
+  void environment_contradictsItself_stillSaysWhereBackendsAre() {
+    Map<String, String> variables = Map.of("RANK", "0", "COMM_PLUGIN_PATH", "/opt/x.jar");
+    assertThatIllegalArgumentException().isThrownBy(() -> CommConfig.fromEnvironment(variables));
+    assertThat(Backends.environment(variables))
+        .isEqualTo(CommConfig.builder().pluginPath("/opt/x.jar").build());
   }
 
   @Test
