@@ -1,8 +1,6 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -10,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -24,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// That program ends the others when a rank fails. If it has not after the grace time, they get
 /// SIGTERM, and a second later SIGKILL; once they have ended it does, and else gets the same 10 s
-/// later. So too when `comm-cli` is ended by a signal.
+/// later. So too when `comm-cli` is ended by a signal, but for SIGKILL, which comes after the grace
+/// time.
 final class LauncherLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
 
@@ -33,7 +33,6 @@ final class LauncherLaunch {
   private static final long TIDY_NS = TimeUnit.SECONDS.toNanos(10);
 
   private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(20);
-  private static final Path PROCESSES = Path.of("/proc");
 
   private final Launch launch;
   private final RankLauncher launcher;
@@ -88,12 +87,14 @@ final class LauncherLaunch {
   ///
   /// @return its exit code
   private int run(HostedSession session) throws InterruptedException {
-    Thread onSignal = new Thread(() -> end(session), "end ranks");
+    var isOver = new CountDownLatch(1);
+    Thread onSignal = new Thread(() -> endOnSignal(session, isOver), "end ranks");
     Runtime.getRuntime().addShutdownHook(onSignal);
     try (RankPipes pipes = RankPipes.make(launch.ranks(), err)) {
       return await(start(session, pipes), session);
     } finally {
       terminate(session);
+      isOver.countDown();
       ProcessLaunch.forget(onSignal);
     }
   }
@@ -139,7 +140,11 @@ final class LauncherLaunch {
     // what the launcher itself says; ranks write to their pipes
     RankOutput said = RankOutput.copy(started.getInputStream(), out, "");
     RankOutput warned = RankOutput.copy(started.getErrorStream(), err, "");
-    CompletableFuture.anyOf(started.onExit(), session.firstLoss()).join();
+    CompletableFuture.anyOf(started.onExit(), session.firstLoss(), out.broken()).join();
+    if (out.broken().isDone()) {
+      err.println(ProcessLaunch.UNWRITTEN_OUTPUT);
+      terminate(session);
+    }
     isFirstToEnd =
         !session.firstLoss().isDone()
             && session.members().stream().anyMatch(ProcessHandle::isAlive);
@@ -154,19 +159,27 @@ final class LauncherLaunch {
 
   /// A signal ends this JVM. The launcher that is just being started is waited for: once it is
   /// there it is known.
-  private void end(HostedSession session) {
+  ///
+  /// @param isOver when all output has been passed on, by the thread that runs the launch
+  private void endOnSignal(HostedSession session, CountDownLatch isOver) {
     synchronized (starting) {
       isEnding = true;
     }
-    terminate(session);
+    terminate(session, Math.max(TERM_NS, launch.graceNs()));
+    ProcessLaunch.awaitOutput(isOver);
   }
 
   /// Ends what still runs, and removes what is left where the launcher has failed, which may not
   /// have come to it.
-  private synchronized void terminate(HostedSession session) {
+  private void terminate(HostedSession session) {
+    terminate(session, TERM_NS);
+  }
+
+  /// @param patienceNs how long ranks may take to end by themselves
+  private synchronized void terminate(HostedSession session, long patienceNs) {
     Process running = process;
     if (running != null) {
-      end(running, session);
+      end(running, session, patienceNs);
       if (running.isAlive() || running.exitValue() != 0) {
         Backends.removeRemains(launch.config());
       }
@@ -179,9 +192,9 @@ final class LauncherLaunch {
   /// The launcher gets no signal as long as it may be at that. A terminal's Ctrl-C has reached it
   /// already, and upon a second signal soon after Open MPI's ends at once, and leaves the ranks and
   /// their shared memory behind.
-  private void end(Process running, HostedSession session) {
+  private void end(Process running, HostedSession session, long patienceNs) {
     Set<ProcessHandle> ranks = new HashSet<>();
-    if (haveEnded(running, session, ranks, ProcessHandle::destroy, TERM_NS)) {
+    if (haveEnded(running, session, ranks, ProcessHandle::destroy, patienceNs)) {
       return;
     }
     if (running.isAlive()) {
@@ -235,12 +248,7 @@ final class LauncherLaunch {
   /// Whether a process is a rank or was started by one, and not by the launcher for itself: that
   /// one is not to be ended before it. Where the system does not tell, it is.
   private boolean isOfRank(ProcessHandle process) {
-    Path environment = PROCESSES.resolve(process.pid() + "/environ");
-    try {
-      return ("\0" + Files.readString(environment, StandardCharsets.ISO_8859_1))
-          .contains("\0" + launcher.rankVariable() + "=");
-    } catch (IOException _) {
-      return !Files.exists(PROCESSES); // else it has ended, or is another user's
-    }
+    return !ProcessFacts.areKnown()
+        || ProcessFacts.of(process).hasVariable(launcher.rankVariable());
   }
 }

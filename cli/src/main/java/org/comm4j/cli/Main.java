@@ -70,7 +70,13 @@ public final class Main implements Callable<Integer> {
   static int run(String... args) {
     Main main = new Main();
     CommandLine line = commandLine(main);
-    return line.execute(args);
+    int code = line.execute(args);
+    if (code == ExitCode.FINE && System.out.checkError()) {
+      line.getErr().println("comm-cli: the standard output could not be written to its end");
+      line.getErr().flush();
+      return ExitCode.CHECK_FAILED;
+    }
+    return code;
   }
 
   static CommandLine commandLine(Main main) {

@@ -3,12 +3,13 @@ package org.comm4j.cli;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -20,21 +21,43 @@ import org.jspecify.annotations.Nullable;
 /// Ranks as processes of this host, each started by itself.
 ///
 /// When a rank fails the others have a grace time to notice, then they get SIGTERM and a second
-/// later SIGKILL. They also get it when `comm-cli` itself is ended by a signal.
+/// later SIGKILL. When `comm-cli` itself is ended by a signal they get SIGTERM at once, and SIGKILL
+/// after the grace time.
 final class ProcessLaunch {
   private static final long TERM_NS = TimeUnit.SECONDS.toNanos(1);
   private static final long POLL_NS = TimeUnit.MILLISECONDS.toNanos(5);
+
+  /// More than [RankOutput#await] takes, unless nobody reads what it passes on.
+  private static final long LAST_OUTPUT_NS = TimeUnit.SECONDS.toNanos(10);
+
   private static final int ELSEWHERE = -1; // among those that have ended: on another host
-  private static final int SIGNAL_BASE = 128; // how Java gives the signal that ended a process
+  private static final int UNWRITTEN = -2; // among them: the ranks' output can't be passed on
+  private static final int SIGNAL_BASE = 128; // as Java and shells tell of a signal, but others too
+
+  private static final int MOST_SIGNAL = 64;
+
+  /// What no process is ended by: of children, of urgent data, of windows, what stops and continues
+  /// it, and what the C library keeps for itself.
+  private static final Set<Integer> HARMLESS_SIGNALS =
+      Set.of(17, 18, 19, 20, 21, 22, 23, 28, 32, 33);
+
+  static final String UNWRITTEN_OUTPUT =
+      "comm-cli: what ranks print can't be written: nobody reads it any more, or the disk is full; they are ended";
+
+  /// The place where ranks meet is one launch's, as long as that lives; a host may be two nodes.
+  private static final Set<String> MARKS =
+      Set.of("COMM_MASTER_PORT", "COMM_SESSION", "COMM_NODE_RANK");
 
   private final Launch launch;
   private final SharedStream out;
   private final SharedStream err;
   private final List<Process> ranks = new CopyOnWriteArrayList<>(); // of this host
   private final Set<ProcessHandle> signalled = ConcurrentHashMap.newKeySet();
-  private final List<RankOutput> outputs = new ArrayList<>();
+  private final List<RankOutput> outputs = new CopyOnWriteArrayList<>();
+  private final CountDownLatch copied = new CountDownLatch(1); // what ranks have written
   private final LinkedBlockingQueue<Integer> ended = new LinkedBlockingQueue<>();
   private volatile String elsewhere = "";
+  private volatile Map<String, String> marks = Map.of(); // what no other launch's ranks have
   private boolean isEnding; // guarded by ranks
   private boolean saysElsewhere; // it has said what happened on another host
   private int firstRank;
@@ -46,9 +69,10 @@ final class ProcessLaunch {
   }
 
   int run() throws InterruptedException {
-    Thread onSignal = new Thread(this::end, "end ranks");
+    Thread onSignal = new Thread(this::endOnSignal, "end ranks");
     try (Nodes nodes = meet()) {
       Runtime.getRuntime().addShutdownHook(onSignal);
+      var _ = out.broken().thenRun(() -> ended.add(UNWRITTEN));
       start(nodes);
       boolean fine = await(nodes);
       boolean allFine = nodes.finish(fine);
@@ -57,7 +81,8 @@ final class ProcessLaunch {
       }
       return allFine ? ExitCode.FINE : ExitCode.RANK_FAILED;
     } finally {
-      end();
+      end(TERM_NS);
+      copied.countDown();
       forget(onSignal);
     }
   }
@@ -104,6 +129,8 @@ final class ProcessLaunch {
     environment.putAll(Environment.ofBatchJob());
     environment.put("COMM_LOCAL_WORLD_SIZE", Integer.toString(launch.ranks()));
     nodes.addTo(environment);
+    marks = new TreeMap<>(environment);
+    marks.keySet().retainAll(MARKS);
     List<String> command = RankCommand.of(launch.program(), environment);
     for (int local = 0; local < launch.ranks(); local++) {
       environment.put("COMM_RANK", Integer.toString(firstRank + local));
@@ -190,6 +217,12 @@ final class ProcessLaunch {
       if (local == null) {
         continue;
       }
+      if (local == UNWRITTEN) {
+        err.println(UNWRITTEN_OUTPUT);
+        termNs = System.nanoTime();
+        failed = true;
+        continue;
+      }
       boolean isHere = local != ELSEWHERE;
       int code = isHere ? ranks.get(local).exitValue() : 1;
       open -= isHere ? 1 : 0;
@@ -205,6 +238,8 @@ final class ProcessLaunch {
       }
     }
     RankOutput.await(outputs, err);
+    copied.countDown();
+    failed |= out.broken().isDone();
     if (failed) {
       nodes
           .loss()
@@ -236,9 +271,24 @@ final class ProcessLaunch {
   }
 
   private static String how(int code) {
-    return code > SIGNAL_BASE && code <= SIGNAL_BASE + 64
-        ? "was ended by signal " + (code - SIGNAL_BASE)
+    int signal = code - SIGNAL_BASE;
+    return signal > 0 && signal <= MOST_SIGNAL && !HARMLESS_SIGNALS.contains(signal)
+        ? "was ended by signal " + signal
         : "ended with exit code " + code;
+  }
+
+  /// What ranks have started that have ended before it: it is nobody's descendant any more.
+  private List<ProcessHandle> leftBehind() {
+    Map<String, String> ofRanks = marks;
+    return ofRanks.isEmpty()
+        ? List.of()
+        : ProcessHandle.allProcesses().filter(each -> hasAll(each, ofRanks)).toList();
+  }
+
+  private static boolean hasAll(ProcessHandle process, Map<String, String> variables) {
+    ProcessFacts facts = ProcessFacts.of(process);
+    return variables.entrySet().stream()
+        .allMatch(each -> facts.hasVariable(each.getKey(), each.getValue()));
   }
 
   /// Signals the ranks and whatever they have started: the one that computes may be a grandchild,
@@ -253,22 +303,46 @@ final class ProcessLaunch {
   private List<ProcessHandle> living() {
     return Stream.concat(ranks.stream().map(Process::toHandle), signalled.stream())
         .distinct()
-        .filter(ProcessHandle::isAlive)
+        .filter(each -> each.isAlive() && !ProcessFacts.of(each).isZombie())
         .toList();
   }
 
+  /// The JVM ends when this does, and its other threads with it: the one that runs the launch is to
+  /// pass on what ranks have written to the last.
+  private void endOnSignal() {
+    end(Math.max(TERM_NS, launch.graceNs()));
+    if (!outputs.isEmpty()) {
+      awaitOutput(copied);
+    }
+  }
+
+  /// Waits a little until all is copied that ranks have written: who should read it may not. Says
+  /// nothing, for the same reason.
+  static void awaitOutput(CountDownLatch copied) {
+    try {
+      var _ = copied.await(LAST_OUTPUT_NS, TimeUnit.NANOSECONDS);
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   /// Ends what still runs, and removes what the killed have left; an interrupt is kept for later.
-  private void end() {
+  ///
+  /// @param patienceNs how long it may take to end by itself
+  private void end(long patienceNs) {
     boolean interrupted = Thread.interrupted();
     synchronized (ranks) { // waits for one that is just being started, so that none is missed
       isEnding = true;
     }
+    if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {
+      signalled.addAll(leftBehind());
+    }
     if (!living().isEmpty()) {
       signal(ProcessHandle::destroy);
     }
-    if (!haveEnded()) {
+    if (!haveEnded(patienceNs)) {
       signal(ProcessHandle::destroyForcibly);
-      haveEnded();
+      haveEnded(TERM_NS);
     }
     if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {
       Backends.removeRemains(launch.config());
@@ -278,9 +352,9 @@ final class ProcessLaunch {
     }
   }
 
-  /// Waits a second for all to end.
-  private boolean haveEnded() {
-    long endNs = System.nanoTime() + TERM_NS;
+  /// Waits for all to end.
+  private boolean haveEnded(long patienceNs) {
+    long endNs = System.nanoTime() + patienceNs;
     while (!living().isEmpty()) {
       if (System.nanoTime() - endNs >= 0) {
         return false;

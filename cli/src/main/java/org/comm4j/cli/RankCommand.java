@@ -38,7 +38,7 @@ final class RankCommand {
         command.add("-cp");
         command.add(
             Stream.concat(main.classPath().stream(), ownClassPath().stream())
-                .map(Path::toString)
+                .map(RankCommand::entry)
                 .collect(Collectors.joining(File.pathSeparator)));
         command.add(main.name());
         command.addAll(main.arguments());
@@ -52,6 +52,16 @@ final class RankCommand {
       case Program.Command given -> command.addAll(given.command());
     }
     return command;
+  }
+
+  private static String entry(Path place) {
+    String text = place.toString();
+    if (text.contains(File.pathSeparator)) {
+      throw new IllegalArgumentException(
+          "'%s' can't be on a class path (expected: a path without '%s'); move the program"
+              .formatted(text, File.pathSeparator));
+    }
+    return text;
   }
 
   /// The class path that this JVM runs on.

@@ -106,6 +106,7 @@ final class Run implements Callable<Integer> {
       paramLabel = "SECONDS",
       description =
           "How long the others have when a rank has failed; then SIGTERM, a second later SIGKILL."
+              + " And how long ranks have after SIGTERM, a second at least, when comm-cli itself is ended."
               + " ${DEFAULT-VALUE} unless given.")
   double graceSeconds;
 
@@ -277,6 +278,8 @@ final class Run implements Callable<Integer> {
             "-d",
             classes.toString(),
             "-proc:none",
+            "--add-modules",
+            "jdk.incubator.vector", // which ranks have
             "-cp",
             String.join(File.pathSeparator, path.stream().map(Path::toString).toList()));
     try (var files = compiler.getStandardFileManager(null, Locale.ROOT, null)) {

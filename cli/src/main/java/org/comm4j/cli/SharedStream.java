@@ -2,6 +2,7 @@ package org.comm4j.cli;
 
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /// Standard output or error, to which several ranks write, and `comm-cli` itself. Who writes there
@@ -9,6 +10,7 @@ import org.jspecify.annotations.Nullable;
 /// Thread-safe.
 final class SharedStream {
   private final PrintStream to;
+  private final CompletableFuture<Void> broken = new CompletableFuture<>();
   private @Nullable Object begun; // whose line is not finished
   private @Nullable Object returned; // who has written last, a carriage return at the end
 
@@ -18,6 +20,12 @@ final class SharedStream {
 
   PrintStream target() {
     return to;
+  }
+
+  /// Completes when it can't be written to: nobody reads it any more, or the disk is full. What is
+  /// written then is lost.
+  CompletableFuture<Void> broken() {
+    return broken;
   }
 
   /// Writes some of a line, at once: others write there too. A newline belongs to the carriage
@@ -36,7 +44,9 @@ final class SharedStream {
     System.arraycopy(before, 0, whole, 0, before.length);
     System.arraycopy(piece, 0, whole, before.length, piece.length);
     to.write(whole, 0, whole.length);
-    to.flush();
+    if (to.checkError()) { // which flushes
+      broken.complete(null);
+    }
     byte last = piece[piece.length - 1];
     begun = last == '\n' || last == '\r' ? null : whose;
     returned = last == '\r' ? whose : null;

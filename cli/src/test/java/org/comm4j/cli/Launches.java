@@ -204,9 +204,9 @@ final class Launches implements AutoCloseable {
     process.getOutputStream().close();
   }
 
-  /// Ends it by a signal, of which it hears.
+  /// Ends it by a signal, of which it hears; what it says then is read.
   void terminate() {
-    process.destroy();
+    process.toHandle().destroy();
   }
 
   /// Signals all of its process group, as a terminal does; it was started with [#OWN_GROUP].
