@@ -65,7 +65,7 @@ final class Arrivals {
   /// @param number of the last kernel of a call that has not ended; this rank may still be in one
   ///   before it
   synchronized Optional<List<Integer>> missing(long number) {
-    if (!hasRead()) {
+    if (isOver || !hasRead()) { // over, the block may be another's
       return Optional.empty();
     }
     long mine = reached(memory.workerId(), number);

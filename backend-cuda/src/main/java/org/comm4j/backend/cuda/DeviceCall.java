@@ -35,6 +35,7 @@ final class DeviceCall implements InFlight, Pending {
       event; // behind its kernels; null again when it was reached
   private volatile long number;
   private volatile boolean launched;
+  private volatile boolean isOnHost; // the thread may be at its memory
   private long brokenNs;
   private boolean isBroken;
   private long endedNs; // when its kernels were seen to have ended, perhaps before it has
@@ -74,6 +75,20 @@ final class DeviceCall implements InFlight, Pending {
     number = last;
     event = behind;
     launched = true;
+  }
+
+  /// The communicator's thread begins to copy from and to its memory. Who closes ends the call
+  /// first, and then looks whether it has begun.
+  ///
+  /// @return false if it has been ended, and its memory may be another's
+  boolean beginsOnHost() {
+    isOnHost = true;
+    return !done;
+  }
+
+  /// The thread is done with that.
+  void endsOnHost() {
+    isOnHost = false;
   }
 
   /// {@return whether its kernels are in the stream, or it has ended: so what comes behind it may
@@ -125,14 +140,23 @@ final class DeviceCall implements InFlight, Pending {
     return called;
   }
 
+  /// Nobody asks for it any more; it is in no list where somebody might.
+  synchronized void abandon() {
+    CudaDevice.Event behind = event;
+    event = null;
+    if (behind != null) {
+      calls.discard(behind);
+    }
+  }
+
   static boolean overlap(DeviceData data, long address, long bytes) {
     return data.address() < address + bytes && address < data.address() + data.bytes();
   }
 
-  /// Also its kernels.
+  /// Also its kernels, and what the thread copies.
   @Override
   public boolean hasEnded() {
-    return done && event == null;
+    return done && event == null && !isOnHost;
   }
 
   /// {@return whether somebody wants to be called back}

@@ -222,29 +222,39 @@ final class DeviceCalls {
     }
   }
 
-  private void discard(CudaDevice.Event event) {
+  /// Gives an event back that may not have been reached.
+  void discard(CudaDevice.Event event) {
     CudaIpcBlocks.tried("destroying an event", () -> rank.device().destroy(event));
   }
 
   // --- the thread ---
 
   private void runQueued(DeviceCall call, Collective collective, CallSignature signature) {
+    RuntimeException reason = null;
+    boolean isLaunched = false;
     try {
       communicator.checkUsable(collective.label());
       openDevices();
       if (isByKernels(collective)) {
         launch(call, signature, (to, digest) -> to.launch(collective, digest));
+        isLaunched = true;
       } else {
         awaitRanks(call, signature);
-        hostPath.run(collective, agree(call, collective, signature));
-        call.end(null);
+        HostPath.Agreement agreed = agree(call, collective, signature);
+        if (call.beginsOnHost()) {
+          hostPath.run(collective, agreed);
+        }
       }
     } catch (CommException e) {
-      call.end(closed ? e : communicator.breakWith(e));
+      reason = closed ? e : communicator.breakWith(e);
     } catch (RuntimeException | Error e) {
-      call.end(
+      reason =
           communicator.breakWith(
-              new AbortedException(communicator.rank(), collective.label() + " failed: " + e, e)));
+              new AbortedException(communicator.rank(), collective.label() + " failed: " + e, e));
+    }
+    call.endsOnHost();
+    if (!isLaunched) {
+      call.end(reason);
     }
   }
 
@@ -257,7 +267,11 @@ final class DeviceCalls {
     }
     var meeting = new DeviceCall(this, call.label(), call.text(), List.of());
     launch(meeting, signature, KernelCollectives::meet);
-    meeting.await(Long.MAX_VALUE);
+    try {
+      meeting.await(Long.MAX_VALUE);
+    } finally {
+      meeting.abandon();
+    }
   }
 
   /// Returns when all ranks have come with the same call, in words of this one.
@@ -283,17 +297,29 @@ final class DeviceCalls {
   ///
   /// @param text what that is, for messages
   private void awaitStream(CudaDevice.Stream which, String text) {
+    DeviceCall all = allOf(which, text);
+    try {
+      all.await(Long.MAX_VALUE);
+    } finally {
+      all.abandon();
+    }
+  }
+
+  private DeviceCall allOf(CudaDevice.Stream which, String text) {
     var all = new DeviceCall(this, "stream", text, List.of());
     synchronized (this) {
       all.launched(mark(which), kernels == null ? 0 : kernels.number());
     }
-    all.await(Long.MAX_VALUE);
+    return all;
   }
 
   /// Returns when calls have ended that use this memory, and the program's events have been reached
   /// that this waits for: but not when other calls have, which may wait for what this rank does
   /// next.
-  void awaitUsers(DeviceData data) {
+  ///
+  /// @param label of what waits
+  /// @throws ClosedException if the communicator is closed before
+  void awaitUsers(String label, DeviceData data) {
     CudaDevice.Stream waiting;
     synchronized (this) {
       waiting = behindEvents;
@@ -304,7 +330,16 @@ final class DeviceCalls {
       }
     }
     if (waiting != null && !rank.device().isDone(waiting)) {
-      awaitStream(waiting, "what the program's events are behind");
+      DeviceCall all = allOf(waiting, "what the program's events are behind");
+      try {
+        while (!all.await(CLOSE_NS)) {
+          if (!mayBegin()) {
+            throw communicator.closed(label);
+          }
+        }
+      } finally {
+        all.abandon();
+      }
     }
   }
 

@@ -87,7 +87,7 @@ final class DeviceMessages {
             case PointToPoint.SendReceive m -> copy(m.input(), copies);
             default -> null;
           };
-      copies.forEach(copy -> communicator.calls().awaitUsers(copy.of()));
+      copies.forEach(copy -> communicator.calls().awaitUsers(message.label(), copy.of()));
       if (sent != null) {
         sent.fetch(sent.of());
       }

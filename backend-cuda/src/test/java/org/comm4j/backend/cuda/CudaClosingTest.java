@@ -12,6 +12,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.comm4j.api.AbortedException;
@@ -129,6 +130,48 @@ class CudaClosingTest extends ModelGroups {
             }
           } finally {
             closed.countDown();
+          }
+        });
+  }
+
+  /// No collective of its own is in flight.
+  @Test
+  void close_aSendWaitsForAnEvent_endsIt() {
+    var closed = new CountDownLatch(1);
+    onRanks(
+        2,
+        CONFIG,
+        world -> {
+          Communicator comm = world.duplicate();
+          try (Communicator other = world.duplicate();
+              CommBuffer busy = world.allocate(DataType.FLOAT32, 4);
+              CommBuffer data = world.allocate(DataType.FLOAT32, 4)) {
+            assertSum(other, busy);
+            var before = new Collective.AllReduce(busy.data(), busy.data(), ReduceOp.SUM);
+            if (world.rank() == 0) {
+              Request running = other.start(before);
+              StreamSync sync = comm.streamSync().orElseThrow();
+              try (StreamSync.Event event = other.streamSync().orElseThrow().createEvent()) {
+                other.streamSync().orElseThrow().recordOnCommunicator(event);
+                sync.communicatorWait(event);
+                var sending =
+                    new FutureTask<>(() -> catchThrowable(() -> comm.send(data.data(), 1, 3)));
+                Thread sender = Thread.ofPlatform().daemon().start(sending);
+                while (sender.getState() != Thread.State.TIMED_WAITING && !sending.isDone()) {
+                  Thread.onSpinWait();
+                }
+                comm.close();
+                assertThat(sending.get(30, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
+              }
+              closed.countDown();
+              running.await();
+            } else {
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              other.run(before);
+            }
+          } finally {
+            closed.countDown();
+            comm.close();
           }
         });
   }
