@@ -2,7 +2,9 @@ package org.comm4j.backend.cuda;
 
 import java.lang.foreign.Arena;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
@@ -225,16 +227,24 @@ final class CudaSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void close() {
+      List<DeviceData> views;
       synchronized (this) {
         if (closed) {
           return;
         }
+        views =
+            IntStream.range(0, offers.length)
+                .filter(each -> each != host.rank()) // its own it frees itself
+                .mapToObj(this::view)
+                .toList();
         closed = true;
         life.close();
       }
       try (gpu) {
         blocks.close();
-        awaitClosed();
+        long endNs = System.nanoTime() + rank.config().timeout().toNanos();
+        awaitUnused(views, endNs);
+        awaitClosed(endNs);
       }
       try {
         members.agree(
@@ -247,18 +257,40 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
     }
 
+    /// Calls of this rank's may be at what ranks of this process have lent, which is no import that
+    /// could not be closed.
+    private void awaitUnused(List<DeviceData> views, long endNs) {
+      while (views.stream().anyMatch(each -> rank.userOf(each) != null)) {
+        if (System.nanoTime() - endNs >= 0) {
+          throw inUse();
+        }
+        if (Thread.currentThread().isInterrupted()) {
+          throw interrupted();
+        }
+        LockSupport.parkNanos(this, DeviceCall.SHORT_NS);
+      }
+    }
+
+    private TransportFailedException inUse() {
+      return new TransportFailedException(
+          "RegisteredMemory.close(): rank %d has had calls in flight for %.1f s, for which the driver would wait; await them first"
+              .formatted(host.rank(), rank.config().timeout().toNanos() / 1e9),
+          null);
+    }
+
+    private static InterruptedCallException interrupted() {
+      return new InterruptedCallException("RegisteredMemory.close() was interrupted");
+    }
+
     /// Who hears that all have come may free what was lent.
-    private void awaitClosed() {
+    private void awaitClosed(long endNs) {
       try {
-        if (!blocks.awaitClosed(rank.config().timeout())) {
-          throw new TransportFailedException(
-              "RegisteredMemory.close(): rank %d has had calls in flight for %.1f s, for which the driver would wait; await them first"
-                  .formatted(host.rank(), rank.config().timeout().toNanos() / 1e9),
-              null);
+        if (!blocks.awaitClosed(Duration.ofNanos(Math.max(0, endNs - System.nanoTime())))) {
+          throw inUse();
         }
       } catch (InterruptedException _) {
         Thread.currentThread().interrupt();
-        throw new InterruptedCallException("RegisteredMemory.close() was interrupted");
+        throw interrupted();
       }
     }
   }

@@ -11,9 +11,13 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
@@ -588,6 +592,48 @@ class CudaSharedMemoryTest extends ModelGroups {
             }
           }
         });
+  }
+
+  /// Whoever lent the memory may free it then.
+  @Test
+  void registered_close_callReadsAnothersMemory_waitsForIt() {
+    var closing = new CompletableFuture<Thread>();
+    onRanks(
+        2,
+        CONFIG,
+        comm -> {
+          try (Communicator other = comm.duplicate();
+              CommBuffer lent = comm.allocate(DataType.INT32, 8);
+              CommBuffer output = comm.allocate(DataType.INT32, 8)) {
+            RegisteredMemory all = comm.sharedMemory().register((DeviceData) lent.data());
+            DeviceData input = comm.rank() == 0 ? (DeviceData) lent.data() : all.data(0);
+            var call = new Collective.AllReduce(input, output.data(), ReduceOp.SUM);
+            if (comm.rank() == 1) {
+              Request request = other.start(call);
+              closing.complete(Thread.currentThread());
+              all.close();
+              assertThat(request.isDone()).isTrue();
+            } else {
+              var closed = new FutureTask<>(all::close, true);
+              Thread.ofPlatform().daemon().start(closed);
+              Thread waiting = closing.orTimeout(30, TimeUnit.SECONDS).join();
+              long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+              while (!isInRegistered(waiting) && System.nanoTime() - endNs < 0) {
+                Thread.onSpinWait();
+              }
+              assertThat(isInRegistered(waiting)).isTrue();
+              assertThat(closed.isDone()).isFalse();
+              other.run(call);
+              assertThat(closed.get(30, TimeUnit.SECONDS)).isTrue();
+            }
+          }
+        });
+  }
+
+  /// Whether a thread waits in the close of registered memory for what this rank does with it.
+  private static boolean isInRegistered(Thread thread) {
+    Object blocker = LockSupport.getBlocker(thread);
+    return blocker instanceof RegisteredMemory;
   }
 
   private static MemorySegment memory(DeviceData data) {
