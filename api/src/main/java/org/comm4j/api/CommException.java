@@ -6,8 +6,8 @@ import org.jspecify.annotations.Nullable;
 /// ([IllegalArgumentException]) or a wrong moment ([IllegalStateException]).
 ///
 /// Which of these break the communicator is the table of `docs/contract.md`: a broken communicator
-/// throws the same exception at every later call, except [Communicator#close()] and
-/// [Communicator#shrink()].
+/// throws the same exception at every later call, except [Communicator#close()],
+/// [Communicator#shrink()] and those that merely ask about it.
 public sealed class CommException extends RuntimeException
     permits AbortedException,
         BackendException,

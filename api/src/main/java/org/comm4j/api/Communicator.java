@@ -23,9 +23,10 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Errors.** A wrong argument is an [IllegalArgumentException] on this rank alone, before any
 /// peer is involved, and changes nothing; null where none is allowed is a [NullPointerException]
-/// with the parameter's name. After a failure ([CommException]) inputs are as they were, outputs
-/// undefined, and the communicator is broken: each later call throws the same exception at once,
-/// only [#shrink()] and [#close()] work.
+/// with the parameter's name. After a failure ([CommException]) inputs are as they were and outputs
+/// undefined; after most the communicator is broken (which, is the table F of `docs/contract.md`):
+/// each later call throws the same exception at once, only [#shrink()], [#close()] and what merely
+/// asks about the communicator work.
 ///
 /// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set).
 ///
@@ -631,12 +632,15 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// [AbortedException] with this rank and reason. Returns at once.
   ///
   /// @param reason a sentence for the other ranks; where it is blank they hear that none was given,
-  ///   since who aborts because of an exception without a message must not fail in that
+  ///   since who aborts because of an exception without a message must not fail in that. On a
+  ///   communicator that is closed it does nothing
   void abort(String reason);
 
   /// Ends the processes of all ranks, this one included, as soon as possible. Does not return.
   ///
-  /// @param code the exit code, `1..255`
+  /// @param code the exit code
+  /// @throws IllegalArgumentException if that is not in `1..255`
+  /// @throws ClosedException if the communicator is closed
   void abortProcess(int code);
 
   /// {@return whether [#close()] was called on this rank}

@@ -264,7 +264,7 @@ public final class LocalGroup implements AutoCloseable {
   /// names it. Does nothing for a rank that has left, which is what closing its last communicator
   /// means. For programs that run the ranks on threads of their own.
   ///
-  /// @param rank who has ended
+  /// @param rank who has ended, `0..size - 1`; any thread may tell
   /// @param cause why
   public void fail(int rank, Throwable cause) {
     group.fail(rank, cause);
@@ -275,7 +275,7 @@ public final class LocalGroup implements AutoCloseable {
   /// nothing for a rank that has left or failed. For programs that run the ranks on threads of
   /// their own.
   ///
-  /// @param rank who has ended
+  /// @param rank who has ended, `0..size - 1`; any thread may tell
   public void leave(int rank) {
     group.leave(rank);
   }

@@ -15,15 +15,19 @@ public interface Request {
   /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from
   /// its start).
   ///
-  /// @throws CommException why it failed
+  /// @throws CommException why it failed; [ConcurrentUseException] while another thread awaits it
   /// @throws ClosedException if the communicator was closed first
+  /// @throws java.util.concurrent.CancellationException if it was taken back
   void await();
 
   /// Waits at most this long. When the time is over the operation goes on and may be awaited again.
   ///
   /// @param timeout zero looks without waiting
   /// @throws TimeoutException when the time is over; the communicator stays usable
-  /// @throws CommException why the operation failed
+  /// @throws CommException as [#await()]
+  /// @throws ClosedException as [#await()]
+  /// @throws java.util.concurrent.CancellationException as [#await()]
+  /// @throws IllegalArgumentException if the time is negative
   void await(Duration timeout) throws TimeoutException;
 
   /// {@return whether the operation has ended, well or not; moves it along if it has not} Never
@@ -59,6 +63,7 @@ public interface Request {
   /// @return the index of an ended request; awaiting it tells how it ended
   /// @throws ConcurrentUseException if the thread is interrupted, and another one awaits the first
   ///   request: that one is to end of it
+  /// @throws IllegalArgumentException if there is none
   static int waitAny(List<? extends Request> requests) {
     if (requests.isEmpty()) {
       throw new IllegalArgumentException("requests: none (expected: at least one)");

@@ -19,7 +19,7 @@ import org.comm4j.api.CommConfig;
 /// | `COMM_CUDA_EXPRESSIONS` | none | ends of epilogues that are compiled when the rank opens, see [Expression]: `TYPE: EXPRESSION` or `TYPE -> TYPE: EXPRESSION`, with `;` between them |
 /// | `COMM_CUDA_NVRTC` | the newest that is found | the file of the library that compiles them |
 ///
-/// All but the device are the same on all ranks.
+/// All but the device and the library are the same on all ranks.
 ///
 /// @param device empty unless given
 /// @param maxBlocks 0 unless given
