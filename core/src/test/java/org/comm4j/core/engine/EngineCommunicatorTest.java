@@ -93,24 +93,27 @@ class EngineCommunicatorTest {
     }
   }
 
-  /// Has nothing, and sleeps until it is woken.
-  private static final class Sleeping extends OneOfTwo {
-    private final CompletableFuture<Boolean> sleeps = new CompletableFuture<>();
-    private final Semaphore wakes = new Semaphore(0);
-
-    Sleeping() {
+  /// Rank 0, to which nothing comes.
+  private abstract static class Silent extends OneOfTwo {
+    Silent() {
       super(0);
     }
 
     @Override
-    public boolean offer(int peer, long[] header, MemorySegment payload) {
+    public final boolean offer(int peer, long[] header, MemorySegment payload) {
       return false;
     }
 
     @Override
-    public int poll(PayloadHandler handler, int limit) {
+    public final int poll(PayloadHandler handler, int limit) {
       return 0;
     }
+  }
+
+  /// Sleeps until it is woken.
+  private static final class Sleeping extends Silent {
+    private final CompletableFuture<Boolean> sleeps = new CompletableFuture<>();
+    private final Semaphore wakes = new Semaphore(0);
 
     @Override
     public void park(long nanos) {
@@ -124,22 +127,8 @@ class EngineCommunicatorTest {
     }
   }
 
-  private static final class Counting extends OneOfTwo {
+  private static final class Counting extends Silent {
     private int closes;
-
-    Counting() {
-      super(0);
-    }
-
-    @Override
-    public boolean offer(int peer, long[] header, MemorySegment payload) {
-      return false;
-    }
-
-    @Override
-    public int poll(PayloadHandler handler, int limit) {
-      return 0;
-    }
 
     @Override
     public void close() {

@@ -71,6 +71,17 @@ final class SessionServerTest {
         new SessionServer.Listener() {});
   }
 
+  /// Starts one in the process of a rank.
+  private static SessionServer startFor(JoinRequest request) {
+    return SessionServer.startFor(
+        request,
+        InetAddress.getLoopbackAddress(),
+        0,
+        Authenticator.NONE,
+        System::nanoTime,
+        _ -> {});
+  }
+
   private static JoinRequest request(String version, int rank) {
     return request(version, rank, 2, 10_000);
   }
@@ -439,14 +450,7 @@ final class SessionServerTest {
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
   void join_rankIsInTheSessionBefore_isToldToCloseThat(int rank) {
-    try (SessionServer ofRank0 =
-        SessionServer.startFor(
-            request(0, 2, 10_000),
-            InetAddress.getLoopbackAddress(),
-            0,
-            Authenticator.NONE,
-            System::nanoTime,
-            _ -> {})) {
+    try (SessionServer ofRank0 = startFor(request(0, 2, 10_000))) {
       var place = new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port());
       ReplicatedSession first =
           joined(start(place, request(1, 2, 10_000), Authenticator.NONE)); // forms it
@@ -476,14 +480,7 @@ final class SessionServerTest {
   @Test
   void join_rankThatHostsCloses_othersAreToldWho() {
     TcpSession rank1;
-    try (SessionServer ofRank0 =
-        SessionServer.startFor(
-            request(0, 3, 10_000),
-            InetAddress.getLoopbackAddress(),
-            0,
-            Authenticator.NONE,
-            System::nanoTime,
-            _ -> {})) {
+    try (SessionServer ofRank0 = startFor(request(0, 3, 10_000))) {
       rank1 = waiting(ofRank0, 1);
     }
     assertIsToldWhoClosed(rank1, 0);
@@ -516,14 +513,7 @@ final class SessionServerTest {
   /// whatever the server's thread is doing: here it has just found out that rank 1 is gone.
   @Test
   void close_rightAfterAnAbort_abortIsHeard() throws Exception {
-    try (var ofRank0 =
-            SessionServer.startFor(
-                request(0, 3, 10_000),
-                InetAddress.getLoopbackAddress(),
-                0,
-                Authenticator.NONE,
-                System::nanoTime,
-                _ -> {});
+    try (var ofRank0 = startFor(request(0, 3, 10_000));
         var rank1 = new Socket(address.getAddress(), ofRank0.port())) {
       write(rank1, new Frame.Join(request(1, 3, 10_000), new byte[0], new byte[0]));
       var _ =
@@ -660,14 +650,7 @@ final class SessionServerTest {
 
   @Test
   void history_rankOfRank0CannotFollow_isItsOwnFailure() {
-    try (SessionServer ofRank0 =
-        SessionServer.startFor(
-            request("1", 0),
-            InetAddress.getLoopbackAddress(),
-            0,
-            Authenticator.NONE,
-            System::nanoTime,
-            _ -> {})) {
+    try (SessionServer ofRank0 = startFor(request("1", 0))) {
       assertFailsOnItsOwn(new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port()));
     }
   }
