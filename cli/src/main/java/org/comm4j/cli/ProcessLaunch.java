@@ -334,7 +334,7 @@ final class ProcessLaunch {
     synchronized (ranks) { // waits for one that is just being started, so that none is missed
       isEnding = true;
     }
-    if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {
+    if (!haveAllEndedWell()) {
       signalled.addAll(leftBehind());
     }
     if (!living().isEmpty()) {
@@ -344,12 +344,16 @@ final class ProcessLaunch {
       signal(ProcessHandle::destroyForcibly);
       haveEnded(TERM_NS);
     }
-    if (ranks.stream().anyMatch(rank -> rank.isAlive() || rank.exitValue() != 0)) {
+    if (!haveAllEndedWell()) {
       Backends.removeRemains(launch.config());
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  private boolean haveAllEndedWell() {
+    return ranks.stream().allMatch(rank -> !rank.isAlive() && rank.exitValue() == 0);
   }
 
   /// Waits for all to end.

@@ -125,7 +125,7 @@ final class DirectCalls {
   private void end(boolean isOver, Operation call) {
     if (!isOver) {
       pins.keep();
-      keepUsers(call);
+      keepData(call);
       CallMemory.keep(read);
       CallMemory.keep(written);
       return;
@@ -137,7 +137,7 @@ final class DirectCalls {
     }
   }
 
-  private static void keepUsers(Operation call) {
+  private static void keepData(Operation call) {
     switch (call) {
       case Collective.AllReduce c -> keep(c.input(), c.output());
       case Collective.Broadcast c -> keep(c.data());

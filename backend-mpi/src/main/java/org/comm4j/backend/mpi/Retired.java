@@ -38,14 +38,15 @@ final class Retired {
   /// @return whether nothing is left
   synchronized boolean free() {
     for (Iterator<Group> each = groups.iterator(); each.hasNext(); ) {
-      if (isOver(each.next())) {
+      if (tryFree(each.next())) {
         each.remove();
       }
     }
     return groups.isEmpty();
   }
 
-  private static boolean isOver(Group group) {
+  /// @return whether it is not to be tried again
+  private static boolean tryFree(Group group) {
     try {
       if (!group.closing().test()) {
         return false;
