@@ -69,7 +69,15 @@ DEVICE u64 clock_ns() {
   return (u64)std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-DEVICE void relax() { std::this_thread::yield(); }
+// Who waits long, as for a rank that does not come, leaves the processors to others.
+DEVICE void relax() {
+  thread_local u32 count = 0;
+  if (++count % 64 == 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  } else {
+    std::this_thread::yield();
+  }
+}
 
 template <class To, class From>
 DEVICE To bits_as(From from) {
