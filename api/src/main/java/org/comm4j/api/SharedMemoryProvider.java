@@ -7,10 +7,11 @@ package org.comm4j.api;
 /// communicator, for one thread at a time, and so is a region's fence; the other methods of a
 /// region may be called from any thread.
 public interface SharedMemoryProvider {
-  /// {@return the node group}
+  /// {@return the node group} Each rank may ask alone; its barrier is a collective of the group.
   NodeCommunicator splitLocal();
 
-  /// {@return whether this rank is the node group's rank 0, which populates regions}
+  /// {@return whether this rank is the node group's rank 0, which populates regions} Each rank may
+  /// ask alone.
   default boolean isLeader() {
     return splitLocal().rank() == 0;
   }

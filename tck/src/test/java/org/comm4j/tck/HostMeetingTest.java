@@ -33,7 +33,7 @@ final class HostMeetingTest {
   /// Rank 1 closes after it has come, of which rank 0 hears the other way round; rank 2 closes
   /// later and has not come.
   @Test
-  void splitLocal_twoClose_secondOneIsNamed() throws Exception {
+  void nodeBarrier_twoClose_secondOneIsNamed() throws Exception {
     var heardOfFirst = new CountDownLatch(1);
     List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
     try (var sessions = InMemorySessions.group(RANKS);
@@ -49,7 +49,7 @@ final class HostMeetingTest {
                             transports.get(rank));
                     EngineCommunicator copy = (EngineCommunicator) world.duplicate();
                     if (rank == 0) {
-                      assertThatThrownBy(() -> copy.sharedMemory().splitLocal())
+                      assertThatThrownBy(() -> copy.sharedMemory().splitLocal().barrier())
                           .isInstanceOf(AbortedException.class)
                           .hasMessageContaining("rank 2 has closed");
                     } else if (rank == 2) {
@@ -69,7 +69,7 @@ final class HostMeetingTest {
 
   /// That another rank is late makes no close of it.
   @Test
-  void splitLocal_oneHasLeftAndOneIsLate_leaverIsNamed() {
+  void nodeBarrier_oneHasLeftAndOneIsLate_leaverIsNamed() {
     List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
     try (var sessions = InMemorySessions.group(RANKS)) {
       List<EngineCommunicator> worlds =
@@ -78,7 +78,7 @@ final class HostMeetingTest {
               .toList();
       worlds.get(2).close();
       sessions.session(2).close();
-      assertThatThrownBy(() -> worlds.getFirst().sharedMemory().splitLocal())
+      assertThatThrownBy(() -> worlds.getFirst().sharedMemory().splitLocal().barrier())
           .isInstanceOfSatisfying(
               PeerFailedException.class, e -> assertThat(e.ranks()).containsExactly(2))
           .hasMessageContaining("left the session");

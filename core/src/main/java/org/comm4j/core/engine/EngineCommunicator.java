@@ -167,6 +167,11 @@ public final class EngineCommunicator implements BackendCommunicator {
     return idOfHost(rank).equals(idOfHost(rank()));
   }
 
+  /// Those of this host, in order.
+  IntStream ranksHere() {
+    return IntStream.range(0, size()).filter(this::isOnThisHost);
+  }
+
   private String idOfHost(int rank) {
     return engine.session().member(context.worldRank(rank)).host().id();
   }
@@ -471,7 +476,7 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   @Override
   public BackendCommunicator splitLocal() {
-    int leader = IntStream.range(0, size()).filter(this::isOnThisHost).min().orElse(0);
+    int leader = ranksHere().min().orElse(0);
     BackendCommunicator local = split(SPLIT, "host", leader, 0);
     if (local == null) {
       throw new IllegalStateException("a host without this rank");

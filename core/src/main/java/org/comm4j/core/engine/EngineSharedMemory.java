@@ -66,18 +66,20 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     return calls.run(call);
   }
 
+  /// Who is there, the session says; the ranks meet in the barrier.
   @Override
   public NodeCommunicator splitLocal() {
-    EngineCommunicator group = inNode("splitLocal", Function.identity());
+    parent.checkNow("splitLocal");
+    List<Integer> ranks = parent.ranksHere().boxed().toList();
     return new NodeCommunicator() {
       @Override
       public int rank() {
-        return group.rank();
+        return ranks.indexOf(parent.rank());
       }
 
       @Override
       public int size() {
-        return group.size();
+        return ranks.size();
       }
 
       @Override

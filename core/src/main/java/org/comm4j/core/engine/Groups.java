@@ -127,11 +127,7 @@ final class Groups {
   /// Makes one of the ranks of this host, without the others, over the session; it breaks with the
   /// parent. Once.
   EngineCommunicator host() {
-    int[] members =
-        IntStream.range(0, context.size())
-            .filter(parent::isOnThisHost)
-            .map(context::worldRank)
-            .toArray();
+    int[] members = parent.ranksHere().map(context::worldRank).toArray();
     return propose(mine ->
         finished(
             HostMeeting.WHAT,

@@ -13,7 +13,7 @@ import org.comm4j.api.CommException;
 /// It is no call in flight, so it looks itself for what ends calls: the communicator breaks or is
 /// closed, the time is over, a rank is gone, or has closed the communicator ([Absentees]).
 final class HostMeeting {
-  static final String WHAT = "createRegion() or splitLocal()";
+  static final String WHAT = "createRegion() or the barrier of the node group";
 
   private final EngineCommunicator parent;
   private final Groups groups;
