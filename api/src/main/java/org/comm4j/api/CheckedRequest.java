@@ -7,6 +7,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
@@ -26,6 +27,10 @@ final class CheckedRequest implements Request {
 
   private static final int LOOKS = 100; // at the word, before a thread sleeps
 
+  /// How long a thread that looks at most waits for one that waits to give way. A backend's native
+  /// wait may not be cut into slices.
+  private static final long VISIT_NANOS = 10 * SLICE_NANOS;
+
   /// How it ended.
   private record Outcome(@Nullable Received received, @Nullable Throwable failure) {
     static final Outcome WELL = new Outcome(null, null);
@@ -37,7 +42,9 @@ final class CheckedRequest implements Request {
   private final Pending pending;
   private final CallListeners.@Nullable Heard heard;
   private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
+  private final AtomicInteger visitors = new AtomicInteger(); // who want the word for a look
   private @Nullable Thread looker; // while the word is LOOKING; written by who holds it
+  private @Nullable Thread waiter; // also while it gives way; written by who holds the word
   private volatile @Nullable Outcome outcome;
   private volatile @Nullable CompletableFuture<Received> future;
 
@@ -100,6 +107,7 @@ final class CheckedRequest implements Request {
       try {
         waitUntilSettled(nanos);
       } finally {
+        waiter = null;
         release();
       }
     }
@@ -116,10 +124,25 @@ final class CheckedRequest implements Request {
     long left = nanos;
     do {
       advance(Math.min(left, SLICE_NANOS));
+      if (visitors.get() > 0) {
+        giveWay();
+      }
       if (nanos != Long.MAX_VALUE) {
         left = nanos - (System.nanoTime() - start);
       }
     } while (outcome == null && left > 0);
+  }
+
+  /// Lets those in who only look, for example to take the operation back. Holding the word.
+  private void giveWay() {
+    Thread me = waiter;
+    if (me == null) {
+      return; // close() waits here, which nobody need look at any more
+    }
+    free();
+    while (visitors.get() > 0 || !owner.compareAndSet(null, me)) {
+      Gate.pause();
+    }
   }
 
   /// Waits for a slice and settles when the operation has ended. Holding the word.
@@ -242,7 +265,7 @@ final class CheckedRequest implements Request {
     if (outcome != null) {
       return false;
     }
-    acquire(LOOKING);
+    acquireToLook();
     try {
       return takeBack();
     } finally {
@@ -277,7 +300,7 @@ final class CheckedRequest implements Request {
   }
 
   private CompletableFuture<Received> makeFuture() {
-    acquire(LOOKING);
+    acquireToLook();
     try {
       CompletableFuture<Received> known = future;
       if (known != null) {
@@ -350,6 +373,16 @@ final class CheckedRequest implements Request {
 
   // --- the word ---
 
+  /// Takes the word for a look. A thread that waits gives way after its slice.
+  private void acquireToLook() {
+    visitors.incrementAndGet();
+    try {
+      acquire(LOOKING);
+    } finally {
+      visitors.decrementAndGet();
+    }
+  }
+
   /// Takes the word, from nobody who waits.
   ///
   /// @param holding the calling thread, to wait, or [#LOOKING]
@@ -360,41 +393,61 @@ final class CheckedRequest implements Request {
           "%s awaited from inside a call on %s, on thread '%s': a user-defined operator must not use its communicator"
               .formatted(operation.label(), gate, me.getName()));
     }
-    Thread holder = owner.compareAndExchange(null, holding);
-    for (int turn = 0; holder != null; turn++) {
-      boolean isWaiting = holder != LOOKING || looker == me;
-      if (isWaiting && gate.isOpen()) {
-        throw new ConcurrentUseException(
-            "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
-                .formatted(
-                    operation.label(),
-                    gate,
-                    me.getName(),
-                    (holder == LOOKING ? me : holder).getName()));
+    long start = System.nanoTime();
+    for (int turn = 0; !tryAcquire(holding, me); turn++) {
+      Thread holder = owner.get();
+      boolean isRefused =
+          holder == LOOKING
+              ? looker == me
+              : holder != null
+                  && (holding != LOOKING
+                      || holder == me
+                      || System.nanoTime() - start >= VISIT_NANOS);
+      if (isRefused && gate.isOpen()) {
+        throw awaitedBy(holder == LOOKING ? me : holder);
       }
       if (turn < LOOKS) {
         Thread.onSpinWait();
       } else {
         Gate.pause(); // somebody looks at it, or close() awaits it: not for long
       }
-      holder = owner.compareAndExchange(null, holding);
     }
-    looker = holding == LOOKING ? me : null;
+  }
+
+  private boolean tryAcquire(Thread holding, Thread me) {
+    if (!owner.compareAndSet(null, holding)) {
+      return false;
+    }
+    if (holding == LOOKING) {
+      looker = me;
+      return true;
+    }
+    Thread other = waiter;
+    if (other != null && gate.isOpen()) { // it gives way, to who only looks
+      release();
+      throw awaitedBy(other);
+    }
+    waiter = me;
+    return true;
+  }
+
+  private ConcurrentUseException awaitedBy(Thread other) {
+    return new ConcurrentUseException(
+        "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
+            .formatted(
+                operation.label(), gate, Thread.currentThread().getName(), other.getName()));
   }
 
   /// Takes the word for a look, or a wait that gives way to nobody else's.
   private boolean tryAcquire() {
-    if (!owner.compareAndSet(null, LOOKING)) {
-      return false;
-    }
-    looker = Thread.currentThread();
-    return true;
+    return tryAcquire(LOOKING, Thread.currentThread());
   }
 
   private void release() {
     try {
       free();
-      if (calledBack && outcome == null && tryAcquire()) {
+      // Whoever has called back or closed meanwhile has left it to this thread.
+      if (outcome == null && (calledBack || gate.isClosed()) && tryAcquire()) {
         try {
           advance(0);
         } finally {

@@ -141,6 +141,10 @@ final class Gate {
     return state == State.OPEN;
   }
 
+  boolean isClosed() {
+    return state == State.CLOSED;
+  }
+
   ClosedException closed(String call) {
     return new ClosedException(call + ": " + description + " is closed");
   }

@@ -15,6 +15,9 @@ public interface Request {
   /// Waits until the operation has ended, at most until its deadline (`COMM_TIMEOUT`, counted from
   /// its start).
   ///
+  /// An interrupt ends the wait and breaks the communicator on all ranks
+  /// ([InterruptedCallException]), also in a wait of limited time.
+  ///
   /// @throws CommException why it failed; [ConcurrentUseException] while another thread awaits it
   /// @throws ClosedException if the communicator was closed first
   /// @throws java.util.concurrent.CancellationException if it was taken back
@@ -40,7 +43,8 @@ public interface Request {
   ///   result
   Received result();
 
-  /// Takes back a receive or probe that no message has matched yet.
+  /// Takes back a receive or probe that no message has matched yet. Any thread may, also while
+  /// another one awaits it, which lets this one in within a tenth of a second.
   ///
   /// @return whether it was taken back; then [#await()] throws
   ///   [java.util.concurrent.CancellationException]
@@ -71,11 +75,15 @@ public interface Request {
     return RequestWait.any(requests);
   }
 
-  /// Waits until all requests have ended well. Where they are of several ranks that are threads of
-  /// this JVM it moves all of them along: so one thread may wait for a whole [LocalGroup].
+  /// Waits until all requests have ended, well or not: when it returns or throws, none of them uses
+  /// its data any more. Where they are of several ranks that are threads of this JVM it moves all of
+  /// them along: so one thread may wait for a whole [LocalGroup].
   ///
   /// @param requests in the order in which their failures matter; may be empty
-  /// @throws CommException why the first that failed did
+  /// @throws CommException why the first that failed did; awaiting another one tells why that did.
+  ///   [ConcurrentUseException] if another thread awaits one, which then may not have ended
+  /// @throws ClosedException as [#await()]
+  /// @throws java.util.concurrent.CancellationException as [#await()]
   static void waitAll(List<? extends Request> requests) {
     RequestWait.all(requests);
   }

@@ -22,17 +22,25 @@ final class RequestWait {
     return any(requests, requests.size(), LONGEST_SLEEP_NANOS);
   }
 
-  /// Waits for each. Those of one rank have one engine, which moves all along whichever is awaited.
+  /// Waits for each, whatever becomes of the others. Those of one rank have one engine, which moves all along whichever is awaited.
   /// Those of several ranks have several, and no rank's may get on without the others': nobody else
   /// may be there to move them along, so sleeps are short.
   static void all(List<? extends Request> requests) {
     check(requests);
     boolean areOfOneRank = areOfOneRank(requests);
+    RuntimeException first = null;
     for (int index = 0; index < requests.size(); index++) {
-      if (!areOfOneRank) {
-        any(requests.subList(index, requests.size()), 1, FIRST_SLEEP_NANOS);
+      try {
+        if (!areOfOneRank) {
+          any(requests.subList(index, requests.size()), 1, FIRST_SLEEP_NANOS);
+        }
+        requests.get(index).await();
+      } catch (CommException | IllegalStateException failure) {
+        first = first == null ? failure : first;
       }
-      requests.get(index).await();
+    }
+    if (first != null) {
+      throw first;
     }
   }
 

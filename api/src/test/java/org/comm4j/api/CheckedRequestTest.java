@@ -194,6 +194,59 @@ class CheckedRequestTest {
   }
 
   @Test
+  void cancel_whileAnotherThreadAwaits_endsItsWait() throws Exception {
+    Request request = comm.start(RECEIVE);
+    var waiter = new FutureTask<>(request::await, true);
+    startUntilItWaits(waiter);
+
+    assertThat(request.cancel()).isTrue();
+
+    assertThatThrownBy(waiter::get).hasCauseInstanceOf(CancellationException.class);
+    assertThat(comm.failure()).isEmpty();
+  }
+
+  @Test
+  void future_madeWhileAnotherThreadAwaits_completes() throws Exception {
+    Request request = comm.start(BARRIER);
+    var waiter = new FutureTask<>(request::await, true);
+    startUntilItWaits(waiter);
+
+    var future = request.toCompletableFuture();
+
+    assertThatExceptionOfType(ConcurrentUseException.class).isThrownBy(request::await);
+    backend.pending().end(null);
+    assertThat(future.get()).isNull();
+    assertThat(waiter.get()).isTrue();
+  }
+
+  /// As a wait of the backend that can't be cut into slices.
+  @Test
+  void cancel_whoAwaitsDoesNotGiveWay_isRefused() throws Exception {
+    Request request = comm.start(RECEIVE);
+    var isInside = new CountDownLatch(1);
+    var mayGoOn = new CountDownLatch(1);
+    backend
+        .pending()
+        .whenAwaited(() -> {
+          isInside.countDown();
+          try {
+            mayGoOn.await();
+          } catch (InterruptedException e) {
+            throw new AssertionError(e);
+          }
+        });
+    var waiter = new FutureTask<>(request::await, true);
+    Thread.ofPlatform().start(waiter);
+    isInside.await();
+
+    assertThatExceptionOfType(ConcurrentUseException.class).isThrownBy(request::cancel);
+
+    mayGoOn.countDown();
+    backend.pending().end(null);
+    waiter.get();
+  }
+
+  @Test
   void cancel_matchedReceive_goesOn() {
     Request request = comm.start(RECEIVE);
     backend.pending().match();
@@ -293,6 +346,27 @@ class CheckedRequestTest {
     while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
       Thread.onSpinWait();
     }
+  }
+
+  /// A backend's close need not call back.
+  @Test
+  void future_closedWhileAThreadLooks_completes() throws Exception {
+    Request request = comm.start(BARRIER);
+    var future = request.toCompletableFuture();
+    backend
+        .pending()
+        .whenLookedAt(() -> {
+          Thread closing = Thread.ofPlatform().start(comm::close);
+          while (((CheckedCommunicator) comm).gate().enterBeside()) {
+            ((CheckedCommunicator) comm).gate().leaveBeside();
+            Thread.onSpinWait();
+          }
+          closing.join(1000); // it leaves the last of it to who is inside
+        });
+
+    request.isDone();
+
+    assertThatThrownBy(future::get).hasCauseInstanceOf(ClosedException.class);
   }
 
   /// As where no thread can be made that would move the operation along.
@@ -418,5 +492,21 @@ class CheckedRequestTest {
     backend.pendings.get(0).end(null);
     backend.pendings.get(1).fail(failure);
     assertThatThrownBy(() -> Request.waitAll(List.of(first, second))).isSameAs(failure);
+  }
+
+  /// Nobody writes into the data of those behind it any more, either.
+  @Test
+  void waitAll_oneFails_waitsForTheOthers() {
+    Request first = comm.start(RECEIVE);
+    Request second = comm.start(RECEIVE);
+    first.cancel();
+    FakePending pending = backend.pendings.get(1);
+    pending.whenAwaited(() -> pending.end(null));
+
+    assertThatExceptionOfType(CancellationException.class)
+        .isThrownBy(() -> Request.waitAll(List.of(first, second)));
+
+    assertThat(pending.askedNanos).isPositive();
+    assertThat(second.isDone()).isTrue();
   }
 }
