@@ -19,7 +19,7 @@ import org.comm4j.api.SharedMemoryProvider;
 /// |---|---|
 /// | [CommConfig] | the configuration that the module was given |
 /// | [Communicator] | this rank's, of all ranks; opened when it is first asked for |
-/// | [SharedMemoryProvider] | that communicator's |
+/// | [SharedMemoryProvider] | that communicator's; to ask for it is a call on it, as all that it does |
 /// | [CommLifecycle] | closes the communicator, if it was opened |
 /// | `List<BackendInfo>` | every backend that discovery found, most preferred first |
 /// | `Map<String, BackendInfo>` | the same by name |

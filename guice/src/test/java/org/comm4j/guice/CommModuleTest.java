@@ -9,10 +9,13 @@ import com.google.inject.TypeLiteral;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.FutureTask;
 import java.util.stream.IntStream;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.BackendUnavailableException;
@@ -20,6 +23,7 @@ import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.SharedMemoryProvider;
 import org.junit.jupiter.api.Test;
 
@@ -64,6 +68,33 @@ final class CommModuleTest {
         .rootCause()
         .isInstanceOf(IllegalStateException.class)
         .hasMessageContaining("closed");
+  }
+
+  /// As a shutdown hook does: the JVM need not stay until the others have come.
+  @Test
+  void close_anotherThreadWaitsForRanks_doesNotWait() throws Exception {
+    CommConfig alone =
+        CommConfig.builder()
+            .backend("shm")
+            .rank(0)
+            .worldSize(2)
+            .session("guice-" + UUID.randomUUID())
+            .build();
+    var injector = Guice.createInjector(new CommModule(alone));
+    var lifecycle = injector.getInstance(CommLifecycle.class);
+    var opening = new FutureTask<>(lifecycle::communicator);
+    Thread thread = Thread.ofPlatform().daemon().start(opening);
+    var waiting = EnumSet.of(Thread.State.WAITING, Thread.State.TIMED_WAITING);
+    while (thread.isAlive() && !waiting.contains(thread.getState())) {
+      Thread.onSpinWait();
+    }
+
+    lifecycle.close();
+
+    assertThat(opening).isNotDone();
+    thread.interrupt();
+    assertThatThrownBy(opening::get).hasCauseInstanceOf(InterruptedCallException.class);
+    assertThatThrownBy(lifecycle::communicator).hasMessageContaining("closed");
   }
 
   @Test
