@@ -179,9 +179,11 @@ final class CheckedCommunicator implements Communicator {
   }
 
   /// Runs what was checked when it was prepared; memory may have been closed since.
-  void runPrepared(Operation operation) {
+  void runPrepared(PreparedRequest prepared) {
+    Operation operation = prepared.operation();
     enter(operation.label());
     try {
+      prepared.requireEnded();
       checks.memory(operation, false);
       call(operation);
     } finally {
@@ -189,11 +191,15 @@ final class CheckedCommunicator implements Communicator {
     }
   }
 
-  CheckedRequest startPrepared(Operation operation) {
+  CheckedRequest startPrepared(PreparedRequest prepared) {
+    Operation operation = prepared.operation();
     enter(operation.label());
     try {
+      prepared.requireEnded();
       checks.memory(operation, true);
-      return submit(operation);
+      CheckedRequest request = submit(operation);
+      prepared.started(request);
+      return request;
     } finally {
       leave();
     }

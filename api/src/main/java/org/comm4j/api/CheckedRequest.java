@@ -206,6 +206,12 @@ final class CheckedRequest implements Request {
     return outcome != null;
   }
 
+  /// As [#isDone], inside a call on the communicator.
+  boolean hasEnded() {
+    settleIfEnded();
+    return outcome != null;
+  }
+
   /// Looks whether the operation has ended, unless a thread is in it already: that one settles.
   void settleIfEnded() {
     if (tryAcquire()) {
@@ -434,8 +440,7 @@ final class CheckedRequest implements Request {
   private ConcurrentUseException awaitedBy(Thread other) {
     return new ConcurrentUseException(
         "%s on %s awaited by thread '%s' while thread '%s' awaits it; await a request from one thread"
-            .formatted(
-                operation.label(), gate, Thread.currentThread().getName(), other.getName()));
+            .formatted(operation.label(), gate, Thread.currentThread().getName(), other.getName()));
   }
 
   /// Takes the word for a look, or a wait that gives way to nobody else's.

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 final class PreparedRequest implements PersistentRequest {
   private final CheckedCommunicator communicator;
   private final Operation operation;
-  private @Nullable CheckedRequest last;
+  private @Nullable CheckedRequest last; // used inside calls on the communicator alone
 
   PreparedRequest(CheckedCommunicator communicator, Operation operation) {
     this.communicator = communicator;
@@ -21,21 +21,22 @@ final class PreparedRequest implements PersistentRequest {
 
   @Override
   public Request start() {
-    requireEnded();
-    CheckedRequest request = communicator.startPrepared(operation);
-    last = request;
-    return request;
+    return communicator.startPrepared(this);
   }
 
   @Override
   public void run() {
-    requireEnded();
-    communicator.runPrepared(operation);
+    communicator.runPrepared(this);
   }
 
-  private void requireEnded() {
+  /// Remembers what it was started as. By who is in a call on the communicator, as below.
+  void started(CheckedRequest request) {
+    last = request;
+  }
+
+  void requireEnded() {
     CheckedRequest request = last;
-    if (request != null && !request.isDone()) {
+    if (request != null && !request.hasEnded()) {
       throw new IllegalStateException(
           operation.label() + " is still in flight; await its last start before the next");
     }
