@@ -22,6 +22,7 @@ record CheckedBuffer(CommBuffer backend) implements CommBuffer {
   @Override
   public void read(long from, HostData target) {
     OperationChecks.usable("target", target);
+    Checks.written("target", target);
     backend.read(from, target);
   }
 

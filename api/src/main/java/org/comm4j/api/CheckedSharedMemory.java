@@ -99,6 +99,7 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
     @Override
     public void read(long from, HostData target) {
       OperationChecks.usable("target", target);
+      Checks.written("target", target);
       backend.read(from, target);
     }
 

@@ -397,7 +397,7 @@ public record CommConfig(
     /// @param value a name, or [#AUTO], the same on every rank
     /// @return this
     public Builder backend(String value) {
-      backend = value;
+      backend = Objects.requireNonNull(value, "backend");
       return this;
     }
 
@@ -451,7 +451,7 @@ public record CommConfig(
     /// @param value a host name or an IP address
     /// @return this
     public Builder masterAddress(String value) {
-      masterAddress = Optional.of(value);
+      masterAddress = Optional.of(Objects.requireNonNull(value, "masterAddress"));
       return this;
     }
 
@@ -469,7 +469,7 @@ public record CommConfig(
     /// @param value the same on every rank, and of no other launch
     /// @return this
     public Builder session(String value) {
-      session = Optional.of(value);
+      session = Optional.of(Objects.requireNonNull(value, "session"));
       return this;
     }
 
@@ -478,7 +478,7 @@ public record CommConfig(
     /// @param value a file that only its owner may read
     /// @return this
     public Builder secretFile(Path value) {
-      secretFile = Optional.of(value);
+      secretFile = Optional.of(Objects.requireNonNull(value, "secretFile"));
       return this;
     }
 
@@ -487,7 +487,7 @@ public record CommConfig(
     /// @param value the same on every rank
     /// @return this
     public Builder secret(Secret value) {
-      secret = Optional.of(value);
+      secret = Optional.of(Objects.requireNonNull(value, "secret"));
       return this;
     }
 
@@ -496,7 +496,7 @@ public record CommConfig(
     /// @param value more than zero
     /// @return this
     public Builder timeout(Duration value) {
-      timeout = value;
+      timeout = Objects.requireNonNull(value, "timeout");
       return this;
     }
 
@@ -505,7 +505,7 @@ public record CommConfig(
     /// @param value 100 ms or more, the same on every rank
     /// @return this
     public Builder liveness(Duration value) {
-      liveness = value;
+      liveness = Objects.requireNonNull(value, "liveness");
       return this;
     }
 
@@ -514,7 +514,7 @@ public record CommConfig(
     /// @param value more than zero
     /// @return this
     public Builder joinTimeout(Duration value) {
-      joinTimeout = value;
+      joinTimeout = Objects.requireNonNull(value, "joinTimeout");
       return this;
     }
 
@@ -523,7 +523,7 @@ public record CommConfig(
     /// @param value the same on every rank
     /// @return this
     public Builder reduction(Reduction value) {
-      reduction = value;
+      reduction = Objects.requireNonNull(value, "reduction");
       return this;
     }
 
@@ -532,7 +532,7 @@ public record CommConfig(
     /// @param value the same on every rank
     /// @return this
     public Builder check(CheckLevel value) {
-      check = value;
+      check = Objects.requireNonNull(value, "check");
       return this;
     }
 
@@ -550,7 +550,7 @@ public record CommConfig(
     /// @param value a file, which says the same on every rank
     /// @return this
     public Builder tuning(Path value) {
-      tuning = Optional.of(value);
+      tuning = Optional.of(Objects.requireNonNull(value, "tuning"));
       return this;
     }
 
@@ -559,7 +559,7 @@ public record CommConfig(
     /// @param value a class path
     /// @return this
     public Builder pluginPath(String value) {
-      pluginPath = Optional.of(value);
+      pluginPath = Optional.of(Objects.requireNonNull(value, "pluginPath"));
       return this;
     }
 

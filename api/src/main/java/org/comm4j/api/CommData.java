@@ -37,7 +37,8 @@ public sealed interface CommData permits HostData, DeviceData {
   /// @throws IllegalArgumentException if the part is not inside this view
   CommData slice(long from, long count);
 
-  /// {@return the array's elements as FLOAT64}
+  /// {@return the array's elements as FLOAT64} Numbers given one by one are in an array of their
+  /// own, as in all methods that take arrays: such data is good for what is read, not for results.
   ///
   /// @param array the elements, not copied
   static HostData of(double... array) {
@@ -107,13 +108,17 @@ public sealed interface CommData permits HostData, DeviceData {
   }
 
   /// {@return the bytes between the buffer's position and limit as elements of `type`, in native
-  /// byte order whatever order the buffer has}
+  /// byte order} A buffer that was just made, or is a duplicate or slice of another one, has
+  /// [ByteOrder#BIG_ENDIAN], and so would what is put into it.
   ///
   /// @param type what the elements are
   /// @param buffer direct or on the heap; not copied
-  /// @throws IllegalArgumentException if the bytes are no whole number of elements
+  /// @throws IllegalArgumentException if the bytes are no whole number of elements, or the elements
+  ///   have several bytes and the buffer another order
   static HostData of(DataType type, ByteBuffer buffer) {
-    return of(type, MemorySegment.ofBuffer(Objects.requireNonNull(buffer, "buffer")));
+    Objects.requireNonNull(buffer, "buffer");
+    return of(
+        type, type.bytes() == 1 ? MemorySegment.ofBuffer(buffer) : inOrder(buffer, buffer.order()));
   }
 
   /// {@return the whole segment as elements of `type`: heap, native, mapped or shared memory}
@@ -141,7 +146,8 @@ public sealed interface CommData permits HostData, DeviceData {
       throw new IllegalArgumentException(
           "buffer's byte order: %s (expected: the native one, %s); call"
                   .formatted(order, ByteOrder.nativeOrder())
-              + " order(ByteOrder.nativeOrder()) on the ByteBuffer that it views");
+              + " order(ByteOrder.nativeOrder()) on the ByteBuffer, or view its bytes as a"
+              + " MemorySegment if they are in native order already");
     }
     return MemorySegment.ofBuffer(buffer);
   }

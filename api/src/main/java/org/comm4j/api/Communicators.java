@@ -8,7 +8,8 @@ import org.comm4j.api.spi.ThreadRanks;
 /// Where a program gets the communicator of its launch, whatever launched it.
 ///
 /// - On a thread that is a rank (of `comm-cli run` with thread ranks, or of [LocalGroup#run]): that
-///   rank's communicator, the same one at every call.
+///   rank's communicator, the same one at every call: whoever closes it closes it for all who have
+///   it, and it is not opened again.
 /// - In a process that is a rank of a launch (its environment tells rank and number of ranks): it
 ///   joins the others, agrees with them on a backend, and opens it.
 /// - In a program that was just started: a group of one.
@@ -29,13 +30,13 @@ public final class Communicators {
   /// @throws IllegalArgumentException if the environment contradicts itself, or has an option that
   ///   belongs to no backend that was found; names the variables
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
-  ///   and the calling thread is none of them
+  ///   and the calling thread is none of them; [ClosedException] if it is one that has closed it
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
   ///   used on this rank
   /// @throws JoinException if the ranks do not come together or have no backend in common; says who
   ///   asked for what
   public static Communicator open() {
-    Optional<Communicator> rank = ThreadRanks.current();
+    Optional<Communicator> rank = ofThread();
     return rank.isPresent() ? rank.get() : openProcess(CommConfig.fromEnvironment(System.getenv()));
   }
 
@@ -55,15 +56,14 @@ public final class Communicators {
   ///   calling thread is a rank and a setting that counts is neither the default nor what its
   ///   launch has
   /// @throws IllegalStateException if this process has it open already, or if its ranks are threads
-  ///   and the calling thread is none of them
+  ///   and the calling thread is none of them; [ClosedException] if it is one that has closed it
   /// @throws ConcurrentUseException if an order is asked for while another thread is in a call
-  /// @throws ClosedException if an order is asked for and the calling rank has closed it
   /// @throws BackendUnavailableException if the backend that is asked for, or every one, can't be
   ///   used on this rank
   /// @throws JoinException if the ranks do not come together or have no backend in common; says who
   ///   asked for what
   public static Communicator open(CommConfig config) {
-    Optional<Communicator> rank = ThreadRanks.current();
+    Optional<Communicator> rank = ofThread();
     if (rank.isEmpty()) {
       return openProcess(config);
     }
@@ -79,6 +79,18 @@ public final class Communicators {
       checked.checkAgrees(config);
     }
     return communicator;
+  }
+
+  /// The communicator of the rank that the calling thread is, if it is one.
+  private static Optional<Communicator> ofThread() {
+    Optional<Communicator> rank = ThreadRanks.current();
+    rank.filter(Communicator::isClosed)
+        .ifPresent(closed -> {
+          throw new ClosedException(
+              "open: rank %d of the launch of threads on '%s' has closed its communicator, which can't be opened again; close it when the rank needs it no more, or start another launch"
+                  .formatted(closed.rank(), closed.backend()));
+        });
+    return rank;
   }
 
   private static Communicator openProcess(CommConfig config) {

@@ -3,6 +3,7 @@ package org.comm4j.api;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.comm4j.api.Discovery.Found;
@@ -253,7 +254,12 @@ public final class LocalGroup implements AutoCloseable {
   /// @throws CommException why a rank's communicator is broken. Operations of lower ranks have been
   ///   started, and fail too; their memory is in use until the group is closed
   public List<Request> start(IntFunction<? extends Operation> operation) {
-    List<Operation> operations = IntStream.range(0, size()).<Operation>mapToObj(operation).toList();
+    List<Operation> operations =
+        IntStream.range(0, size())
+            .<Operation>mapToObj(rank ->
+                Objects.requireNonNull(
+                    operation.apply(rank), () -> "operation of rank " + rank + ": null"))
+            .toList();
     for (CheckedCommunicator each : communicators) {
       each.check(operations.get(each.rank()));
     }
@@ -266,8 +272,10 @@ public final class LocalGroup implements AutoCloseable {
   ///
   /// @param rank who has ended, `0..size - 1`; any thread may tell
   /// @param cause why
+  /// @throws IllegalArgumentException if there is no such rank
   public void fail(int rank, Throwable cause) {
-    group.fail(rank, cause);
+    Checks.checkRank(rank, size());
+    group.fail(rank, Objects.requireNonNull(cause, "cause"));
   }
 
   /// Tells the others that a rank has ended in order, whatever it has not closed: who still needs
@@ -276,7 +284,9 @@ public final class LocalGroup implements AutoCloseable {
   /// their own.
   ///
   /// @param rank who has ended, `0..size - 1`; any thread may tell
+  /// @throws IllegalArgumentException if there is no such rank
   public void leave(int rank) {
+    Checks.checkRank(rank, size());
     group.leave(rank);
   }
 

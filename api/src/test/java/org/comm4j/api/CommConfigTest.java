@@ -3,6 +3,7 @@ package org.comm4j.api;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import java.lang.reflect.RecordComponent;
 import java.nio.file.Path;
@@ -121,6 +122,15 @@ class CommConfigTest {
                         "COMM_NODE_RANK"))
                 .build());
     assertThat(config.toBuilder().build()).isEqualTo(config);
+  }
+
+  @Test
+  void builder_null_namesTheSetting() {
+    CommConfig.Builder builder = CommConfig.builder();
+    assertThatNullPointerException().isThrownBy(() -> builder.backend(null)).withMessage("backend");
+    assertThatNullPointerException().isThrownBy(() -> builder.secret(null)).withMessage("secret");
+    assertThatNullPointerException().isThrownBy(() -> builder.timeout(null)).withMessage("timeout");
+    assertThatNullPointerException().isThrownBy(() -> builder.check(null)).withMessage("check");
   }
 
   @Test

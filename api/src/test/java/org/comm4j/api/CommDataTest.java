@@ -59,7 +59,9 @@ class CommDataTest {
 
     assertThat(CommData.of(buffer).count()).isEqualTo(5);
     assertThat(buffer.position()).isEqualTo(2);
-    assertThat(CommData.of(DataType.INT32, ByteBuffer.allocateDirect(12)).count()).isEqualTo(3);
+    ByteBuffer bytes = ByteBuffer.allocateDirect(12).order(ByteOrder.nativeOrder());
+    assertThat(CommData.of(DataType.INT32, bytes).count()).isEqualTo(3);
+    assertThat(CommData.of(DataType.UINT8, ByteBuffer.allocate(12)).count()).isEqualTo(12);
   }
 
   @Test
@@ -72,6 +74,11 @@ class CommDataTest {
 
     assertRefused(() -> CommData.of(swapped), "byte order: " + other, "order(");
     assertRefused(
+        () -> CommData.of(DataType.FLOAT32, ByteBuffer.allocate(8).order(other)),
+        "byte order: " + other,
+        "order(",
+        "MemorySegment");
+    assertRefused(
         () -> CommData.of(CharBuffer.allocate(2)), "buffer: a CharBuffer of 2", "MemorySegment");
   }
 
@@ -82,7 +89,10 @@ class CommDataTest {
     assertRefused(
         () -> CommData.of(DataType.FLOAT32, segment), "10 bytes", "multiple of 4", "FLOAT32");
     assertRefused(
-        () -> CommData.of(DataType.COMPLEX128, ByteBuffer.allocate(8)), "8 bytes", "COMPLEX128");
+        () ->
+            CommData.of(DataType.COMPLEX128, ByteBuffer.allocate(8).order(ByteOrder.nativeOrder())),
+        "8 bytes",
+        "COMPLEX128");
   }
 
   @Test
@@ -158,7 +168,7 @@ class CommDataTest {
     assertOverlap(
         CommData.of(bytes), CommData.of(DataType.INT32, MemorySegment.ofArray(bytes)), true);
     assertOverlap(
-        CommData.of(DataType.INT32, ByteBuffer.wrap(bytes, 0, 8)),
+        CommData.of(DataType.INT32, ByteBuffer.wrap(bytes, 0, 8).order(ByteOrder.nativeOrder())),
         CommData.of(bytes).slice(8, 8),
         false);
   }

@@ -3,6 +3,7 @@ package org.comm4j.api;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
@@ -166,6 +167,35 @@ class LocalGroupTest {
               .isThrownBy(() -> Communicators.open(CONFIG.toBuilder().backend("fake-net").build()))
               .withMessageContaining("rank " + comm.rank() + " of a launch on 'fake-threads'");
         });
+  }
+
+  @Test
+  void open_rankHasClosedIt_saysSo() {
+    LocalGroup.run(
+        2,
+        comm -> {
+          comm.close();
+          assertThatExceptionOfType(ClosedException.class)
+              .isThrownBy(Communicators::open)
+              .withMessageContaining("rank " + comm.rank() + " of the launch of threads")
+              .withMessageContaining("can't be opened again");
+        });
+  }
+
+  @Test
+  void ends_ofARankThatIsNone_areRefused() {
+    try (LocalGroup group = LocalGroup.open(2, CONFIG)) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> group.fail(2, new RuntimeException()))
+          .withMessageContaining("rank: 2");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> group.leave(-1))
+          .withMessageContaining("rank: -1");
+      assertThatNullPointerException().isThrownBy(() -> group.fail(0, null)).withMessage("cause");
+      assertThatNullPointerException()
+          .isThrownBy(() -> group.start(rank -> rank == 1 ? null : new Collective.Barrier()))
+          .withMessage("operation of rank 1: null");
+    }
   }
 
   @Test

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
-import java.nio.ByteBuffer;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 import org.comm4j.api.ReduceOp.Predefined;
@@ -42,7 +42,7 @@ class ReduceOpTest {
   @EnumSource
   void operation_illegalForTheType_isRefusedNamingLegalOnes(Predefined op) {
     for (DataType type : DataType.values()) {
-      CommData data = CommData.of(type, ByteBuffer.allocate(type.bytes()));
+      CommData data = CommData.of(type, MemorySegment.ofArray(new byte[type.bytes()]));
       if (op.supports(type)) {
         assertThat(new Collective.AllReduce(data, data, op).op()).isSameAs(op);
         continue;

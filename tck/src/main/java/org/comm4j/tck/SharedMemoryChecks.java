@@ -301,6 +301,14 @@ final class SharedMemoryChecks {
         "read() as another type",
         () -> region.read(0, CommData.of(new double[0])));
     DataChecks.copiesUsableMemory("target", region.type(), target -> region.read(0, target));
+    MemorySegment readOnly = MemorySegment.ofArray(new long[1]).asReadOnly();
+    RuntimeException refused =
+        Expect.thrown(
+            "S2",
+            IllegalArgumentException.class,
+            "read() into read-only memory",
+            () -> region.read(0, CommData.of(region.type(), readOnly)));
+    Expect.says("S2", refused, "target", "read-only");
   }
 
   private static void fill(HostData data, long count, int factor) {
