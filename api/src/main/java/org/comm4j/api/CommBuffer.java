@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 /// Memory that a communicator allocated for its own data ([Communicator#allocate]) and that it can
 /// move without a copy. Whoever allocated it closes it.
 ///
-/// Closing is local. A buffer closed while an operation uses it is an [IllegalStateException], and
-/// so is any use after it, or after its communicator, was closed.
+/// Any thread may use and close it. Closing is local. A buffer closed while an operation uses it is
+/// an [IllegalStateException], and so is any use after it, or after its communicator, was closed.
 public interface CommBuffer extends AutoCloseable {
   /// {@return the whole buffer; valid until [#close()]}
   ///

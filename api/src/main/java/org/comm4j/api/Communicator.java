@@ -28,7 +28,9 @@ import org.jspecify.annotations.Nullable;
 /// each later call throws the same exception at once, only [#shrink()], [#close()] and what merely
 /// asks about the communicator work.
 ///
-/// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set).
+/// **Waiting.** No call waits longer than its deadline (`COMM_TIMEOUT`, 5 minutes unless set). An
+/// interrupt ends a call's wait, or a request's, and breaks the communicator on all ranks
+/// ([InterruptedCallException]), since peers count on the call.
 ///
 /// **Exceptions to this.** What a backend can't keep its [#capabilities()] say
 /// ([Capabilities#deviations()]). On `mpi` a dead rank ends all processes of the job, and so does a
@@ -527,7 +529,9 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
     run(new Collective.ExclusiveScan(input, output, op));
   }
 
-  /// [Collective.Barrier], after everything that this rank started has ended.
+  /// [Collective.Barrier], after everything that this rank started has ended. A started receive
+  /// that no message matches keeps it waiting, until its deadline breaks the communicator: take it
+  /// back first ([Request#cancel()]), or run the record, which waits for nothing else.
   @Override
   void barrier();
 
@@ -567,7 +571,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @return where the message comes from and how long it is
   Received probe(int source, int tag);
 
-  /// Completes every operation that this rank started on the communicator.
+  /// Completes every operation that this rank started on the communicator; a started receive keeps
+  /// it waiting as in [#barrier()].
   ///
   /// @throws CommException why the first that failed did
   void sync();
@@ -652,6 +657,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Ends this rank's part, after trying for at most 2 s to complete what it started. Other ranks
   /// are not waited for. Never throws because of a peer; closing twice does nothing. Operations
   /// still pending end with a [ClosedException].
+  ///
+  /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override
   void close();
 }

@@ -5,7 +5,7 @@ package org.comm4j.api;
 /// write their peers' memory.
 ///
 /// When such a kernel may do so, the program's ranks settle among themselves, for example by
-/// barriers.
+/// barriers. Any thread may ask for data; the close is for the thread that calls the communicator.
 public interface RegisteredMemory extends AutoCloseable {
   /// {@return a rank's data, where this rank's device reaches it; valid until [#close()]}
   ///

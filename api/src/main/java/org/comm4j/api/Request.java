@@ -76,8 +76,8 @@ public interface Request {
   }
 
   /// Waits until all requests have ended, well or not: when it returns or throws, none of them uses
-  /// its data any more. Where they are of several ranks that are threads of this JVM it moves all of
-  /// them along: so one thread may wait for a whole [LocalGroup].
+  /// its data any more. Where they are of several ranks that are threads of this JVM it moves all
+  /// of them along: so one thread may wait for a whole [LocalGroup].
   ///
   /// @param requests in the order in which their failures matter; may be empty
   /// @throws CommException why the first that failed did; awaiting another one tells why that did.

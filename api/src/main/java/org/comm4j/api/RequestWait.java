@@ -22,9 +22,9 @@ final class RequestWait {
     return any(requests, requests.size(), LONGEST_SLEEP_NANOS);
   }
 
-  /// Waits for each, whatever becomes of the others. Those of one rank have one engine, which moves all along whichever is awaited.
-  /// Those of several ranks have several, and no rank's may get on without the others': nobody else
-  /// may be there to move them along, so sleeps are short.
+  /// Waits for each, whatever becomes of the others. Those of one rank have one engine, which moves
+  /// all along whichever is awaited. Those of several ranks have several, and no rank's may get on
+  /// without the others': nobody else may be there to move them along, so sleeps are short.
   static void all(List<? extends Request> requests) {
     check(requests);
     boolean areOfOneRank = areOfOneRank(requests);

@@ -21,9 +21,11 @@ public interface SharedMemoryProvider {
   /// @param type what the elements are, the same on every rank
   /// @param count how many, the same on every rank; may be 0
   /// @return the region, allocated; every rank closes it
+  /// @throws IllegalArgumentException if the count is negative, or so large that no memory has it
   /// @throws MismatchedCallException if ranks disagree
   /// @throws TransportFailedException on every rank, if there is no space; the message names the
   ///   place
+  /// @throws UnsupportedException where the ranks of a host share no memory
   SharedRegion<HostData> createRegion(DataType type, long count);
 
   /// Makes a region in the memory of the leader's device, which the devices of the others reach; a

@@ -41,7 +41,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @param from which element of the region becomes the first one
   /// @param source of the region's type
   /// @throws IllegalArgumentException if the type is another one, the region is too short, or the
-  ///   source is closed or another thread's
+  ///   source is read-only, closed or another thread's
   /// @throws IllegalStateException on any rank but the leader, or after the fence
   void write(long from, HostData source);
 
@@ -64,7 +64,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @param from which element of the region is the first one
   /// @param target of the region's type
   /// @throws IllegalArgumentException if the type is another one, the region is too short, or the
-  ///   target is closed or another thread's
+  ///   target is read-only, closed or another thread's
   /// @throws IllegalStateException before the fence, while another thread closes the region and
   ///   after that; of a device's memory also once this rank has closed its communicators
   void read(long from, HostData target);

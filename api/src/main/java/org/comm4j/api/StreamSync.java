@@ -4,7 +4,8 @@ package org.comm4j.api;
 /// host. A stream is named by its raw handle in the device's library.
 ///
 /// Its calls are the communicator's: one thread at a time makes them, and a [ClosedException] is
-/// thrown when that is closed.
+/// thrown when that is closed, a [CommException] when it is broken. An event of another backend or
+/// device is an [IllegalArgumentException], a closed one an [IllegalStateException].
 ///
 /// The usual order: record an event on the compute stream, let the communicator wait for it, start
 /// the operation, record an event on the communicator, let the compute stream wait for that.
