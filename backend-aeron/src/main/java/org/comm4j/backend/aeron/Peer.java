@@ -287,6 +287,7 @@ final class Peer {
         }
         known = aeron.getExclusivePublication(registration);
       } catch (AeronException e) {
+        registration = NONE; // Aeron says why once, and nothing more of it
         throw new TransportFailedException(
             "no way to rank %d (%s): %s; if there is no space in %s, %s; if too many files are open, %s"
                 .formatted(

@@ -1,14 +1,22 @@
 package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.media.SendChannelEndpoint;
+import io.aeron.exceptions.AeronException;
 import java.lang.foreign.MemorySegment;
+import java.net.SocketException;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
@@ -206,6 +214,47 @@ class AeronTransportTest {
     }
     assertThat(refused).isEqualTo(REFUSALS);
     return sent;
+  }
+
+  /// One communicator fails, and the way to the peer is that of all others too.
+  @Test
+  void offer_driverCantOpenTheWay_saysSoEachTimeAndOpensItLater() throws Exception {
+    AtomicBoolean isFull = new AtomicBoolean(true);
+    List<AeronTransport> group =
+        new AeronGroups(CommConfig.builder().build(), _ -> withoutFilesWhile(isFull)).transports(2);
+    try {
+      for (int time = 0; time < 3; time++) {
+        assertThatThrownBy(() -> offerUntilTaken(group.get(0), 1))
+            .isInstanceOf(TransportFailedException.class)
+            .hasMessageContainingAll("no way to rank 1", "Too many open files", "ulimit -n");
+      }
+      isFull.set(false);
+      offerUntilTaken(group.get(0), 1);
+    } finally {
+      group.forEach(Transport::close);
+    }
+  }
+
+  private static UnaryOperator<MediaDriver.Context> withoutFilesWhile(AtomicBoolean isFull) {
+    return context ->
+        context.sendChannelEndpointSupplier((channel, status, with) -> {
+          if (isFull.get()) {
+            var tooMany = new SocketException("Too many open files");
+            throw new AeronException(tooMany.getMessage(), tooMany);
+          }
+          return new SendChannelEndpoint(channel, status, with);
+        });
+  }
+
+  private static void offerUntilTaken(AeronTransport from, int to) {
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[1000]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    boolean isTaken = false;
+    while (!isTaken && System.nanoTime() - endNs < 0) {
+      isTaken = from.offer(to, header, payload);
+    }
+    assertThat(isTaken).isTrue();
   }
 
   /// Nobody takes what is left for a rank that has died.
