@@ -6,8 +6,9 @@ import org.comm4j.core.transport.Transport;
 /// How a rank sends to another one and receives from it, in Aeron's words: through memory where
 /// both have one media driver and want that, else over UDP.
 ///
-/// What concerns memory and sockets is said for each channel, since the driver may be one that we
-/// have not set; always in Aeron's digits, which a user's locale may not have.
+/// What concerns memory and sockets, and that nothing may be left out, is said for each channel,
+/// since the driver may be one that we have not set, or set by the user's system properties; always
+/// in Aeron's digits, which a user's locale may not have.
 ///
 /// @param out the channel on which to send, with this stream
 /// @param in the channel on which to receive, with this stream
@@ -27,6 +28,12 @@ record Route(
   /// What Aeron puts before a message.
   private static final int FRAME_BYTES = 32;
 
+  /// Also where others who read the same are faster.
+  private static final String WAITED_FOR = "|tether=true";
+
+  /// What is lost is asked for until it comes.
+  private static final String REPEATED = "|reliable=true";
+
   /// @param self this rank, which receives at `own`
   /// @param rank the other one, which receives at `other`
   static Route of(int self, Address own, int rank, Address other, Dimensions dimensions) {
@@ -43,7 +50,7 @@ record Route(
               mtu,
               own.termBytes()),
           to.stream(),
-          String.format(Locale.ROOT, "aeron:ipc?session-id=%d", from.session()),
+          String.format(Locale.ROOT, "aeron:ipc?session-id=%d", from.session()) + WAITED_FOR,
           from.stream(),
           mtu,
           true,
@@ -74,12 +81,14 @@ record Route(
   /// @param endpoint address and port
   static String receiving(String endpoint, int session, Dimensions dimensions) {
     return String.format(
-        Locale.ROOT,
-        "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false",
-        endpoint,
-        session,
-        dimensions.receiveBufferBytes(),
-        dimensions.windowBytes());
+            Locale.ROOT,
+            "aeron:udp?endpoint=%s|session-id=%d|so-rcvbuf=%d|rcv-wnd=%d|sparse=false",
+            endpoint,
+            session,
+            dimensions.receiveBufferBytes(),
+            dimensions.windowBytes())
+        + REPEATED
+        + WAITED_FOR;
   }
 
   int maxPayloadBytes() {

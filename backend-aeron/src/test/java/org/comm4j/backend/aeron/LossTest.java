@@ -18,6 +18,7 @@ import org.comm4j.tck.CommunicatorContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -110,6 +111,17 @@ class LossTest {
       assertThat(disorder.twice()).as("datagrams that came twice").isPositive();
       assertThat(disorder.late()).as("datagrams that came late").isPositive();
     }
+  }
+
+  /// As whoever runs the driver may have it: what is lost is left out, and nobody is told.
+  @Test
+  void collectives_driverWouldSkipWhatIsLost_resultsHaveTheSameBits() throws Exception {
+    Loss loss = new Loss(0.05, SEED);
+    var groups =
+        new AeronGroups(
+            CONFIG, _ -> context -> loss.changes().apply(context.reliableStream(false)));
+    expectSameBits(results(groups, 2), results(new AeronGroups(CONFIG), 2), "rate 0.05");
+    assertThat(loss.lost()).as("lost datagrams").isPositive();
   }
 
   private static void expectSameBits(List<float[]> actual, List<float[]> expected, String network) {
