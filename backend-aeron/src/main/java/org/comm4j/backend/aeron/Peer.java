@@ -19,6 +19,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
 import org.agrona.BitUtil;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.status.CountersReader;
@@ -54,6 +55,7 @@ final class Peer {
   private final Route route;
   private final long patienceNs;
   private final BooleanSupplier isGone;
+  private final LongSupplier nanoTime;
   private final Terms sent = new Terms();
   private final Terms received = new Terms();
   private final Seal sending;
@@ -95,6 +97,7 @@ final class Peer {
   /// @param receiving of what comes from it
   /// @param patienceNs how long it may take to answer, if it lives
   /// @param isGone whether the session has given it up, or it has left
+  /// @param nanoTime the clock, for how long it is silent and handlers take
   Peer(
       Driver driver,
       int rank,
@@ -102,7 +105,8 @@ final class Peer {
       Seal sending,
       Seal receiving,
       long patienceNs,
-      BooleanSupplier isGone) {
+      BooleanSupplier isGone,
+      LongSupplier nanoTime) {
     this.rank = rank;
     this.sending = sending;
     this.receiving = receiving;
@@ -113,6 +117,7 @@ final class Peer {
     this.route = route;
     this.patienceNs = patienceNs;
     this.isGone = isGone;
+    this.nanoTime = nanoTime;
     var _ = aeron.addSubscription(route.in(), route.inStream(), this::onImage, this::onNoImage);
   }
 
@@ -202,7 +207,7 @@ final class Peer {
       result = to.tryClaim(all, claim); // at the start of the next term
     }
     if (result == Publication.NOT_CONNECTED) {
-      silentNs = silentNs == NONE ? System.nanoTime() : silentNs;
+      silentNs = silentNs == NONE ? nanoTime.getAsLong() : silentNs;
       checkConnects(to);
     } else {
       silentNs = NONE;
@@ -239,7 +244,7 @@ final class Peer {
   /// before the driver has waited for half of the time already.
   private void checkConnects(ExclusivePublication to) {
     long leftNs = driverIsPatient() && to.position() > 0 ? patienceNs / 2 : patienceNs;
-    if (System.nanoTime() - silentNs > leftNs && !isGone.getAsBoolean()) {
+    if (nanoTime.getAsLong() - silentNs > leftNs && !isGone.getAsBoolean()) {
       throw silence(
           "has not answered at " + route.place(), "set COMM_AERON_ADDRESS on its host", "this one");
     }
@@ -250,7 +255,7 @@ final class Peer {
   /// so.
   private void checkIsHeard(Image lost) {
     long leftNs = driverIsPatient() && !lost.isEndOfStream() ? 0 : patienceNs;
-    if (System.nanoTime() - lostNs > leftNs && !isGone.getAsBoolean()) {
+    if (nanoTime.getAsLong() - lostNs > leftNs && !isGone.getAsBoolean()) {
       throw silence(
           "has sent nothing more to " + route.here(),
           "set COMM_AERON_ADDRESS on this host",
@@ -319,7 +324,7 @@ final class Peer {
 
   private void onNoImage(Image each) {
     if (each == image && !hasLeft) {
-      lostNs = System.nanoTime();
+      lostNs = nanoTime.getAsLong();
     }
   }
 
@@ -340,7 +345,7 @@ final class Peer {
     if (driver.isInvoked()) {
       from.poll(onFragment, limit);
     } else {
-      pollStartNs = System.nanoTime();
+      pollStartNs = nanoTime.getAsLong();
       from.controlledPoll(onFragmentInTime, limit);
     }
     Throwable failure = thrown;
@@ -364,7 +369,7 @@ final class Peer {
   private ControlledFragmentHandler.Action onFragmentInTime(
       DirectBuffer buffer, int offset, int length, Header header) {
     onFragment(buffer, offset, length, header);
-    return System.nanoTime() - pollStartNs < Driver.LONG_NS
+    return nanoTime.getAsLong() - pollStartNs < Driver.LONG_NS
         ? ControlledFragmentHandler.Action.CONTINUE
         : ControlledFragmentHandler.Action.BREAK;
   }

@@ -178,7 +178,8 @@ final class Rendezvous {
                 route.isMemory() ? Seal.none() : seals.of(self, rank),
                 route.isMemory() ? Seal.none() : seals.of(rank, self),
                 DriverSettings.peersNs(config.liveness()),
-                () -> isGone(peer)));
+                () -> isGone(peer),
+                System::nanoTime));
       }
     }
     return peers;

@@ -72,7 +72,7 @@ class InterruptTest {
     Peer peer;
     try (driver) {
       Route route = new Route("aeron:ipc", 1, "aeron:ipc", 2, 1408, true, "there", "here");
-      peer = new Peer(driver, 1, route, Seal.none(), Seal.none(), 1, () -> false);
+      peer = new Peer(driver, 1, route, Seal.none(), Seal.none(), 1, () -> false, System::nanoTime);
     }
     Thread.currentThread().interrupt();
     Throwable thrown =
