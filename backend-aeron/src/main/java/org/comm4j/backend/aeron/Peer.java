@@ -46,6 +46,9 @@ final class Peer {
   /// Then Aeron says every 100 ms how much there is.
   private static final long LAST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(32);
 
+  /// Who waits for a peer offers far more often. After a pause it may have answered meanwhile.
+  private static final long PAUSE_NS = TimeUnit.SECONDS.toNanos(1);
+
   private static final long NEVER_NS = Long.MAX_VALUE;
   private static final int OWN_ALIGNMENT = 64;
 
@@ -72,6 +75,7 @@ final class Peer {
 
   private long registration = NONE;
   private long silentNs = NONE; // since when the peer has not answered
+  private long refusedNs; // when it had last not answered
   private long lostNs = NONE; // when the driver gave up what comes from the peer
   private @Nullable ExclusivePublication publication;
   private int limitCounter = CountersReader.NULL_COUNTER_ID; // up to where the driver may send
@@ -207,7 +211,6 @@ final class Peer {
       result = to.tryClaim(all, claim); // at the start of the next term
     }
     if (result == Publication.NOT_CONNECTED) {
-      silentNs = silentNs == NONE ? nanoTime.getAsLong() : silentNs;
       checkConnects(to);
     } else {
       silentNs = NONE;
@@ -243,8 +246,13 @@ final class Peer {
   /// A peer that lives answers, by its daemon thread if it computes. For one that has answered
   /// before the driver has waited for half of the time already.
   private void checkConnects(ExclusivePublication to) {
+    long nowNs = nanoTime.getAsLong();
+    if (silentNs == NONE || nowNs - refusedNs > PAUSE_NS) {
+      silentNs = nowNs;
+    }
+    refusedNs = nowNs;
     long leftNs = driverIsPatient() && to.position() > 0 ? patienceNs / 2 : patienceNs;
-    if (nanoTime.getAsLong() - silentNs > leftNs && !isGone.getAsBoolean()) {
+    if (nowNs - silentNs > leftNs && !isGone.getAsBoolean()) {
       throw silence(
           "has not answered at " + route.place(), "set COMM_AERON_ADDRESS on its host", "this one");
     }
