@@ -46,7 +46,7 @@ final class Rendezvous {
 
   AeronTransport open() {
     Options options = Options.of(config);
-    InetAddress host = Interfaces.choose(session, config, options);
+    InetAddress host = Interfaces.choose(session, options);
     Dimensions dimensions = Dimensions.of(options, session.size(), Interfaces.datagramBytes(host));
     byte[] secret = new byte[Address.SECRET_BYTES];
     new SecureRandom().nextBytes(secret);

@@ -2,6 +2,8 @@ package org.comm4j.core.session;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SelectionKey;
@@ -84,6 +86,11 @@ final class Connection {
   /// Counts the peer's silence from now on.
   void forgive(long nowNs) {
     heardNs = nowNs;
+  }
+
+  /// Where its own end is.
+  InetAddress ownAddress() throws IOException {
+    return ((InetSocketAddress) channel.getLocalAddress()).getAddress();
   }
 
   boolean isOpen() {

@@ -3,10 +3,12 @@ package org.comm4j.core.session;
 import java.net.InetAddress;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session;
 
 /// By which of its addresses a host is met. A name may have several; and on the host itself it
 /// often means the loopback interface (on Debian and Ubuntu 127.0.1.1), where no other host comes.
@@ -33,7 +35,7 @@ public final class HostAddresses {
   /// @param config of this rank
   /// @param authenticator permits some of them; where none, all are left, to be told by its check
   /// @throws JoinException if ranks of other hosts could not come there (`ADDRESS`)
-  public static List<InetAddress> toMeet(
+  static List<InetAddress> toMeet(
       String host, List<InetAddress> all, CommConfig config, Authenticator authenticator) {
     int size = config.worldSize().orElse(1);
     int here = config.localWorldSize().orElse(0); // not known
@@ -52,6 +54,15 @@ public final class HostAddresses {
     List<InetAddress> some = inOrder.toList();
     List<InetAddress> permitted = some.stream().filter(authenticator::permits).toList();
     return permitted.isEmpty() ? some : permitted;
+  }
+
+  /// {@return by which of this host's addresses its rank has met the others: that of its end of the
+  /// connection to who hosts the session, or at which it listens if it does so itself; none where
+  /// they have met without connections}
+  ///
+  /// @param session of the whole launch
+  public static Optional<InetAddress> ownIn(Session session) {
+    return session instanceof ReplicatedSession known ? known.ownAddress() : Optional.empty();
   }
 
   /// Whether a name leads to the loopback interface where it is asked for, and not elsewhere.

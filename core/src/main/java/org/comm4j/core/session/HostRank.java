@@ -1,7 +1,9 @@
 package org.comm4j.core.session;
 
+import java.net.InetAddress;
 import java.util.ArrayDeque;
 import java.util.List;
+import java.util.Optional;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -23,6 +25,7 @@ final class HostRank implements ReplicatedSession.History {
   private static final long ORDER_NS = TimeUnit.MILLISECONDS.toNanos(400);
 
   private final JoinRequest request;
+  private final InetAddress address;
   private final Runnable wakeUp;
   private final Runnable close;
   private final LongSupplier nanoTime;
@@ -36,15 +39,18 @@ final class HostRank implements ReplicatedSession.History {
   private Event.@Nullable Halt order;
   private long orderNs;
 
+  /// @param address at which the server listens
   /// @param wakeUp has the server's thread look at what was handed in
   /// @param close closes the server
   HostRank(
       JoinRequest request,
+      InetAddress address,
       Runnable wakeUp,
       Runnable close,
       LongSupplier nanoTime,
       IntConsumer halt) {
     this.request = request;
+    this.address = address;
     this.wakeUp = wakeUp;
     this.close = close;
     this.nanoTime = nanoTime;
@@ -69,6 +75,11 @@ final class HostRank implements ReplicatedSession.History {
   @Override
   public void close() {
     close.run();
+  }
+
+  @Override
+  public Optional<InetAddress> ownAddress() {
+    return Optional.of(address);
   }
 
   /// The next event that this rank adds to the history, if there is one.

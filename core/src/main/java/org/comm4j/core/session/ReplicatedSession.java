@@ -1,5 +1,6 @@
 package org.comm4j.core.session;
 
+import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -10,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -61,6 +63,12 @@ final class ReplicatedSession implements Session {
 
     /// Adds the rank's goodbye and frees everything, within 2 s.
     void close();
+
+    /// Where the rank's end of its connection is, or where it lets the others in; nowhere without
+    /// connections.
+    default Optional<InetAddress> ownAddress() {
+      return Optional.empty();
+    }
   }
 
   private final int rank;
@@ -111,6 +119,11 @@ final class ReplicatedSession implements Session {
     System.err.println("comm4j: a rank has ended all processes of the session, exit code " + code);
     System.err.flush();
     ThreadRanks.abort(code);
+  }
+
+  /// What the history says of it.
+  Optional<InetAddress> ownAddress() {
+    return history.ownAddress();
   }
 
   @Override

@@ -123,7 +123,9 @@ public final class SessionServer implements AutoCloseable {
     this.listener = listener;
     this.nanoTime = nanoTime;
     this.hostRank =
-        ofHost == null ? null : new HostRank(ofHost, this::wakeUp, this::close, nanoTime, halt);
+        ofHost == null
+            ? null
+            : new HostRank(ofHost, place.getAddress(), this::wakeUp, this::close, nanoTime, halt);
     this.thread =
         Thread.ofPlatform()
             .name("comm4j-session-server")

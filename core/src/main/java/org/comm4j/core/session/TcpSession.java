@@ -4,6 +4,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.ConnectException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
@@ -12,6 +13,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -74,6 +76,7 @@ final class TcpSession implements ReplicatedSession.History {
   private final CompletableFuture<ReplicatedSession> joined = new CompletableFuture<>();
   private final Queue<Event> outgoing = new ConcurrentLinkedQueue<>();
   private volatile boolean closing;
+  private volatile @Nullable InetAddress ownAddress; // once it is in
 
   // The rest is the thread's own.
   private final ArrayDeque<Frame> incoming = new ArrayDeque<>();
@@ -155,6 +158,11 @@ final class TcpSession implements ReplicatedSession.History {
     closing = true;
     selector.wakeup();
     Endings.await(thread, CLOSE_NS);
+  }
+
+  @Override
+  public Optional<InetAddress> ownAddress() {
+    return Optional.ofNullable(ownAddress);
   }
 
   private void run() {
@@ -392,6 +400,7 @@ final class TcpSession implements ReplicatedSession.History {
                       .formatted(place()));
             }
             accepted = in;
+            ownAddress = connection.ownAddress();
           }
           case Frame.Refused no -> {
             refused = true;

@@ -3,9 +3,14 @@ package org.comm4j.core.session;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Secret;
+import org.comm4j.api.spi.Session;
+import org.comm4j.api.spi.Session.Member;
 import org.junit.jupiter.api.Test;
 
 class HostAddressesTest {
@@ -54,5 +59,44 @@ class HostAddressesTest {
   void toMeet_hostsAreNotKnown_isWhereItMay() {
     assertThat(toMeet("alpha", withSecret())).containsExactly(OTHERS, OWN_NAME);
     assertThat(toMeet("alpha", CommConfig.builder())).containsExactly(OWN_NAME);
+  }
+
+  @Test
+  void ownIn_rankHostsTheSession_isWhereItListens() {
+    InetAddress here = InetAddress.getLoopbackAddress();
+    try (var server =
+            SessionServer.startFor(
+                request(0), here, 0, Authenticator.NONE, System::nanoTime, _ -> {});
+        Session rank = connected(new InetSocketAddress(here, server.port()))) {
+      assertThat(HostAddresses.ownIn(rank)).contains(here);
+      assertThat(HostAddresses.ownIn(server.localJoin().join())).contains(here);
+    }
+  }
+
+  @Test
+  void ownIn_sessionWithoutConnections_isNone() {
+    try (Session alone = InMemorySessions.alone(List.of())) {
+      assertThat(HostAddresses.ownIn(alone)).isEmpty();
+    }
+  }
+
+  private static Session connected(InetSocketAddress place) {
+    return TcpSession.start(
+            Places.of(place),
+            request(1),
+            Authenticator.NONE,
+            TimeUnit.SECONDS.toNanos(5),
+            true,
+            System::nanoTime,
+            _ -> {})
+        .joined()
+        .orTimeout(20, TimeUnit.SECONDS)
+        .join();
+  }
+
+  private static JoinRequest request(int rank) {
+    var member =
+        new Member(rank, LocalHost.identity(), ProcessHandle.current().pid(), Set.of(), List.of());
+    return new JoinRequest("1", "job", 0, member, 2, 20_000, 10_000, "");
   }
 }
