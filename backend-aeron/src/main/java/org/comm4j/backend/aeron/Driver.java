@@ -169,6 +169,7 @@ final class Driver implements AutoCloseable {
 
   /// Uses the media driver that another rank of this host has started.
   static Driver following(int leader, Path directory, Duration liveness) {
+    DriverFolder.check(directory, nameOf(leader));
     return new Driver(
         nameOf(leader),
         directory,

@@ -37,6 +37,20 @@ final class DriverFolder implements AutoCloseable {
     }
   }
 
+  /// Makes sure that a driver of another rank is where [#create] puts it: what the session says of
+  /// it may be somebody else's word.
+  ///
+  /// @param name of the driver, for messages
+  static void check(Path driver, String name) {
+    Path folder = driver.getParent();
+    if (folder == null || !OwnFolder.isOfThisUser(folder)) {
+      throw new TransportFailedException(
+          "%s is said to be in %s (expected: in a folder of mode rwx------ of this user); if a stranger takes part in the session set COMM_SECRET_FILE on all ranks, or set COMM_AERON_DRIVER to embedded"
+              .formatted(name, driver),
+          null);
+    }
+  }
+
   /// Where the driver's files go; does not exist yet.
   Path driver() {
     return folder.path().resolve("driver");

@@ -1,10 +1,20 @@
 package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Executors;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.session.MembersSession;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -44,6 +54,38 @@ class DriverFolderTest {
       left = left("comm4j-aeron-789");
     }
     assertThat(left).doesNotExist();
+  }
+
+  /// Whoever may write there changes what ranks read, and who takes part in a session without a
+  /// secret says where it is.
+  @Test
+  void open_othersMayEnterWhereTheSharedDriverIs_isRefused() throws Exception {
+    CommConfig config =
+        CommConfig.builder()
+            .joinTimeout(Duration.ofSeconds(5))
+            .option("COMM_AERON_DRIVER", "shared")
+            .build();
+    try (var driver = ExternalDriver.start(context -> context.epochClock(SteadyClock.EPOCH));
+        var sessions = InMemorySessions.group(2);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      Files.setPosixFilePermissions(
+          driver.directory(), PosixFilePermissions.fromString("rwxrwxrwx"));
+      var _ = threads.submit(() -> sayItHasStarted(sessions.session(0), driver.directory()));
+      assertThatThrownBy(() -> new Rendezvous(sessions.session(1), config).open().close())
+          .isInstanceOf(TransportFailedException.class)
+          .hasMessageContainingAll(
+              "the media driver that rank 0 runs for this host",
+              driver.directory().toString(),
+              "COMM_SECRET_FILE");
+    }
+  }
+
+  private static List<byte[]> sayItHasStarted(Session leader, Path driver) {
+    return MembersSession.of(leader, "aeron/driver-0", List.of(0, 1))
+        .exchange(
+            "directory",
+            ("started in " + driver).getBytes(StandardCharsets.UTF_8),
+            Duration.ofSeconds(20));
   }
 
   /// As a process leaves it that is killed.

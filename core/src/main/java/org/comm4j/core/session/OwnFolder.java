@@ -205,8 +205,11 @@ public final class OwnFolder implements AutoCloseable {
     return abandoned;
   }
 
-  /// Whether it is a folder that nobody else can have put anything into.
-  private static boolean isOfThisUser(Path folder) {
+  /// {@return whether it is a folder that nobody else can have put anything into: this user's, and
+  /// no other may enter it}
+  ///
+  /// @param folder that may not be there
+  public static boolean isOfThisUser(Path folder) {
     try {
       Object owner = Files.getAttribute(folder, "unix:uid", LinkOption.NOFOLLOW_LINKS);
       return owner.equals(LocalHost.uid())
