@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
@@ -49,12 +50,13 @@ final class AeronTransport implements Transport {
   private final int size;
   private final Driver driver;
   private final List<Peer> peers; // in the order of their ranks, without this one
+  private final LongSupplier nanoTime;
   private final Thread keeper;
   private final ReentrantLock lock = new ReentrantLock();
   private int turn;
   private int unworked; // payloads delivered since the driver has worked; too many if none is left
-  private long probedNs = System.nanoTime();
-  private volatile long workedNs = System.nanoTime();
+  private long probedNs;
+  private volatile long workedNs;
   private volatile @Nullable Thread parked;
   private volatile boolean woken;
   private volatile boolean closed;
@@ -62,11 +64,15 @@ final class AeronTransport implements Transport {
 
   /// @param driver of this rank, closed with the transport
   /// @param peers all other ranks in order
-  AeronTransport(int rank, Driver driver, List<Peer> peers) {
+  /// @param nanoTime the clock
+  AeronTransport(int rank, Driver driver, List<Peer> peers, LongSupplier nanoTime) {
     this.rank = rank;
     this.size = peers.size() + 1;
     this.driver = driver;
     this.peers = List.copyOf(peers);
+    this.nanoTime = nanoTime;
+    this.probedNs = nanoTime.getAsLong();
+    this.workedNs = probedNs;
     this.keeper = Thread.ofPlatform().daemon().name("comm4j-aeron-" + rank).unstarted(this::keep);
     keeper.start();
   }
@@ -134,7 +140,7 @@ final class AeronTransport implements Transport {
       int more = peers.get(next).poll(handler, limit - delivered);
       if (more > 0) {
         turn = (next + 1) % peers.size(); // no peer can use up every limit
-        if (!driver.isInvoked() && System.nanoTime() - workedNs > Driver.LONG_NS) {
+        if (!driver.isInvoked() && nanoTime.getAsLong() - workedNs > Driver.LONG_NS) {
           work(); // the handler takes long, and a client that is not moved along is given up
         }
       }
@@ -144,7 +150,7 @@ final class AeronTransport implements Transport {
   }
 
   private int work() {
-    long nowNs = System.nanoTime();
+    long nowNs = nanoTime.getAsLong();
     if (nowNs - probedNs > PROBE_NS) {
       probedNs = nowNs;
       for (Peer peer : peers) {
@@ -158,12 +164,12 @@ final class AeronTransport implements Transport {
 
   @Override
   public void park(long nanos) {
-    long startNs = System.nanoTime();
+    long startNs = nanoTime.getAsLong();
     parked = Thread.currentThread();
     long nap = FIRST_NAP_NS;
     try {
       while (!woken && !hasNews()) {
-        long leftNs = nanos - (System.nanoTime() - startNs);
+        long leftNs = nanos - (nanoTime.getAsLong() - startNs);
         if (leftNs <= 0 || Thread.currentThread().isInterrupted()) {
           break;
         }
@@ -215,7 +221,7 @@ final class AeronTransport implements Transport {
     while (!closed && !driver.hasFailed()) {
       LockSupport.parkNanos(this, nap);
       boolean wasOfUse = false;
-      if (System.nanoTime() - workedNs <= nap) {
+      if (nanoTime.getAsLong() - workedNs <= nap) {
         // the rank works it
       } else if (!lock.tryLock()) {
         wasOfUse = driver.workAlone() > 0;
@@ -282,7 +288,7 @@ final class AeronTransport implements Transport {
 
   /// Sees to it that what was offered arrives: the driver ends with this process.
   private void drain() {
-    long startNs = System.nanoTime();
+    long startNs = nanoTime.getAsLong();
     long sentNs = startNs;
     while (!driver.hasFailed()) {
       peers.forEach(Peer::sayGoodbye);
@@ -291,14 +297,14 @@ final class AeronTransport implements Transport {
       }
       peers.forEach(Peer::discard);
       if (any(peer -> !peer.isSent())) {
-        sentNs = System.nanoTime();
-      } else if (System.nanoTime() - sentNs > REPEAT_NS) {
+        sentNs = nanoTime.getAsLong();
+      } else if (nanoTime.getAsLong() - sentNs > REPEAT_NS) {
         return;
       }
       if (!any(peer -> !peer.isOver())) {
         return;
       }
-      if (System.nanoTime() - startNs >= LINGER_NS) {
+      if (nanoTime.getAsLong() - startNs >= LINGER_NS) {
         gaveUp = true;
         return;
       }

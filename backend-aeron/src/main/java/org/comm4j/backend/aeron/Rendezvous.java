@@ -15,6 +15,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommConfig;
@@ -32,16 +33,23 @@ final class Rendezvous {
   private final Session session;
   private final CommConfig config;
   private final UnaryOperator<MediaDriver.Context> changes;
+  private final LongSupplier nanoTime;
 
   Rendezvous(Session session, CommConfig config) {
-    this(session, config, UnaryOperator.identity());
+    this(session, config, UnaryOperator.identity(), System::nanoTime);
   }
 
   /// @param changes to the driver's settings
-  Rendezvous(Session session, CommConfig config, UnaryOperator<MediaDriver.Context> changes) {
+  /// @param nanoTime the rank's clock; its driver goes by the system's
+  Rendezvous(
+      Session session,
+      CommConfig config,
+      UnaryOperator<MediaDriver.Context> changes,
+      LongSupplier nanoTime) {
     this.session = session;
     this.config = config;
     this.changes = changes;
+    this.nanoTime = nanoTime;
   }
 
   AeronTransport open() {
@@ -75,7 +83,7 @@ final class Rendezvous {
                   .toList());
       all.set(session.rank(), own); // who is on the way may have changed what comes back of it
       List<Peer> peers = Driver.uninterrupted(() -> peers(driver, all, dimensions));
-      transport = new AeronTransport(session.rank(), driver, peers);
+      transport = new AeronTransport(session.rank(), driver, peers, nanoTime);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
     } catch (Throwable e) {
@@ -179,7 +187,7 @@ final class Rendezvous {
                 route.isMemory() ? Seal.none() : seals.of(rank, self),
                 DriverSettings.peersNs(config.liveness()),
                 () -> isGone(peer),
-                System::nanoTime));
+                nanoTime));
       }
     }
     return peers;

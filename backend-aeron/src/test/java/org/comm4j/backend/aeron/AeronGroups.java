@@ -15,6 +15,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntFunction;
+import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import org.agrona.DirectBuffer;
 import org.assertj.core.api.Assertions;
@@ -102,6 +103,11 @@ record AeronGroups(
   }
 
   private Rendezvous rendezvous(Session session) {
+    return rendezvous(session, System::nanoTime);
+  }
+
+  /// @param nanoTime the rank's clock
+  Rendezvous rendezvous(Session session, LongSupplier nanoTime) {
     UnaryOperator<MediaDriver.Context> change = changes.apply(session.rank());
     return new Rendezvous(
         session,
@@ -109,7 +115,8 @@ record AeronGroups(
         context -> {
           FOLDERS.add(Path.of(context.aeronDirectoryName()).getParent());
           return change.apply(context);
-        });
+        },
+        nanoTime);
   }
 
   /// Returns when no driver of a host runs any more.

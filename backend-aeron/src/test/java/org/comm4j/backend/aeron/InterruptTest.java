@@ -58,7 +58,8 @@ class InterruptTest {
               context -> {
                 Thread.currentThread().interrupt();
                 return context;
-              });
+              },
+              System::nanoTime);
       Throwable thrown = catchThrowable(() -> rendezvous.open().close());
       assertThat(thrown).isInstanceOf(InterruptedCallException.class);
       assertThat(Thread.currentThread().isInterrupted()).as("left as it was").isTrue();
