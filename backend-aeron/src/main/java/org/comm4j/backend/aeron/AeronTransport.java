@@ -34,7 +34,7 @@ final class AeronTransport implements Transport {
   /// has waited before, it makes the 0.8 s of a communicator's close that are a backend's.
   private static final long LINGER_NS = TimeUnit.MILLISECONDS.toNanos(400);
 
-  /// How long after everything was sent a peer may ask for it again.
+  /// How long after everything was sent, or asked for again, a peer may ask for it again.
   private static final long REPEAT_NS = TimeUnit.MILLISECONDS.toNanos(200);
 
   /// How often this looks whether a peer has to be probed.
@@ -289,14 +289,17 @@ final class AeronTransport implements Transport {
   /// Sees to it that what was offered arrives: the driver ends with this process.
   private void drain() {
     long startNs = nanoTime.getAsLong();
-    long sentNs = startNs;
+    long sentNs = startNs; // or asked for
+    long seen = 0;
     while (!driver.hasFailed()) {
+      long requests = driver.requests();
       peers.forEach(Peer::sayGoodbye);
       if (work() == 0) {
         LockSupport.parkNanos(FIRST_NAP_NS);
       }
       peers.forEach(Peer::discard);
-      if (any(peer -> !peer.isSent())) {
+      if (requests != seen || any(peer -> !peer.isSent())) {
+        seen = requests;
         sentNs = nanoTime.getAsLong();
       } else if (nanoTime.getAsLong() - sentNs > REPEAT_NS) {
         return;

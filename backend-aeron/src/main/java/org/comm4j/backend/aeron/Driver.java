@@ -1,5 +1,7 @@
 package org.comm4j.backend.aeron;
 
+import static io.aeron.driver.status.SystemCounterDescriptor.NAK_MESSAGES_RECEIVED;
+
 import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import java.nio.file.Path;
@@ -320,6 +322,12 @@ final class Driver implements AutoCloseable {
   /// Whether it works only where [#work] is called, and ends with this rank.
   boolean isInvoked() {
     return driverAgent != null;
+  }
+
+  /// How many requests to send something again have come, of any peer; where the driver serves
+  /// other ranks too, also theirs.
+  long requests() {
+    return aeron.countersReader().getCounterValue(NAK_MESSAGES_RECEIVED.id());
   }
 
   /// Whether there is no driver any more.

@@ -2,11 +2,21 @@ package org.comm4j.backend.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
+import io.aeron.driver.ext.LossGenerator;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
+import java.util.function.UnaryOperator;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -14,6 +24,8 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.Operation;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.CommunicatorContract;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
@@ -31,6 +43,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 class LossTest {
   private static final String TAKES_LONG = "./verify --full runs it: it takes minutes";
   private static final long SEED = Long.getLong("comm4j.seed", 4242);
+
+  private static final int PAYLOAD_BYTES = 1000;
+
+  /// Each time it is lost the sender's clock goes on so much: longer together than it waits for
+  /// peers that ask for nothing, and shorter than it waits at all.
+  private static final long STEP_NS = TimeUnit.MILLISECONDS.toNanos(10);
+
+  private static final int LOST_TIMES = 30;
 
   private static final CommConfig CONFIG =
       small(CommConfig.builder().timeout(Duration.ofSeconds(60)).build());
@@ -122,6 +142,64 @@ class LossTest {
             CONFIG, _ -> context -> loss.changes().apply(context.reliableStream(false)));
     expectSameBits(results(groups, 2), results(new AeronGroups(CONFIG), 2), "rate 0.05");
     assertThat(loss.lost()).as("lost datagrams").isPositive();
+  }
+
+  /// While a rank asks for what is missing, who has sent it stays to send it again.
+  @Test
+  void close_peerAsksForLong_allThatWasTakenArrives() throws Exception {
+    var closedNs = new AtomicLong();
+    var lost = new AtomicInteger();
+    LongSupplier clock =
+        () -> closedNs.get() == 0 ? System.nanoTime() : closedNs.get() + lost.get() * STEP_NS;
+    var isLosing = new AtomicBoolean();
+    LossGenerator losing =
+        (_, _, bytes) ->
+            isLosing.get() && bytes > PAYLOAD_BYTES && lost.incrementAndGet() <= LOST_TIMES;
+    var groups = new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
+    try (var sessions = InMemorySessions.group(2);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      var opening = threads.submit(() -> groups.rendezvous(sessions.session(0), clock).open());
+      AeronTransport to = groups.rendezvous(sessions.session(1), System::nanoTime).open();
+      AeronTransport from = opening.get();
+      try {
+        int[] arrived = new int[1];
+        offerUntilTaken(from);
+        pollUntil(1, to, arrived);
+        isLosing.set(true);
+        offerUntilTaken(from);
+        closedNs.set(System.nanoTime());
+        from.close();
+        assertThat(lost).hasValueGreaterThan(LOST_TIMES);
+        pollUntil(2, to, arrived);
+      } finally {
+        from.close();
+        to.close();
+      }
+    }
+  }
+
+  private static UnaryOperator<MediaDriver.Context> losing(LossGenerator data) {
+    return context ->
+        context.receiveChannelEndpointSupplier((channel, dispatcher, status, with) ->
+            new DebugReceiveChannelEndpoint(
+                channel, dispatcher, status, with, data, (_, _, _) -> false));
+  }
+
+  private static void offerUntilTaken(AeronTransport from) {
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[PAYLOAD_BYTES]);
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!from.offer(1, header, payload)) {
+      assertThat(System.nanoTime() - endNs).isNegative();
+    }
+  }
+
+  private static void pollUntil(int count, AeronTransport to, int[] arrived) {
+    long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (arrived[0] < count && System.nanoTime() - endNs < 0) {
+      to.poll((_, _, _) -> arrived[0]++, 1);
+    }
+    assertThat(arrived[0]).isEqualTo(count);
   }
 
   private static void expectSameBits(List<float[]> actual, List<float[]> expected, String network) {
