@@ -381,6 +381,7 @@ final class CheckedRequest implements Request {
 
   /// Takes the word for a look. A thread that waits gives way after its slice.
   private void acquireToLook() {
+    OperatorCalls.refuse(operation.label() + " taken back, or its future asked for,");
     visitors.incrementAndGet();
     try {
       acquire(LOOKING);
@@ -401,16 +402,9 @@ final class CheckedRequest implements Request {
     }
     long start = System.nanoTime();
     for (int turn = 0; !tryAcquire(holding, me); turn++) {
-      Thread holder = owner.get();
-      boolean isRefused =
-          holder == LOOKING
-              ? looker == me
-              : holder != null
-                  && (holding != LOOKING
-                      || holder == me
-                      || System.nanoTime() - start >= VISIT_NANOS);
-      if (isRefused && gate.isOpen()) {
-        throw awaitedBy(holder == LOOKING ? me : holder);
+      Thread refusing = gate.isOpen() ? refusing(holding, System.nanoTime() - start) : null;
+      if (refusing != null) {
+        throw awaitedBy(refusing);
       }
       if (turn < LOOKS) {
         Thread.onSpinWait();
@@ -418,6 +412,17 @@ final class CheckedRequest implements Request {
         Gate.pause(); // somebody looks at it, or close() awaits it: not for long
       }
     }
+  }
+
+  /// Who has the word and won't give it away soon, if somebody has.
+  private @Nullable Thread refusing(Thread holding, long waitedNanos) {
+    Thread me = Thread.currentThread();
+    Thread holder = owner.get();
+    if (holder == LOOKING) {
+      return looker == me ? me : null;
+    }
+    boolean givesWay = holding == LOOKING && holder != me && waitedNanos < VISIT_NANOS;
+    return givesWay ? null : holder;
   }
 
   private boolean tryAcquire(Thread holding, Thread me) {

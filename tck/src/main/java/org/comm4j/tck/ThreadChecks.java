@@ -246,6 +246,7 @@ final class ThreadChecks {
               () -> comm.send(CommData.of(1), 0, 2),
               comm::duplicate,
               other::await,
+              other::cancel,
               comm::close,
               buffer::close);
       List<Throwable> refusals = java.util.Collections.synchronizedList(new ArrayList<>());

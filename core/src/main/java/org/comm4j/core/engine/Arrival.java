@@ -20,7 +20,7 @@ abstract sealed class Arrival extends Call permits ProbeCall, ReceiveCall {
 
   @Override
   public final boolean cancel() {
-    try (var _ = engine.lock()) {
+    try (var _ = engine.enter()) { // not from an operator, whose call moves along
       if (message() != null || hasEnded()) {
         return false;
       }
