@@ -6,7 +6,6 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -85,19 +84,25 @@ public record AbortNotice(Kind kind, List<Integer> missing, String message) {
   }
 
   /// A failure of a part of a communicator's ranks as that communicator has it: what names ranks
-  /// names them by their numbers there.
+  /// names them by their numbers there, and where its text can't, that tells whose they are.
   ///
-  /// @param rankOf of a rank of the part its number in the communicator
+  /// @param part the part's ranks, by their numbers in the communicator
   /// @param rank this one, in the communicator
   /// @param members its world ranks
-  public static CommException inWhole(
-      CommException failure, IntUnaryOperator rankOf, int rank, int[] members) {
+  public static CommException inWhole(CommException failure, int[] part, int rank, int[] members) {
+    String numbers =
+        Arrays.equals(part, IntStream.range(0, part.length).toArray())
+            ? ""
+            : "among ranks %s, numbered from 0 in this order: ".formatted(Arrays.toString(part));
     return switch (failure) {
       case AbortedException _, CollectiveTimeoutException _, PeerFailedException _ -> {
         AbortNotice notice = of(failure);
-        List<Integer> ranks = notice.missing.stream().map(rankOf::applyAsInt).toList();
-        yield new AbortNotice(notice.kind, ranks, notice.message).exception(rank, members);
+        List<Integer> ranks = notice.missing.stream().map(each -> part[each]).toList();
+        yield new AbortNotice(notice.kind, ranks, numbers + notice.message)
+            .exception(rank, members);
       }
+      case MismatchedCallException _ when !numbers.isEmpty() ->
+          new MismatchedCallException(numbers + failure.getMessage());
       default -> failure;
     };
   }

@@ -3,6 +3,7 @@ package org.comm4j.core.engine;
 import java.util.function.Function;
 import java.util.function.IntUnaryOperator;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
@@ -12,7 +13,7 @@ import org.comm4j.api.spi.BackendCommunicator;
 /// it, as every call of it does, and is told in its ranks' numbers.
 ///
 /// @param <G> what the host's ranks call
-public final class HostCalls<G> {
+public final class HostCalls<G extends BackendCommunicator> {
   private final BackendCommunicator parent;
   private final int[] members;
   private final Supplier<G> group;
@@ -44,7 +45,8 @@ public final class HostCalls<G> {
       if (known != null) {
         throw known;
       }
-      throw broken(AbortNotice.inWhole(failure, rankOf, parent.rank(), members));
+      int[] ranks = IntStream.range(0, here.size()).map(rankOf).toArray();
+      throw broken(AbortNotice.inWhole(failure, ranks, parent.rank(), members));
     }
   }
 
@@ -66,9 +68,14 @@ public final class HostCalls<G> {
       if (all[each][0] != type.id() || all[each][1] != count) {
         throw broken(
             new MismatchedCallException(
-                "rank %d of the host creates a region of %s × %d but rank %d one of %s × %d"
+                "rank %d creates a region of %s × %d but rank %d, of the same host, one of %s × %d"
                     .formatted(
-                        each, DataType.ofId((int) all[each][0]), all[each][1], rank, type, count)));
+                        rankOf.applyAsInt(each),
+                        DataType.ofId((int) all[each][0]),
+                        all[each][1],
+                        parent.rank(),
+                        type,
+                        count)));
       }
     }
   }
@@ -82,8 +89,12 @@ public final class HostCalls<G> {
       if (all[each][0] != all[rank][0]) {
         throw broken(
             new MismatchedCallException(
-                "rank %d of the host calls %s but rank %d %s"
-                    .formatted(each, fence(all[each][0]), rank, fence(all[rank][0]))));
+                "rank %d calls %s but rank %d, of the same host, %s"
+                    .formatted(
+                        rankOf.applyAsInt(each),
+                        fence(all[each][0]),
+                        parent.rank(),
+                        fence(all[rank][0]))));
       }
     }
   }

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
+import org.comm4j.api.MismatchedCallException;
 import org.comm4j.core.engine.AbortNotice.Kind;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +34,31 @@ class AbortNoticeTest {
     assertThat(message).startsWith(notice.message());
     CommException thrown = notice.exception(1, new int[0]);
     assertThat(((CollectiveTimeoutException) thrown).missing()).isEqualTo(missing);
+  }
+
+  /// Ranks of another host have the part's numbers, and have done nothing.
+  @Test
+  void inWhole_partHasOtherNumbers_textSaysWhose() {
+    int[] part = {2, 5};
+    int[] members = IntStream.range(0, 6).toArray();
+    var mismatch = new MismatchedCallException("rank 1 calls barrier() but rank 0 fence()");
+
+    CommException told = AbortNotice.inWhole(mismatch, part, 2, members);
+
+    assertThat(told)
+        .isInstanceOf(MismatchedCallException.class)
+        .hasMessage(
+            "among ranks [2, 5], numbered from 0 in this order: rank 1 calls barrier() but rank 0 fence()");
+    assertThat(AbortNotice.inWhole(mismatch, new int[] {0, 1}, 0, members)).isSameAs(mismatch);
+    assertThat(
+            AbortNotice.inWhole(
+                new CollectiveTimeoutException(List.of(1), "rank(s) [1] have not come"),
+                part,
+                2,
+                members))
+        .isInstanceOfSatisfying(
+            CollectiveTimeoutException.class, late -> assertThat(late.missing()).containsExactly(5))
+        .hasMessageContaining("among ranks [2, 5]");
   }
 
   /// Which one comes first tells more than a set could.
