@@ -76,7 +76,7 @@ public record CallSignature(long what, long count, long detail) {
             | (long) purpose.ordinal() << 24
             | (long) shape.root() << 32;
     long parts = hasParts(shape.kind()) ? countsHash(shape) : 0;
-    long details = 31 * parts + (op == null ? 0 : op.name().hashCode());
+    long details = 31 * parts + nameHash(op);
     return new CallSignature(
         what,
         isVaried(shape.kind()) ? 0 : shape.count(),
@@ -171,6 +171,17 @@ public record CallSignature(long what, long count, long detail) {
       case ReduceOp.Predefined predefined -> 1 + predefined.ordinal();
       case ReduceOp.UserDefined _ -> USER_OP;
     };
+  }
+
+  /// Of a user-defined operator. Names that look alike, as those of versions do, have others.
+  private static long nameHash(@Nullable ReduceOp op) {
+    long hash = 0;
+    if (op instanceof ReduceOp.UserDefined(var name, _)) {
+      for (int at = 0; at < name.length(); at++) {
+        hash = hash * 0x9e37_79b9_7f4a_7c15L + name.charAt(at);
+      }
+    }
+    return hash >>> 32;
   }
 
   private static long countsHash(Shape shape) {

@@ -61,6 +61,13 @@ class CallSignatureTest {
         .doesNotContain("counts per rank");
   }
 
+  /// Hash codes of strings are the same for pairs of letters that differ like these.
+  @Test
+  void detail_operatorsOfSimilarNames_isAnother() {
+    assertThat(ofOperator("sumAa").detail()).isNotEqualTo(ofOperator("sumBB").detail());
+    assertThat(ofOperator("sumAa")).isEqualTo(ofOperator("sumAa"));
+  }
+
   private static CallSignature ofOperator(String name) {
     HostData data = CommData.of(new int[3]);
     ReduceOp op = ReduceOp.of(name, (_, _, _, _) -> {});
