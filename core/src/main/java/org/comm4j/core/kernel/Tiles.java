@@ -5,6 +5,7 @@ import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
 import org.comm4j.core.kernel.Carrier.Tile;
+import org.jspecify.annotations.Nullable;
 
 /// A thread's scratch arrays. Elements are copied into them in bulk and combined there, because
 /// loops over heap arrays are what the JIT compiler vectorises, whatever kinds of segments come by.
@@ -18,6 +19,7 @@ final class Tiles {
 
   private final Map<Carrier, Tile> x = new EnumMap<>(Carrier.class);
   private final Map<Carrier, Tile> y = new EnumMap<>(Carrier.class);
+  private @Nullable MemorySegment ofOperator; // unless one is out
 
   private Tiles() {}
 
@@ -31,6 +33,18 @@ final class Tiles {
 
   Tile y(Carrier carrier) {
     return y.computeIfAbsent(carrier, Tiles::tile);
+  }
+
+  /// A tile for what a user's function works on. Until it is given back this thread may combine
+  /// other things: the function may, on communicators of other launches.
+  MemorySegment takeForOperator() {
+    MemorySegment tile = ofOperator;
+    ofOperator = null;
+    return tile == null ? tile(Carrier.BYTE).segment() : tile;
+  }
+
+  void giveBackOfOperator(MemorySegment tile) {
+    ofOperator = tile;
   }
 
   private static Tile tile(Carrier carrier) {

@@ -65,12 +65,17 @@ final class UserKernel implements Kernel {
       apply(b.asSlice(bOffset, bytes), out.asSlice(outOffset, bytes), count);
       return;
     }
-    MemorySegment tile = Tiles.mine().x(Carrier.BYTE).segment();
-    for (long at = 0; at < bytes; at += Tiles.BYTES) {
-      long part = Math.min(Tiles.BYTES, bytes - at);
-      MemorySegment.copy(a, aOffset + at, tile, 0, part);
-      apply(b.asSlice(bOffset + at, part), tile.asSlice(0, part), type.countIn(part));
-      MemorySegment.copy(tile, 0, out, outOffset + at, part);
+    Tiles tiles = Tiles.mine();
+    MemorySegment tile = tiles.takeForOperator();
+    try {
+      for (long at = 0; at < bytes; at += Tiles.BYTES) {
+        long part = Math.min(Tiles.BYTES, bytes - at);
+        MemorySegment.copy(a, aOffset + at, tile, 0, part);
+        apply(b.asSlice(bOffset + at, part), tile.asSlice(0, part), type.countIn(part));
+        MemorySegment.copy(tile, 0, out, outOffset + at, part);
+      }
+    } finally {
+      tiles.giveBackOfOperator(tile);
     }
   }
 

@@ -617,6 +617,42 @@ class KernelTest {
     assertThat(kernel.accumulator()).isEqualTo(DataType.INT32);
   }
 
+  /// As where an operator calls the communicator of another launch.
+  @Test
+  void userDefined_functionCombinesByAnother_keepsItsElements() {
+    Kernel inner =
+        Kernel.of(
+            ReduceOp.of("seven", (_, accumulator, _, _) -> accumulator.fill((byte) 7)),
+            DataType.INT8);
+    var bytes = MemorySegment.ofArray(new byte[256]);
+    ReduceOp sum =
+        ReduceOp.of(
+            "sum",
+            (source, accumulator, _, count) -> {
+              inner.combineInto(bytes, 0, bytes, 128, bytes, 64, 64);
+              for (long at = 0; at < count; at++) {
+                accumulator.setAtIndex(
+                    ValueLayout.JAVA_INT_UNALIGNED,
+                    at,
+                    accumulator.getAtIndex(ValueLayout.JAVA_INT_UNALIGNED, at)
+                        + source.getAtIndex(ValueLayout.JAVA_INT_UNALIGNED, at));
+              }
+            });
+    int[] out = new int[50];
+
+    Kernel.of(sum, DataType.INT32)
+        .combineInto(
+            MemorySegment.ofArray(filled(50, 1)),
+            0,
+            MemorySegment.ofArray(filled(50, 2)),
+            0,
+            MemorySegment.ofArray(out),
+            0,
+            50);
+
+    assertThat(out).containsOnly(3);
+  }
+
   private static int[] filled(int count, int value) {
     int[] array = new int[count];
     Arrays.fill(array, value);
