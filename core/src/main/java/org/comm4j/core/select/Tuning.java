@@ -15,6 +15,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
@@ -208,16 +209,32 @@ public final class Tuning {
     List<Rule> rules = new ArrayList<>();
     List<BackendLine> ofBackends = new ArrayList<>();
     for (int index = 0; index < lines.size(); index++) {
-      String text = lines.get(index).replaceFirst("#.*", "").strip();
+      String text = textOf(lines.get(index));
       String place = source + ", line " + (index + 1);
       Matcher ofBackend = OF_BACKEND.matcher(text);
       if (ofBackend.matches()) {
+        checkBackend(place, ofBackend.group(1));
         ofBackends.add(new BackendLine(ofBackend.group(1), place, ofBackend.group(2)));
       } else if (!text.isEmpty()) {
         rules.add(rule(line(place, text, FACTS)));
       }
     }
     return new Tuning(rules, ofBackends);
+  }
+
+  /// Without comments, and without the mark that some editors begin a file with.
+  private static String textOf(String line) {
+    return line.replaceFirst("^\\uFEFF", "").replaceFirst("#.*", "").strip();
+  }
+
+  private static void checkBackend(String place, String name) {
+    boolean isCollective =
+        Stream.of(CollectiveKind.values()).anyMatch(kind -> kind.label().equals(name));
+    if (isCollective) {
+      throw new IllegalArgumentException(
+          "%s: '%s:' (expected: a backend's name before a colon); a line about a collective has none behind its name"
+              .formatted(place, name));
+    }
   }
 
   /// {@return whom lines about own algorithms are for: the names before the colons}

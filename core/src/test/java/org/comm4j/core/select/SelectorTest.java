@@ -170,6 +170,7 @@ class SelectorTest {
         "allreduce ring -> 'allreduce' is no collective (expected: one of barrier, broadcast,",
         "allReduce rings -> 'rings' is no algorithm of allReduce (expected: one of one-stage,",
         "allReduce alone -> 'alone' is no algorithm of allReduce",
+        "broadcast: binomial -> 'broadcast:' (expected: a backend's name before a colon)",
         "allReduce -> 'allReduce' (expected: collective, conditions, algorithm)",
         "allReduce bytes<64 ring -> 'bytes<64' is no condition (expected: size or bytes",
         "allReduce bytes<=64KB ring -> 'bytes<=64KB' is no condition",
@@ -221,7 +222,7 @@ class SelectorTest {
             file
                 + ", line 2: 'ring' is no algorithm of scan"
                 + " (expected: one of pull, recursive-doubling, chain)");
-    Files.writeString(file, "scan chain\n");
+    Files.writeString(file, "\uFEFFscan chain\n");
     Selector selector = new Selector(Tuning.read(file));
     assertThat(name(selector, shape(CollectiveKind.SCAN, 4, 1, false, 0))).isEqualTo("chain");
   }
