@@ -3,6 +3,7 @@ package org.comm4j.core.kernel;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// One operator on memory where vectors can be read and written in place: native memory, and arrays
 /// of the very primitive that the vector is made of. Three to four times as fast as the way through
@@ -125,15 +126,24 @@ final class VectorFold {
   }
 
   private Copy copy(Class<?> a, Class<?> b, Class<?> out) {
+    Copy known = find(a, b, out);
+    return known == null ? addCopy(a, b, out) : known;
+  }
+
+  private @Nullable Copy find(Class<?> a, Class<?> b, Class<?> out) {
     for (Copy copy : copies) {
       if (copy.a == a && copy.b == b && copy.out == out) {
         return copy;
       }
     }
-    return addCopy(a, b, out);
+    return null;
   }
 
   private synchronized Copy addCopy(Class<?> a, Class<?> b, Class<?> out) {
+    Copy known = find(a, b, out);
+    if (known != null) {
+      return known; // added by another thread meanwhile
+    }
     Copy[] more = Arrays.copyOf(copies, copies.length + 1);
     VectorLoop loop = Specialized.copy(template, VectorLoop.class, operator);
     Copy copy = new Copy(a, b, out, loop);

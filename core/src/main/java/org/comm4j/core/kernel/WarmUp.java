@@ -3,11 +3,13 @@ package org.comm4j.core.kernel;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -41,6 +43,10 @@ final class WarmUp {
   private static final int CALLS_BETWEEN_PAUSES = 10;
   private static final long PAUSE_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
+  /// Where files for mapped memory may be: some containers have no folder for temporary files.
+  private static final List<Path> FOLDERS =
+      List.of(Path.of(System.getProperty("java.io.tmpdir", "/tmp")), Path.of("/dev/shm"));
+
   private static final boolean COMPILES_WELL = compilesWell(System.getProperty("java.vm.info", ""));
 
   /// What was started and has not ended. The executor doesn't count what its thread has just taken.
@@ -53,7 +59,11 @@ final class WarmUp {
           1,
           TimeUnit.SECONDS,
           new LinkedBlockingQueue<>(),
-          Thread.ofPlatform().daemon().name("comm4j-warm-up").factory());
+          Thread.ofPlatform()
+              .daemon()
+              .name("comm4j-warm-up")
+              .inheritInheritableThreadLocals(false)
+              .factory());
 
   static {
     THREAD.allowCoreThreadTimeOut(true);
@@ -165,17 +175,31 @@ final class WarmUp {
     return mapped != null && mapped.getClass() == wanted ? mapped : null;
   }
 
+  /// Of a file that was just made, in the first folder where that can be.
+  ///
+  /// @return null if there is none: the loop stays cold, and the way through tiles is used
   private static @Nullable MemorySegment mapped() {
-    try {
-      Path file = Files.createTempFile("comm4j-", null);
-      try (FileChannel channel =
-          FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-        return channel.map(MapMode.READ_WRITE, 0, BYTES, Arena.ofAuto());
-      } finally {
-        Files.delete(file);
+    for (Path folder : FOLDERS) {
+      try {
+        return mapped(folder);
+      } catch (IOException _) {
+        // the next one
       }
-    } catch (IOException e) {
-      return null; // the loop stays cold, and the way through tiles is used
+    }
+    return null;
+  }
+
+  private static MemorySegment mapped(Path folder) throws IOException {
+    Path file = Files.createTempFile(folder, "comm4j-", null);
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      ByteBuffer zeros = ByteBuffer.allocate(BYTES); // where there is no room it is told now
+      while (zeros.hasRemaining()) {
+        channel.write(zeros);
+      }
+      return channel.map(MapMode.READ_WRITE, 0, BYTES, Arena.ofAuto());
+    } finally {
+      Files.delete(file);
     }
   }
 }
