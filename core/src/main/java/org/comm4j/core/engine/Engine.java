@@ -70,7 +70,7 @@ final class Engine {
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long proposed;
   private volatile int epoch;
-  private long lookNs;
+  private long lookNs; // when to look again for what ends calls
   private volatile boolean closed;
 
   Engine(
@@ -102,6 +102,7 @@ final class Engine {
                     backlog));
     this.lanes = new Lanes(own, isWindowRead, this::isGone, clock);
     this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session));
+    this.lookNs = clock.getAsLong();
     session.onNews(transport::wakeUp);
   }
 

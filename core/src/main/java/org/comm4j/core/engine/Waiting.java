@@ -32,7 +32,7 @@ final class Waiting {
   private static final long LONG_PARK_NS = 80_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
   private static final long NAP_NS = 2_000_000; // of who is not woken
-  private static final long JOIN_NS = 1_000_000_000;
+  private static final long JOIN_NS = 200_000_000; // else a user's dependent is at work
 
   private final Engine engine;
   private final Transport transport;
@@ -230,6 +230,9 @@ final class Waiting {
 
   private void interrupt(Call call) {
     try (var _ = engine.lock()) {
+      if (call.hasEnded()) {
+        return; // while this thread came here
+      }
       call.context.breakWith(
           new InterruptedCallException(
               "rank %d was interrupted in %s of '%s'"
