@@ -1,14 +1,18 @@
 package org.comm4j.tck;
 
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
+import java.util.SplittableRandom;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.HostData;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Partition;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 
 /// Ranks that disagree. All call one thing and rank 1 another; everybody must hear of it.
@@ -17,13 +21,48 @@ final class MismatchChecks {
 
   /// Has rank 1 call something else, on a communicator of its own.
   private static void disagree(LiveRank r, String rule, Operation all, Operation one) {
+    Operation mine = r.rank() == 1 ? one : all;
+    MemorySegment input = input(mine);
+    byte[] before = filled(input, r);
     try (Communicator comm = r.comm().duplicate()) {
       MismatchedCallException mismatch =
-          Mismatches.untilBroken(rule + " M7 F1", comm, () -> comm.run(r.rank() == 1 ? one : all));
+          Mismatches.untilBroken(rule + " M7 F1", comm, () -> comm.run(mine));
+      Expect.that(
+          "F2",
+          input.mismatch(MemorySegment.ofArray(before)) == -1,
+          "a failed %s changed its input",
+          mine.label());
       Expect.says("M7", mismatch, "rank 1", all.label());
       Expect.says("M7", mismatch, one.label());
     }
     LiveRank.works("G9", r.comm());
+  }
+
+  /// What an operation only reads, if anything.
+  private static MemorySegment input(Operation operation) {
+    CommData input =
+        switch (operation) {
+          case Collective.AllReduce call -> call.input() == call.output() ? null : call.input();
+          case Collective.Reducing call -> call.input();
+          case Collective.AllGather call -> call.input();
+          case Collective.AllGatherV call -> call.input();
+          case Collective.Gather call -> call.input();
+          case Collective.GatherV call -> call.input();
+          case Collective.Scatter call -> call.input();
+          case Collective.ScatterV call -> call.input();
+          case Collective.AllToAll call -> call.input();
+          case Collective.AllToAllV call -> call.input();
+          case Collective.Broadcast _, Collective.Barrier _, PointToPoint _ -> null;
+        };
+    return input instanceof HostData host ? host.segment() : MemorySegment.NULL;
+  }
+
+  /// Gives it other content on each rank.
+  private static byte[] filled(MemorySegment input, LiveRank r) {
+    byte[] content = new byte[(int) input.byteSize()];
+    new SplittableRandom(r.seed() * 31 + r.rank()).nextBytes(content);
+    input.copyFrom(MemorySegment.ofArray(content));
+    return content;
   }
 
   private static CommData floats(int count) {
@@ -34,7 +73,7 @@ final class MismatchChecks {
     return new Collective.AllReduce(data, data, op);
   }
 
-  @Rule({"M1", "M7", "F1", "G9"})
+  @Rule({"M1", "M7", "F1", "F2", "G9"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.SPLIT, Capability.MISMATCH_DETECTION})
@@ -64,7 +103,7 @@ final class MismatchChecks {
         new Collective.ReduceScatter(floats(1000 * n), floats(1000), ReduceOp.SUM));
   }
 
-  @Rule({"M2", "M7", "F1"})
+  @Rule({"M2", "M7", "F1", "F2"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.SPLIT, Capability.MISMATCH_DETECTION})
@@ -107,7 +146,7 @@ final class MismatchChecks {
         new Collective.Broadcast(CommData.of(new double[2]), 0));
   }
 
-  @Rule({"M4", "M7", "F1"})
+  @Rule({"M4", "M7", "F1", "F2"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.SPLIT, Capability.MISMATCH_DETECTION})
@@ -156,7 +195,7 @@ final class MismatchChecks {
         new Collective.AllToAllV(floats(3 * n), parts, floats(4 * n), Partition.of(counts)));
   }
 
-  @Rule({"M5", "M7", "F1"})
+  @Rule({"M5", "M7", "F1", "F2"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.SPLIT, Capability.MISMATCH_DETECTION})

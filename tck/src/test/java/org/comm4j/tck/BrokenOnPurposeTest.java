@@ -120,6 +120,7 @@ class BrokenOnPurposeTest {
         Broken.door("has no barrier", "O16", BrokenDoors.barrierIsNothing()),
         Broken.door("is off by one in V-forms", "O5", BrokenDoors.displacementsAreOffByOne()),
         Broken.door("writes inputs", "D4", BrokenDoors.inputsAreWritten()),
+        Broken.door("loses inputs on failure", "F2", BrokenDoors.inputsAreLostOnFailure()),
         Broken.door("writes ignored outputs", "D5", BrokenDoors.ignoredOutputsAreWritten()),
         Broken.door("does not zero memory", "D10", BrokenDoors.memoryIsNotZeroed()),
         Broken.door("ignores tags", "P3", BrokenDoors.tagsAreIgnored()),

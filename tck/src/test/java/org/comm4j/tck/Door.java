@@ -60,17 +60,26 @@ class Door implements BackendCommunicator {
     return operation;
   }
 
-  /// Called when an operation has ended that the door passed on.
+  /// Called when an operation has ended well that the door passed on.
   void ended(Operation operation) {}
+
+  /// Called when one has failed.
+  void failed(Operation operation) {}
 
   @Override
   public final @Nullable Received run(Operation operation) {
     Operation changed = change(operation);
-    Received result = changed == null ? null : inner.run(changed);
-    if (changed != null) {
-      ended(operation);
+    if (changed == null) {
+      return null;
     }
-    return result;
+    try {
+      Received result = inner.run(changed);
+      ended(operation);
+      return result;
+    } catch (CommException e) {
+      failed(operation);
+      throw e;
+    }
   }
 
   @Override
