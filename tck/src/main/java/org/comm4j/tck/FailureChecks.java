@@ -9,6 +9,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -599,6 +602,63 @@ final class FailureChecks {
               });
       ThreadChecks.join("F9", end);
     }
+  }
+
+  /// In every kind of wait, and where the thread most probably sleeps by then.
+  @Rule({"F9", "F1", "F10"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void interrupt_threadThatSleeps_endsItsWaitAtOnce(LiveRank r) throws Exception {
+    interruptAsleep(r, Thread.ofPlatform(), comm -> () -> receiveNothing(comm));
+    interruptAsleep(r, Thread.ofVirtual(), comm -> () -> receiveNothing(comm));
+    interruptAsleep(r, Thread.ofPlatform(), comm -> comm::barrier);
+    interruptAsleep(
+        r,
+        Thread.ofPlatform(),
+        comm -> comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 0, 5))::await);
+  }
+
+  private static void receiveNothing(Communicator comm) {
+    comm.receive(CommData.of(new int[1]), 0, 5);
+  }
+
+  /// Has rank 1 wait in a call on a thread of its own.
+  private static void interruptAsleep(
+      LiveRank r, Thread.Builder builder, Function<Communicator, Expect.Action> call)
+      throws Exception {
+    try (Communicator comm = r.comm().duplicate()) {
+      if (r.rank() == 1) {
+        interruptAsleep(builder, comm, call.apply(comm));
+      } else {
+        Expect.eventually("F9", "the others hear of it", () -> comm.failure().isPresent());
+        AbortedException reason =
+            Expect.thrown("F9", AbortedException.class, "a later call", comm::barrier);
+        Expect.equal("F9", "who was interrupted", reason.rank(), 1);
+      }
+    }
+  }
+
+  private static void interruptAsleep(Thread.Builder builder, Communicator comm, Expect.Action call)
+      throws Exception {
+    AtomicReference<Thread> waiting = new AtomicReference<>();
+    AtomicLong interruptedNanos = new AtomicLong();
+    CompletableFuture<Void> end =
+        ThreadChecks.async(
+            builder,
+            () -> {
+              waiting.set(Thread.currentThread());
+              InterruptedCallException reason =
+                  Expect.thrown("F9", InterruptedCallException.class, "a wait", call);
+              Promise.AT_ONCE.keep("F9", "an interrupted wait", interruptedNanos.get());
+              Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
+              Mismatches.staysBroken(comm, reason);
+            });
+    long start = System.nanoTime();
+    Expect.eventually("F9", "the thread sleeps", () -> ThreadChecks.sleeps(waiting.get(), start));
+    interruptedNanos.set(System.nanoTime());
+    waiting.get().interrupt();
+    ThreadChecks.join("F9", end);
   }
 
   /// Whatever fails, requests that are in flight end too.

@@ -23,9 +23,12 @@ import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.SharedMemoryProvider;
 import org.comm4j.api.SharedRegion;
+import org.jspecify.annotations.Nullable;
 
 /// Threads.
 final class ThreadChecks {
+  private static final long ASLEEP_NS = 200_000_000;
+
   private ThreadChecks() {}
 
   /// Runs something on a thread of its own.
@@ -67,6 +70,18 @@ final class ThreadChecks {
         Thread.onSpinWait();
       }
     }
+  }
+
+  /// Whether a thread that has something to wait for sleeps, or, since one that sleeps outside the
+  /// JVM looks as if it ran, has had the time to fall asleep.
+  static boolean sleeps(@Nullable Thread thread, long startNanos) {
+    if (thread == null) {
+      return false;
+    }
+    return switch (thread.getState()) {
+      case WAITING, TIMED_WAITING -> true;
+      default -> System.nanoTime() - startNanos > ASLEEP_NS;
+    };
   }
 
   @Rule({"X1", "X2"})

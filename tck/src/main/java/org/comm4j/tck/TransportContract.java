@@ -1,5 +1,6 @@
 package org.comm4j.tck;
 
+import static java.util.concurrent.TimeUnit.NANOSECONDS;
 import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
@@ -13,11 +14,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.comm4j.core.transport.PayloadHandler;
@@ -35,6 +39,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// bounded; randomness comes from a seed that failures print (`-Dcomm4j.seed=…` repeats it).
 public abstract class TransportContract {
   private static final long BOUND_NANOS = 60_000_000_000L;
+
+  /// What the engine parks for at most.
+  private static final long LONGEST_PARK_NANOS = 100_000_000;
 
   /// More messages than any transport may keep for a peer that does not poll.
   private static final int TOO_MANY = 2_000_000;
@@ -384,6 +391,35 @@ public abstract class TransportContract {
       transport.park(1_000_000);
     }
     assertThat(System.nanoTime() - start).isLessThan(BOUND_NANOS / 4);
+  }
+
+  @Test
+  final void park_interrupted_keepsTheFlag() throws Exception {
+    Transport transport = group(2).get(0);
+    var sleeping = new AtomicReference<Thread>();
+    var ended = new CountDownLatch(1);
+    var isOver = new AtomicBoolean();
+    Callable<?> sleeper =
+        () -> {
+          sleeping.set(Thread.currentThread());
+          while (!Thread.currentThread().isInterrupted() && !isOver.get()) {
+            transport.park(LONGEST_PARK_NANOS);
+          }
+          ended.countDown();
+          return null;
+        };
+    Callable<?> interrupter =
+        () -> {
+          long start = System.nanoTime();
+          waitFor(() -> ThreadChecks.sleeps(sleeping.get(), start));
+          sleeping.get().interrupt();
+          boolean isSoon = ended.await(Promise.AT_ONCE.allowed().toNanos(), NANOSECONDS);
+          isOver.set(true);
+          transport.wakeUp();
+          assertThat(isSoon).as("the flag is set after a park that was interrupted").isTrue();
+          return null;
+        };
+    inParallel(List.of(sleeper, interrupter));
   }
 
   @Test

@@ -9,6 +9,8 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
@@ -17,6 +19,7 @@ import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
+import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
 import org.comm4j.api.Epilogue;
@@ -24,6 +27,7 @@ import org.comm4j.api.HostData;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
+import org.comm4j.api.Received;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
@@ -463,6 +467,32 @@ final class BrokenDoors {
           && segment(call.output()).asOverlappingSlice(segment(call.input())).isEmpty()) {
         long last = call.input().bytes() - 8;
         segment(call.input()).asSlice(0, 8).copyFrom(segment(call.input()).asSlice(last));
+      }
+    }
+  }
+
+  /// Looks for an interrupt before it waits, and never again.
+  static UnaryOperator<BackendCommunicator> sleepersAreNotInterrupted() {
+    return inner -> new SoundAsleep(inner);
+  }
+
+  private static final class SoundAsleep extends Door {
+    SoundAsleep(BackendCommunicator inner) {
+      super(inner, SoundAsleep::new);
+    }
+
+    @Override
+    public @Nullable Received run(Operation operation) {
+      if (Thread.currentThread().isInterrupted()) {
+        return inner.run(operation);
+      }
+      var call =
+          CompletableFuture.supplyAsync(
+              () -> inner.run(operation), body -> Thread.ofPlatform().daemon().start(body));
+      try {
+        return call.join(); // whatever comes meanwhile
+      } catch (CompletionException e) {
+        throw e.getCause() instanceof CommException broken ? broken : e;
       }
     }
   }

@@ -125,6 +125,7 @@ class BrokenOnPurposeTest {
         Broken.door("does not zero memory", "D10", BrokenDoors.memoryIsNotZeroed()),
         Broken.door("ignores tags", "P3", BrokenDoors.tagsAreIgnored()),
         Broken.door("ignores sources", "P3", BrokenDoors.sourcesAreIgnored()),
+        Broken.door("is not woken by interrupts", "F9", BrokenDoors.sleepersAreNotInterrupted()),
         Broken.door("does not compare operators", "M2", BrokenDoors.operatorsAreNotCompared())
             .within(BOUND_OF_ENDLESS),
         Broken.door("does not wait in sync", "O25", BrokenDoors.syncIsNothing()),

@@ -67,7 +67,7 @@ class Door implements BackendCommunicator {
   void failed(Operation operation) {}
 
   @Override
-  public final @Nullable Received run(Operation operation) {
+  public @Nullable Received run(Operation operation) {
     Operation changed = change(operation);
     if (changed == null) {
       return null;

@@ -44,7 +44,8 @@ public interface Transport extends AutoCloseable {
 
   /// Waits until something may have arrived, room may have come free, [#wakeUp()] was called, or
   /// the time is over. Called when the engine has found nothing to do for a while; may return
-  /// early.
+  /// early. Of an interrupt of its thread the flag stays set, since the engine looks for it: it
+  /// parks for a tenth of a second at most, so an interrupt need not end it.
   ///
   /// @param nanos at most this long
   void park(long nanos);
