@@ -450,6 +450,31 @@ public abstract class TransportContract {
     assertThat(inbox.from(1)).containsExactly(message);
   }
 
+  /// A full way of each size, to a peer that has polled before and to one that never has.
+  @ParameterizedTest
+  @ValueSource(ints = {0, 8, 100, Integer.MAX_VALUE})
+  final void close_wayFull_whatWasTakenArrives(int wanted) throws Exception {
+    for (boolean hasPolled : new boolean[] {false, true}) {
+      var group = group(2);
+      int bytes = Math.min(wanted, group.get(0).maxPayloadBytes(1));
+      var inbox = new Inbox();
+      send(group.get(0), 1, message(0, 0, bytes)); // the way may have to be opened
+      if (hasPolled) {
+        receive(group.get(1), inbox, 1);
+      }
+      int sent = 1;
+      while (offer(group.get(0), 1, message(0, sent, bytes))) {
+        assertThat(++sent).as("messages without back-pressure").isLessThan(TOO_MANY);
+      }
+      group.get(0).close();
+      receive(group.get(1), inbox, sent - inbox.messages.size());
+      for (int i = 0; i < sent; i++) {
+        assertThat(inbox.messages.get(i)).isEqualTo(message(0, i, bytes));
+      }
+      assertThat(group.get(1).poll(inbox, 10)).isZero();
+    }
+  }
+
   /// One rank's part of a stress: messages of random sizes to random peers, and as many from them.
   private @Nullable Object talkToAll(Transport transport, int messages, boolean parks) {
     int rank = transport.rank();

@@ -23,8 +23,8 @@ public interface Transport extends AutoCloseable {
   int maxPayloadBytes(int peer);
 
   /// Offers one payload to a peer. Never blocks and keeps neither header nor payload, which may be
-  /// empty. What was taken arrives though this rank is not polled any more; an offer that throws
-  /// has sent nothing.
+  /// empty. What was taken arrives though this rank is not polled any more, or has closed; an offer
+  /// that throws has sent nothing.
   ///
   /// @param peer the receiving rank, in `0..size()-1`, not this rank
   /// @param header [#HEADER_LONGS] numbers that are delivered unchanged; the transport gives them
