@@ -9,6 +9,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
@@ -72,11 +73,11 @@ final class RankThreads {
     Queue<Throwable> thrown = new ConcurrentLinkedQueue<>();
     List<Thread> closing =
         group.communicators().stream()
-            .map(each -> closing("tck-close-" + each.rank(), each::close, thrown))
+            .map(each -> daemon("tck-close-" + each.rank(), each::close, thrown))
             .toList();
     RuleViolation hang = endlessClose(closing, bound);
     if (hang == null) { // else the group would wait too
-      hang = endlessClose(List.of(closing("tck-close", group::close, thrown)), bound);
+      hang = endlessClose(List.of(daemon("tck-close", group::close, thrown)), bound);
     }
     Throwable first = thrown.peek();
     if (hang == null && first != null) {
@@ -85,13 +86,13 @@ final class RankThreads {
     return hang;
   }
 
-  private static Thread closing(String name, Runnable close, Queue<Throwable> thrown) {
+  private static Thread daemon(String name, Runnable action, Queue<Throwable> thrown) {
     return Thread.ofPlatform()
         .daemon()
         .name(name)
         .start(() -> {
           try {
-            close.run();
+            action.run();
           } catch (Throwable e) {
             thrown.add(e);
           }
@@ -145,16 +146,37 @@ final class RankThreads {
       join(thread, end);
     }
     List<Thread> hanging = threads.stream().filter(Thread::isAlive).toList();
-    if (!hanging.isEmpty()) {
-      Failure hang = new Failure(-1, hang(check, hanging, bound));
-      hanging.forEach(Thread::interrupt);
-      group.communicators().forEach(comm -> comm.abort("the check has run out of time"));
-      hanging.forEach(thread -> join(thread, System.nanoTime() + GRACE.toNanos()));
-      if (failures.isEmpty()) {
-        failures.add(hang);
-      }
+    if (hanging.isEmpty()) {
+      return causal();
     }
-    return causal();
+    RuleViolation hang = hang(check, hanging, bound);
+    Throwable before = causal();
+    if (before != null) {
+      before.addSuppressed(hang);
+    }
+    getOut(hanging);
+    if (before != null) {
+      return before;
+    }
+    failures.forEach(failure -> hang.addSuppressed(failure.cause())); // they follow from it
+    return hang;
+  }
+
+  /// Ends what has not ended by itself, if it can be ended.
+  private void getOut(List<Thread> hanging) {
+    hanging.forEach(Thread::interrupt);
+    List<Thread> aborting =
+        group.communicators().stream()
+            .map(comm ->
+                daemon(
+                    "tck-abort-" + comm.rank(),
+                    () -> comm.abort("the check has run out of time"),
+                    new ConcurrentLinkedQueue<>()))
+            .toList();
+    long end = System.nanoTime() + GRACE.toNanos();
+    for (Thread thread : Stream.concat(aborting.stream(), hanging.stream()).toList()) {
+      join(thread, end);
+    }
   }
 
   private static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {

@@ -24,6 +24,7 @@ import org.comm4j.api.DataType;
 import org.comm4j.api.DataType.Kind;
 import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.Operation;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
@@ -495,6 +496,21 @@ final class BrokenDoors {
         throw e.getCause() instanceof CommException broken ? broken : e;
       }
     }
+  }
+
+  /// Until they are interrupted.
+  static UnaryOperator<BackendCommunicator> receivesNeverEnd() {
+    return changing((operation, inner) -> {
+      if (operation instanceof PointToPoint.Receive) {
+        try {
+          new CountDownLatch(1).await();
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new InterruptedCallException("interrupted");
+        }
+      }
+      return operation;
+    });
   }
 
   /// Writes what an operation ignores.

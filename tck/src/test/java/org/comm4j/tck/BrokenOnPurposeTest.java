@@ -215,6 +215,23 @@ class BrokenOnPurposeTest {
     assertThat(kept).hasSize(11);
   }
 
+  /// What ranks throw when they are interrupted at last does not hide that they waited for ever.
+  @Test
+  void broken_receiveNeverEnds_isReportedAsNotEnded() {
+    Broken broken =
+        Broken.door("never ends a receive", "F10", BrokenDoors.receivesNeverEnd())
+            .within(BOUND_OF_ENDLESS);
+    LiveCheck check =
+        LiveCheck.ofCommunicators().stream()
+            .filter(each -> each.name().equals("abort_othersWait_endsTheirCalls"))
+            .findAny()
+            .orElseThrow();
+    assertThat(run(check, broken, Duration.ofMinutes(10)))
+        .hasMessageContaining("has not ended within")
+        .hasMessageContaining("tck-rank-0:")
+        .satisfies(violation -> assertThat(violation.rules()).contains("F10"));
+  }
+
   /// What is not broken is not caught.
   @ParameterizedTest
   @MethodSource("wholeOnes")
