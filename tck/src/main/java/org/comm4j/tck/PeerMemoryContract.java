@@ -8,19 +8,23 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.core.transport.PeerMemory;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// What the engine expects of a [PeerMemory]: zeroed windows of one size that all ranks see, memory
 /// before it is touched, extents that can be closed alone, and wake-ups that are not lost.
+@Timeout(value = 3, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class PeerMemoryContract {
-  private static final long BOUND_NANOS = 60_000_000_000L;
+  private static final Duration BOUND = Duration.ofSeconds(60);
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
   private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT;
   private static final int LENT_BYTES = 200_000;
@@ -50,8 +54,8 @@ public abstract class PeerMemoryContract {
   }
 
   @AfterEach
-  final void closeAll() {
-    open.forEach(Transport::close);
+  final void closeAll() throws Exception {
+    TransportContract.closeAll(open, BOUND);
   }
 
   @Test
@@ -245,7 +249,9 @@ public abstract class PeerMemoryContract {
     int rounds = 1_000;
     int longs = 200;
     peers.forEach(peer -> peer.memory().reserve(0, 8 + 8L * longs));
-    TransportContract.inParallel(
+    Bounded.run(
+        "taking turns",
+        BOUND.multipliedBy(2),
         peers.stream()
             .<Callable<?>>map(peer ->
                 () -> {
@@ -259,17 +265,19 @@ public abstract class PeerMemoryContract {
     PeerMemory memory = peer.memory();
     int rank = peer.transport().rank();
     int other = 1 - rank;
-    long end = System.nanoTime() + BOUND_NANOS;
+    long end = System.nanoTime() + BOUND.toNanos();
     var mine = memory.window(rank);
     var theirs = memory.window(other);
     for (long round = 1; round <= rounds; round++) {
       if (rank == 0) {
         publish(memory, mine, other, round, longs);
       }
+      long awaited = round;
       while ((long) LONG.getAcquire(theirs, 0L) < round) {
-        assertThat(System.nanoTime() - end).isNegative();
+        Bounded.goOn(
+            end, () -> "rank %d waits for round %d of %d".formatted(rank, awaited, rounds));
         peer.transport().poll((from, header, payload) -> {}, 1);
-        peer.transport().park(BOUND_NANOS);
+        peer.transport().park(BOUND.toNanos());
       }
       for (int i = 0; i < longs; i++) {
         assertThat(theirs.get(ValueLayout.JAVA_LONG, 8 + 8L * i)).isEqualTo(round * i);

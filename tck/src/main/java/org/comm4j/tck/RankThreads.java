@@ -190,7 +190,8 @@ final class RankThreads {
             .formatted(check.name(), bound, stacks(hanging)));
   }
 
-  private static String stacks(List<Thread> hanging) {
+  /// The names of threads and where they are.
+  static String stacks(List<Thread> hanging) {
     StringBuilder stacks = new StringBuilder();
     for (Thread thread : hanging) {
       stacks.append(System.lineSeparator()).append("  ").append(thread.getName()).append(':');

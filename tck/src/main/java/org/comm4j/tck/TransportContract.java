@@ -1,7 +1,6 @@
 package org.comm4j.tck;
 
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
-import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -9,36 +8,39 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the engine expects of a [Transport]: messages arrive unchanged, once, in order per pair,
 /// and whoever sleeps is woken. A wire backend extends it.
 ///
-/// Most tests drive all ranks from one thread, as no method of a transport blocks. Every wait is
-/// bounded; randomness comes from a seed that failures print (`-Dcomm4j.seed=…` repeats it).
+/// Most tests drive all ranks from one thread, as no method of a transport blocks. Each test has a
+/// thread of its own, so that one that blocks is left and named; randomness comes from a seed that
+/// failures print (`-Dcomm4j.seed=…` repeats it).
+@Timeout(value = 3, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class TransportContract {
-  private static final long BOUND_NANOS = 60_000_000_000L;
+  /// Far longer than any test takes.
+  private static final long LONG_NANOS = 60_000_000_000L;
 
   /// What the engine parks for at most.
   private static final long LONGEST_PARK_NANOS = 100_000_000;
@@ -47,6 +49,15 @@ public abstract class TransportContract {
   private static final int TOO_MANY = 2_000_000;
 
   private final long seed = Long.getLong("comm4j.seed", System.nanoTime());
+
+  /// Every failure has the seed.
+  @RegisterExtension
+  final TestExecutionExceptionHandler withSeed =
+      (context, failure) -> {
+        failure.addSuppressed(new AssertionError("seed " + seed));
+        throw failure;
+      };
+
   private final List<Transport> open = new ArrayList<>();
 
   /// Makes a new group; called from one thread.
@@ -65,9 +76,25 @@ public abstract class TransportContract {
     return group;
   }
 
+  /// How long anything may take.
+  Duration bound() {
+    return Duration.ofNanos(LONG_NANOS);
+  }
+
   @AfterEach
-  final void closeAll() {
-    open.forEach(Transport::close);
+  final void closeAll() throws Exception {
+    closeAll(open, bound());
+  }
+
+  /// Closes one after the other.
+  static void closeAll(List<Transport> open, Duration bound) throws Exception {
+    Bounded.call(
+        "close()",
+        bound,
+        () -> {
+          open.forEach(Transport::close);
+          return open;
+        });
   }
 
   @Test
@@ -323,25 +350,25 @@ public abstract class TransportContract {
     Callable<?> sender =
         () -> {
           Transport transport = group.get(0);
-          long end = System.nanoTime() + BOUND_NANOS;
+          long end = end();
           for (int i = 0; i < messages; i++) {
             Message message = message(0, i, transport.maxPayloadBytes(1));
             int sent = i;
             while (!offer(transport, 1, message)) {
-              checkTime(end, () -> "sent %d of %d".formatted(sent, messages));
-              transport.park(BOUND_NANOS);
+              Bounded.goOn(end, () -> "sent %d of %d".formatted(sent, messages));
+              transport.park(LONG_NANOS);
             }
           }
           return null;
         };
     Callable<?> receiver =
         () -> {
-          long end = System.nanoTime() + BOUND_NANOS;
+          long end = end();
           var received = new AtomicInteger();
           while (received.get() < messages) {
-            checkTime(end, () -> "received %d of %d".formatted(received.get(), messages));
+            Bounded.goOn(end, () -> "received %d of %d".formatted(received.get(), messages));
             if (group.get(1).poll((peer, header, payload) -> received.getAndIncrement(), 3) == 0) {
-              group.get(1).park(BOUND_NANOS);
+              group.get(1).park(LONG_NANOS);
             }
           }
           return null;
@@ -357,15 +384,15 @@ public abstract class TransportContract {
     var seen = new AtomicInteger();
     Callable<?> sleeper =
         () -> {
-          long end = System.nanoTime() + BOUND_NANOS;
+          long end = end();
           while (seen.get() < rounds) {
-            checkTime(
+            Bounded.goOn(
                 end,
                 () -> "asked %d times, seen %d of %d".formatted(asked.get(), seen.get(), rounds));
             if (seen.get() < asked.get()) {
               seen.getAndIncrement();
             } else {
-              transport.park(BOUND_NANOS);
+              transport.park(LONG_NANOS);
             }
           }
           return null;
@@ -390,7 +417,7 @@ public abstract class TransportContract {
     for (int i = 0; i < 100; i++) {
       transport.park(1_000_000);
     }
-    assertThat(System.nanoTime() - start).isLessThan(BOUND_NANOS / 4);
+    assertThat(System.nanoTime() - start).isLessThan(LONG_NANOS / 4);
   }
 
   @Test
@@ -479,7 +506,7 @@ public abstract class TransportContract {
   private @Nullable Object talkToAll(Transport transport, int messages, boolean parks) {
     int rank = transport.rank();
     int size = transport.size();
-    long end = System.nanoTime() + BOUND_NANOS;
+    long end = end();
     var random = new SplittableRandom(seed + rank);
     int[] sent = new int[size];
     int[] received = new int[size];
@@ -492,7 +519,7 @@ public abstract class TransportContract {
         };
     boolean unfinished = true;
     while (unfinished) {
-      checkTime(
+      Bounded.goOn(
           end,
           () ->
               "of %d for each peer, rank %d sent %s and received %s"
@@ -513,7 +540,7 @@ public abstract class TransportContract {
         unfinished |= other != rank && (sent[other] < messages || received[other] < messages);
       }
       if (!moved && unfinished && !toSend && parks) {
-        transport.park(BOUND_NANOS);
+        transport.park(LONG_NANOS);
       }
     }
     return null;
@@ -528,7 +555,7 @@ public abstract class TransportContract {
   }
 
   private @Nullable Object playPingPong(Transport transport, int rounds) {
-    long end = System.nanoTime() + BOUND_NANOS;
+    long end = end();
     int peer = 1 - transport.rank();
     var inbox = new Inbox();
     for (int round = 0; round < rounds; round++) {
@@ -536,13 +563,13 @@ public abstract class TransportContract {
         send(transport, peer, message(0, round, 8));
       }
       while (inbox.messages.size() <= round) {
-        checkTime(
+        Bounded.goOn(
             end,
             () ->
                 "rank %d received %d of %d"
                     .formatted(transport.rank(), inbox.messages.size(), rounds));
         if (transport.poll(inbox, 1) == 0) {
-          transport.park(BOUND_NANOS);
+          transport.park(LONG_NANOS);
         }
       }
       if (transport.rank() == 1) {
@@ -568,15 +595,15 @@ public abstract class TransportContract {
     return from.offer(peer, message.header, MemorySegment.ofArray(message.payload));
   }
 
-  private static void send(Transport from, int peer, Message message) {
+  private void send(Transport from, int peer, Message message) {
     send(from, peer, message.header, MemorySegment.ofArray(message.payload));
   }
 
-  private static void send(Transport from, int peer, long[] header, MemorySegment payload) {
+  private void send(Transport from, int peer, long[] header, MemorySegment payload) {
     waitFor(() -> from.offer(peer, header, payload));
   }
 
-  private static void receive(Transport to, Inbox inbox, int more) {
+  private void receive(Transport to, Inbox inbox, int more) {
     int wanted = inbox.messages.size() + more;
     waitFor(() -> {
       int before = inbox.messages.size();
@@ -588,36 +615,20 @@ public abstract class TransportContract {
     });
   }
 
-  private static void waitFor(BooleanSupplier step) {
-    long end = System.nanoTime() + BOUND_NANOS;
+  private void waitFor(BooleanSupplier step) {
+    long end = end();
     while (!step.getAsBoolean()) {
-      checkTime(end, () -> "the last step has not ended");
+      Bounded.goOn(end, () -> "the last step has not ended");
       Thread.yield();
     }
   }
 
-  /// @param progress how far it is, for the message
-  private static void checkTime(long end, Supplier<String> progress) {
-    if (System.nanoTime() - end > 0) {
-      throw new AssertionError(
-          "waited %d s (expected: it ends): %s"
-              .formatted(BOUND_NANOS / 1_000_000_000, progress.get()));
-    }
+  private long end() {
+    return System.nanoTime() + bound().toNanos();
   }
 
-  static void inParallel(List<Callable<?>> ranks) throws Exception {
-    try (var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().daemon().factory())) {
-      var results = new ArrayList<Future<?>>();
-      ranks.forEach(rank -> results.add(threads.submit(rank)));
-      try {
-        for (Future<?> result : results) {
-          result.get(2 * BOUND_NANOS / 1_000_000_000, SECONDS);
-        }
-      } catch (ExecutionException | TimeoutException e) {
-        threads.shutdownNow();
-        throw e;
-      }
-    }
+  private void inParallel(List<Callable<?>> ranks) throws Exception {
+    Bounded.run("what ranks do on their own threads", bound().multipliedBy(2), ranks);
   }
 
   private List<Message> kindsOf(int bytes) {

@@ -132,6 +132,52 @@ class BrokenWire implements Transport {
     }
   }
 
+  /// Sends a payload with the next one or the next poll, so that a close loses it.
+  static final class Lagging extends BrokenWire {
+    private final Queue<Held> held = new ArrayDeque<>();
+
+    Lagging(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
+      if (!send()) {
+        return false;
+      }
+      held.add(new Held(peer, header.clone(), copy(payload)));
+      return true;
+    }
+
+    private boolean send() {
+      Held last = held.peek();
+      if (last != null && !inner.offer(last.peer(), last.header(), last.payload())) {
+        return false;
+      }
+      held.clear();
+      return true;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      send();
+      return super.poll(handler, limit);
+    }
+  }
+
+  /// Takes interrupts of its sleepers for itself.
+  static final class SoundAsleep extends BrokenWire {
+    SoundAsleep(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void park(long nanos) {
+      super.park(nanos);
+      Thread.interrupted();
+    }
+  }
+
   /// Keeps payloads instead of copying them, until the next poll.
   static final class Keeping extends BrokenWire {
     private final Queue<Held> held = new ArrayDeque<>();
