@@ -10,10 +10,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -177,22 +177,24 @@ public abstract class CommunicatorContract {
   }
 
   private void useAndClose() throws Exception {
-    try (LocalGroup group = open(size(), config());
-        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
-      List<Callable<Void>> bodies = new ArrayList<>();
-      for (Communicator comm : group.communicators()) {
-        bodies.add(() -> {
-          try (Communicator copy = comm.duplicate()) {
-            copy.start(new Collective.Barrier()).toCompletableFuture().join();
-            LiveRank.works("L6", copy);
-          }
-          return null;
-        });
-      }
-      for (Future<Void> body : threads.invokeAll(bodies)) {
-        body.get();
-      }
+    LocalGroup group = opened(size(), config());
+    List<Callable<?>> bodies = new ArrayList<>();
+    for (Communicator comm : group.communicators()) {
+      bodies.add(() -> {
+        try (Communicator copy = comm.duplicate()) {
+          copy.start(new Collective.Barrier()).toCompletableFuture().join();
+          LiveRank.works("L6", copy);
+        }
+        return comm;
+      });
     }
+    try (AutoCloseable _ = () -> RankThreads.close(group)) {
+      Bounded.run("using a group", bound(), bodies);
+    }
+  }
+
+  private LocalGroup opened(int size, CommConfig config) throws Exception {
+    return Bounded.call("opening a group of " + size, bound(), () -> open(size, config));
   }
 
   /// On the heap, and what is mapped.
@@ -221,12 +223,28 @@ public abstract class CommunicatorContract {
   @Rule("X9")
   @Test
   void operations_startedOnAllRanksByOneThread_end() throws Exception {
-    try (LocalGroup group = open(size(), config())) {
-      for (int count : new int[] {1, 1_000, 300_000}) {
-        sumByOneThread(group, count);
-      }
-      wrongByOneThread(group);
-      sumByOneThread(group, 1);
+    onOneThread("operations of one thread", size(), CommunicatorContract::startByOneThread);
+  }
+
+  private static void startByOneThread(LocalGroup group) {
+    for (int count : new int[] {1, 1_000, 300_000}) {
+      sumByOneThread(group, count);
+    }
+    wrongByOneThread(group);
+    sumByOneThread(group, 1);
+  }
+
+  /// Does something with a new group.
+  private void onOneThread(String what, int size, Consumer<LocalGroup> action) throws Exception {
+    LocalGroup group = opened(size, config());
+    try (AutoCloseable _ = () -> RankThreads.close(group)) {
+      Bounded.call(
+          what,
+          bound(),
+          () -> {
+            action.accept(group);
+            return group;
+          });
     }
   }
 
@@ -286,11 +304,14 @@ public abstract class CommunicatorContract {
   @Rule("L7")
   @Test
   void unclosed_collected_warnsOnce() throws Exception {
-    try (LocalGroup group = open(1, config());
-        var log = new LogLines("org.comm4j.api")) {
+    onOneThread("dropping communicators", 1, group -> dropTwo(group.communicator(0)));
+  }
+
+  private static void dropTwo(Communicator comm) {
+    try (var log = new LogLines("org.comm4j.api")) {
       List<String> names = new ArrayList<>();
       for (int dropped = 0; dropped < 2; dropped++) {
-        String name = dropOne(group.communicator(0));
+        String name = dropOne(comm);
         names.add(name);
         Expect.eventually(
             "L7",
@@ -305,7 +326,7 @@ public abstract class CommunicatorContract {
           "how many warnings name each of " + names,
           names.stream().map(name -> warnings(log, name)).toList(),
           List.of(1L, 1L));
-      LiveRank.works("L7", group.communicator(0));
+      LiveRank.works("L7", comm);
     }
   }
 
@@ -339,14 +360,13 @@ public abstract class CommunicatorContract {
   void run(LiveCheck check, int size) throws Exception {
     CommConfig config = check.needs().setting().apply(config());
     LocalGroup group = group(check, size, config);
-    Communicator first = group.communicator(0);
-    int hosts = first.topology().hosts().size();
-    var reason = check.notRun(first.capabilities(), size, hosts, config, true);
+    var reason =
+        Bounded.call("asking a group of " + size, bound(), () -> notRun(check, group, config));
     if (reason.isPresent()) {
       if (isOfCollectives(check)) {
         kept = new Kept(group, size, config, check);
       } else {
-        group.close();
+        RankThreads.close(group);
       }
       Assumptions.abort(check + ": " + reason.get());
     }
@@ -363,6 +383,12 @@ public abstract class CommunicatorContract {
     }
   }
 
+  private static Optional<String> notRun(LiveCheck check, LocalGroup group, CommConfig config) {
+    Communicator first = group.communicator(0);
+    int hosts = first.topology().hosts().size();
+    return check.notRun(first.capabilities(), group.size(), hosts, config, true);
+  }
+
   /// The one that the check before has left, if it will do, else a new one.
   private LocalGroup group(LiveCheck check, int size, CommConfig config) throws Exception {
     Kept last = kept;
@@ -374,7 +400,7 @@ public abstract class CommunicatorContract {
       return last.group();
     }
     closeKept();
-    return open(size, config);
+    return opened(size, config);
   }
 
   private void closeKept() {

@@ -8,6 +8,7 @@ import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
@@ -213,6 +214,26 @@ class BrokenOnPurposeTest {
         .isThrownBy(contract::closedGroups_leaveNothing)
         .satisfies(violation -> assertThat(violation.rules()).containsExactly("L8"));
     assertThat(kept).hasSize(11);
+  }
+
+  @Test
+  void broken_neverOpens_isReportedAsNotEnded() {
+    var contract =
+        new CommunicatorContract() {
+          @Override
+          protected LocalGroup open(int size, CommConfig config) throws Exception {
+            new CountDownLatch(1).await();
+            throw new AssertionError("it has opened");
+          }
+
+          @Override
+          protected Duration bound() {
+            return Duration.ofMillis(200);
+          }
+        };
+    assertThatExceptionOfType(RuleViolation.class)
+        .isThrownBy(contract::closedGroups_leaveNothing)
+        .withMessageContaining("opening a group of 4 has not ended");
   }
 
   /// What ranks throw when they are interrupted at last does not hide that they waited for ever.
