@@ -1,10 +1,13 @@
 package org.comm4j.tck;
 
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.URI;
 import java.nio.charset.Charset;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -16,7 +19,10 @@ import org.comm4j.core.transport.Transport;
 /// JVMs that run a class of a backend's tests, in class-path mode, for tests of what only other
 /// processes show: a small place, a death, a JVM with other options. Immutable.
 public final class ChildJvm {
-  private static final long BOUND_SECONDS = 60;
+  private static final Duration BOUND = Duration.ofSeconds(60);
+
+  /// How long output of what was killed is awaited.
+  private static final Duration GRACE = Duration.ofSeconds(5);
 
   private final List<Class<?>> needed;
 
@@ -47,18 +53,48 @@ public final class ChildJvm {
   /// Runs a command to its end.
   ///
   /// @return the exit code, a colon, and all output; or, if it does not end within a minute, that
-  ///   and the output. It is killed then
+  ///   and the output so far. It is killed then, with the processes that it has started
   /// @throws IOException if it can't be started
   public static String run(List<String> command) throws IOException, InterruptedException {
+    return run(command, BOUND);
+  }
+
+  static String run(List<String> command, Duration bound) throws IOException, InterruptedException {
+    long end = System.nanoTime() + bound.toNanos();
     Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
     try {
-      String output = new String(process.getInputStream().readAllBytes(), Charset.defaultCharset());
-      return process.waitFor(BOUND_SECONDS, TimeUnit.SECONDS)
-          ? process.exitValue() + ": " + output
-          : "does not end: " + output;
+      var output = new ByteArrayOutputStream();
+      Thread reading = reading(process, output);
+      boolean isOver = process.waitFor(bound.toNanos(), TimeUnit.NANOSECONDS);
+      if (!isOver) {
+        kill(process);
+      }
+      // processes that it has left may still write
+      reading.join(Duration.ofNanos(Math.max(GRACE.toNanos(), end - System.nanoTime())));
+      String text = output.toString(Charset.defaultCharset());
+      return isOver ? process.exitValue() + ": " + text : "does not end: " + text;
     } finally {
-      process.destroyForcibly();
+      kill(process);
     }
+  }
+
+  /// Reads all output until nobody can write any more.
+  private static Thread reading(Process process, ByteArrayOutputStream output) {
+    return Thread.ofPlatform()
+        .daemon()
+        .name("tck-output")
+        .start(() -> {
+          try (InputStream from = process.getInputStream()) {
+            from.transferTo(output);
+          } catch (IOException e) {
+            // it was killed
+          }
+        });
+  }
+
+  private static void kill(Process process) {
+    process.descendants().toList().forEach(ProcessHandle::destroyForcibly);
+    process.destroyForcibly();
   }
 
   /// Where all of it was loaded from here, be it class path or modules.
