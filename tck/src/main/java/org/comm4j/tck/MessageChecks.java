@@ -749,13 +749,13 @@ final class MessageChecks {
     for (int i = 0; i < 100; i++) {
       if (random.nextBoolean()) {
         long[] sum = new long[1 + random.nextInt(2000)];
-        Arrays.fill(sum, i);
+        Arrays.fill(sum, sums.size() + r.rank());
         sums.add(sum);
         CommData view = CommData.of(sum);
         requests.add(comm.start(new Collective.AllReduce(view, view, ReduceOp.SUM)));
       } else {
         int[] sent = new int[1 + random.nextInt(2000)];
-        Arrays.fill(sent, got.size());
+        Arrays.fill(sent, got.size() * r.size() + r.rank());
         int[] to = new int[sent.length];
         got.add(to);
         requests.add(startSend(comm, CommData.of(sent), right(r), 1));
@@ -770,10 +770,21 @@ final class MessageChecks {
     }
     Expect.equal("X8", "how many were awaited", awaited, requests.size());
     for (int i = 0; i < got.size(); i++) {
-      Expect.that("P16", got.get(i)[0] == i, "message %d is message %d", i, got.get(i)[0]);
+      int expected = i * r.size() + left(r);
+      Expect.that(
+          "P16",
+          Arrays.stream(got.get(i)).allMatch(value -> value == expected),
+          "message %d is not what was sent",
+          i);
     }
-    for (long[] sum : sums) {
-      Expect.that("P16", sum[0] % r.size() == 0, "a sum is %d", sum[0]);
+    for (int i = 0; i < sums.size(); i++) {
+      long expected = (long) i * r.size() + r.size() * (r.size() - 1L) / 2;
+      Expect.that(
+          "P16",
+          Arrays.stream(sums.get(i)).allMatch(value -> value == expected),
+          "not all of sum %d is %d",
+          i,
+          expected);
     }
   }
 }

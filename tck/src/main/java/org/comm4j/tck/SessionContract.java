@@ -20,6 +20,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
@@ -224,20 +226,22 @@ public abstract class SessionContract {
   @Test
   void barrier_releasesNobodyBeforeTheLast() {
     List<Session> sessions = group(2);
-    var entered = new CountDownLatch(1);
-    List<Boolean> order =
-        onAll(
-            sessions,
-            session -> {
-              if (session.rank() == 1) {
-                assertThat(await(entered)).isTrue();
-              } else {
-                entered.countDown();
-              }
-              session.barrier("b", SOON);
-              return entered.getCount() == 0;
-            });
-    assertThat(order).containsOnly(true);
+    var early = new AtomicReference<Thread>();
+    var lastEnters = new AtomicBoolean();
+    onAll(
+        sessions,
+        session -> {
+          if (session.rank() == 0) {
+            early.set(Thread.currentThread());
+          } else {
+            long start = System.nanoTime();
+            assertThat(eventually(() -> ThreadChecks.sleeps(early.get(), start))).isTrue();
+            lastEnters.set(true);
+          }
+          session.barrier("b", SOON);
+          assertThat(lastEnters).isTrue();
+          return session;
+        });
   }
 
   @Test
