@@ -9,9 +9,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Function;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
@@ -208,13 +207,7 @@ final class FailureChecks {
     CollectiveTimeoutException reason =
         untilBroken(r, "F4", CollectiveTimeoutException.class, comm);
     Expect.equal("F4", "who is missing", reason.missing(), List.of(late));
-    long took = System.nanoTime() - start;
-    Expect.that(
-        "F4",
-        took > deadline * 9 / 10 && took < deadline + 10_000_000_000L,
-        "it took %d ms (expected: about %d)",
-        took / 1_000_000,
-        deadline / 1_000_000);
+    isAtTheDeadline(r, start);
     Expect.says("F4", reason, "allReduce", Integer.toString(late));
   }
 
@@ -235,6 +228,75 @@ final class FailureChecks {
       reason = (CollectiveTimeoutException) comm.failure().orElseThrow();
     }
     Expect.equal("F4", "who is missing", reason.missing(), List.of(1));
+  }
+
+  /// All of it at the same time, on communicators of its own, so that one deadline is waited for.
+  @Rule({"F4", "F10"})
+  @Needs(
+      ranks = 2,
+      setting = Needs.Setting.SHORT_TIMEOUT,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void rank_doesNotCome_endsEveryKindOfCallAtTheDeadline(LiveRank r) throws Exception {
+    List<CompletableFuture<Void>> ends = new ArrayList<>();
+    List<Communicator> comms = new ArrayList<>();
+    for (Late _ : Late.values()) {
+      comms.add(r.comm().duplicate());
+    }
+    for (Late call : Late.values()) {
+      Communicator comm = comms.get(call.ordinal());
+      ends.add(ThreadChecks.async(Thread.ofPlatform(), () -> isLate(r, call, comm)));
+    }
+    for (CompletableFuture<Void> end : ends) {
+      ThreadChecks.join("F4", end);
+    }
+    comms.forEach(Communicator::close);
+  }
+
+  /// A call that needs rank 1.
+  private enum Late {
+    DUPLICATE,
+    SPLIT,
+    LONG_SEND,
+    FUTURE_OF_A_RECEIVE,
+    FUTURE_OF_A_COLLECTIVE;
+
+    void call(Communicator comm) throws Exception {
+      switch (this) {
+        case DUPLICATE -> comm.duplicate().close();
+        case SPLIT -> comm.split(0, 0).orElseThrow().close();
+        case LONG_SEND -> comm.send(CommData.of(new long[2_000_000]), 1, 1);
+        case FUTURE_OF_A_RECEIVE ->
+            join(comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 1, 1)));
+        case FUTURE_OF_A_COLLECTIVE -> join(comm.start(new Collective.Barrier()));
+      }
+    }
+  }
+
+  private static void isLate(LiveRank r, Late call, Communicator comm) {
+    long start = System.nanoTime();
+    if (r.rank() == 1) {
+      Expect.eventually("F4", "it hears of it", () -> comm.failure().isPresent());
+    } else {
+      CollectiveTimeoutException reason =
+          Expect.thrown(
+              "F4",
+              CollectiveTimeoutException.class,
+              "a call that needs a rank that does not come: " + call,
+              () -> call.call(comm));
+      Expect.equal("F4", "who is missing: " + call, reason.missing(), List.of(1));
+    }
+    isAtTheDeadline(r, start);
+  }
+
+  private static void isAtTheDeadline(LiveRank r, long startNanos) {
+    long deadline = r.config().timeout().toNanos();
+    long took = System.nanoTime() - startNanos;
+    Expect.that(
+        "F4",
+        took > deadline * 9 / 10 && took < deadline + 10_000_000_000L,
+        "it took %d ms (expected: about %d)",
+        took / 1_000_000,
+        deadline / 1_000_000);
   }
 
   /// Nobody waits for itself, nor for a rank that has left.
@@ -604,61 +666,105 @@ final class FailureChecks {
     }
   }
 
-  /// In every kind of wait, and where the thread most probably sleeps by then.
   @Rule({"F9", "F1", "F10"})
   @Needs(
       ranks = 2,
       capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
   static void interrupt_threadThatSleeps_endsItsWaitAtOnce(LiveRank r) throws Exception {
-    interruptAsleep(r, Thread.ofPlatform(), comm -> () -> receiveNothing(comm));
-    interruptAsleep(r, Thread.ofVirtual(), comm -> () -> receiveNothing(comm));
-    interruptAsleep(r, Thread.ofPlatform(), comm -> comm::barrier);
-    interruptAsleep(
-        r,
-        Thread.ofPlatform(),
-        comm -> comm.start(new PointToPoint.Receive(CommData.of(new int[1]), 0, 5))::await);
-  }
-
-  private static void receiveNothing(Communicator comm) {
-    comm.receive(CommData.of(new int[1]), 0, 5);
-  }
-
-  /// Has rank 1 wait in a call on a thread of its own.
-  private static void interruptAsleep(
-      LiveRank r, Thread.Builder builder, Function<Communicator, Expect.Action> call)
-      throws Exception {
-    try (Communicator comm = r.comm().duplicate()) {
-      if (r.rank() == 1) {
-        interruptAsleep(builder, comm, call.apply(comm));
-      } else {
-        Expect.eventually("F9", "the others hear of it", () -> comm.failure().isPresent());
-        AbortedException reason =
-            Expect.thrown("F9", AbortedException.class, "a later call", comm::barrier);
-        Expect.equal("F9", "who was interrupted", reason.rank(), 1);
+    for (Wait wait : Wait.values()) {
+      try (Communicator comm = r.comm().duplicate()) {
+        if (r.rank() == 1) {
+          InterruptedCallException reason =
+              endedAsleep("F9", InterruptedCallException.class, comm, wait, Thread::interrupt);
+          Mismatches.staysBroken(comm, reason);
+        } else {
+          hears("F9", comm);
+        }
       }
     }
   }
 
-  private static void interruptAsleep(Thread.Builder builder, Communicator comm, Expect.Action call)
+  @Rule({"F6", "F1", "F10", "G9"})
+  @Needs(
+      ranks = 2,
+      capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
+  static void abort_ownThreadSleeps_endsItsWaitAtOnce(LiveRank r) throws Exception {
+    for (Wait wait : Wait.values()) {
+      try (Communicator comm = r.comm().duplicate()) {
+        if (r.rank() == 1) {
+          AbortedException reason =
+              endedAsleep(
+                  "F6", AbortedException.class, comm, wait, _ -> comm.abort("by another thread"));
+          Expect.equal("F6", "who aborted", reason.rank(), 1);
+          Expect.says("F6", reason, "by another thread");
+          Mismatches.staysBroken(comm, reason);
+        } else {
+          hears("F6", comm);
+        }
+      }
+    }
+  }
+
+  /// What a thread waits in for ever, since no other rank takes part.
+  private enum Wait {
+    RECEIVE,
+    RECEIVE_OF_A_VIRTUAL_THREAD,
+    BARRIER,
+    REQUEST,
+    DUPLICATE,
+    SPLIT;
+
+    Thread.Builder thread() {
+      return this == RECEIVE_OF_A_VIRTUAL_THREAD ? Thread.ofVirtual() : Thread.ofPlatform();
+    }
+
+    void in(Communicator comm) {
+      PointToPoint.Receive receive = new PointToPoint.Receive(CommData.of(new int[1]), 0, 5);
+      switch (this) {
+        case RECEIVE, RECEIVE_OF_A_VIRTUAL_THREAD -> comm.run(receive);
+        case BARRIER -> comm.barrier();
+        case REQUEST -> comm.start(receive).await();
+        case DUPLICATE -> comm.duplicate().close();
+        case SPLIT -> comm.split(0, 0).orElseThrow().close();
+      }
+    }
+  }
+
+  /// Has a thread of its own wait, and ends that where it most probably sleeps by then.
+  ///
+  /// @return what the wait has thrown, at once
+  private static <T extends CommException> T endedAsleep(
+      String rule, Class<T> type, Communicator comm, Wait wait, Consumer<Thread> ending)
       throws Exception {
     AtomicReference<Thread> waiting = new AtomicReference<>();
-    AtomicLong interruptedNanos = new AtomicLong();
+    AtomicReference<T> thrown = new AtomicReference<>();
     CompletableFuture<Void> end =
         ThreadChecks.async(
-            builder,
+            wait.thread(),
             () -> {
               waiting.set(Thread.currentThread());
-              InterruptedCallException reason =
-                  Expect.thrown("F9", InterruptedCallException.class, "a wait", call);
-              Promise.AT_ONCE.keep("F9", "an interrupted wait", interruptedNanos.get());
-              Expect.that("F9", Thread.interrupted(), "the interrupt flag is not set");
-              Mismatches.staysBroken(comm, reason);
+              thrown.set(Expect.thrown(rule, type, "a wait: " + wait, () -> wait.in(comm)));
+              Expect.equal(
+                  rule,
+                  "the interrupt flag",
+                  Thread.interrupted(),
+                  type == InterruptedCallException.class);
             });
     long start = System.nanoTime();
-    Expect.eventually("F9", "the thread sleeps", () -> ThreadChecks.sleeps(waiting.get(), start));
-    interruptedNanos.set(System.nanoTime());
-    waiting.get().interrupt();
-    ThreadChecks.join("F9", end);
+    Expect.eventually(rule, "it sleeps", () -> ThreadChecks.sleeps(waiting.get(), start));
+    long endingNanos = System.nanoTime();
+    ending.accept(waiting.get());
+    ThreadChecks.join(rule, end);
+    Promise.AT_ONCE.keep(rule, "the end of a wait: " + wait, endingNanos);
+    return thrown.get();
+  }
+
+  /// That this rank, which does not call, hears that rank 1 broke it.
+  private static void hears(String rule, Communicator comm) {
+    Expect.eventually(rule, "the others hear of it", () -> comm.failure().isPresent());
+    AbortedException reason =
+        Expect.thrown(rule, AbortedException.class, "a later call", comm::barrier);
+    Expect.equal(rule, "who broke it", reason.rank(), 1);
   }
 
   /// Whatever fails, requests that are in flight end too.

@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
@@ -27,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Threads.
 final class ThreadChecks {
-  private static final long ASLEEP_NS = 200_000_000;
+  private static final long ASLEEP_NS = 100_000_000;
 
   private ThreadChecks() {}
 
@@ -251,19 +252,22 @@ final class ThreadChecks {
   static void userDefined_ofStartedCallCallsBack_isRefused(LiveRank r) {
     try (Communicator comm = r.comm().duplicate();
         CommBuffer buffer = comm.allocate(DataType.INT8, 8)) {
+      Optional<SharedRegion<?>> region = region(r);
       Request other =
           comm.start(new PointToPoint.Receive(CommData.of(new int[1]), Communicator.ANY_SOURCE, 1));
       List<Expect.Action> calls =
-          List.of(
-              comm::barrier,
-              comm::sync,
-              () -> comm.start(new Collective.Barrier()),
-              () -> comm.send(CommData.of(1), 0, 2),
-              comm::duplicate,
-              other::await,
-              other::cancel,
-              comm::close,
-              buffer::close);
+          new ArrayList<>(
+              List.of(
+                  comm::barrier,
+                  comm::sync,
+                  () -> comm.start(new Collective.Barrier()),
+                  () -> comm.send(CommData.of(1), 0, 2),
+                  comm::duplicate,
+                  other::await,
+                  other::cancel,
+                  comm::close,
+                  buffer::close));
+      region.ifPresent(each -> calls.add(each::close));
       List<Throwable> refusals = java.util.Collections.synchronizedList(new ArrayList<>());
       ReduceOp op =
           ReduceOp.of(
@@ -279,8 +283,20 @@ final class ThreadChecks {
       allRefused(comm, refusals);
       comm.send(CommData.of(7), (r.rank() + 1) % r.size(), 1);
       other.await();
+      region.ifPresent(ThreadChecks::isStillUsable);
       LiveRank.works("X4", comm);
     }
+  }
+
+  private static Optional<SharedRegion<?>> region(LiveRank r) {
+    return r.can(Capability.SHARED_MEMORY)
+        ? Optional.of(r.comm().sharedMemory().createRegion(DataType.INT8, 1))
+        : Optional.empty();
+  }
+
+  private static void isStillUsable(SharedRegion<?> region) {
+    Expect.fine("X4", "fence() after a refused close()", region::fence);
+    Expect.fine("X4", "close() after a refused one", region::close);
   }
 
   /// That an operator was called on some rank, and that what called back on this one was refused.

@@ -14,6 +14,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
+import org.comm4j.api.AbortedException;
 import org.comm4j.api.Capabilities;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
@@ -498,16 +499,44 @@ final class BrokenDoors {
     }
   }
 
+  /// Ends calls in progress where another rank aborts, and not where this one does.
+  static UnaryOperator<BackendCommunicator> ownAbortsEndNothing() {
+    return inner -> new Stubborn(inner);
+  }
+
+  private static final class Stubborn extends Door {
+    Stubborn(BackendCommunicator inner) {
+      super(inner, Stubborn::new);
+    }
+
+    @Override
+    public @Nullable Received run(Operation operation) {
+      boolean isBroken = inner.failure() != null;
+      try {
+        return inner.run(operation);
+      } catch (AbortedException e) {
+        if (!isBroken && e.rank() == rank()) {
+          waitForNothing();
+        }
+        throw e;
+      }
+    }
+  }
+
+  private static void waitForNothing() {
+    try {
+      new CountDownLatch(1).await();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new InterruptedCallException("interrupted");
+    }
+  }
+
   /// Until they are interrupted.
   static UnaryOperator<BackendCommunicator> receivesNeverEnd() {
     return changing((operation, inner) -> {
       if (operation instanceof PointToPoint.Receive) {
-        try {
-          new CountDownLatch(1).await();
-        } catch (InterruptedException e) {
-          Thread.currentThread().interrupt();
-          throw new InterruptedCallException("interrupted");
-        }
+        waitForNothing();
       }
       return operation;
     });

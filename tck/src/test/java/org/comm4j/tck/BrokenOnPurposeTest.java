@@ -127,6 +127,8 @@ class BrokenOnPurposeTest {
         Broken.door("ignores tags", "P3", BrokenDoors.tagsAreIgnored()),
         Broken.door("ignores sources", "P3", BrokenDoors.sourcesAreIgnored()),
         Broken.door("is not woken by interrupts", "F9", BrokenDoors.sleepersAreNotInterrupted()),
+        Broken.door("goes on after its own abort", "F6", BrokenDoors.ownAbortsEndNothing())
+            .within(BOUND_OF_ENDLESS),
         Broken.door("does not compare operators", "M2", BrokenDoors.operatorsAreNotCompared())
             .within(BOUND_OF_ENDLESS),
         Broken.door("does not wait in sync", "O25", BrokenDoors.syncIsNothing()),
