@@ -532,6 +532,40 @@ final class BrokenDoors {
     }
   }
 
+  /// On rank 0 a child is there whatever became of it on the others.
+  static UnaryOperator<BackendCommunicator> childrenAreMadeAlone() {
+    return inner -> new Alone(inner);
+  }
+
+  private static final class Alone extends Door {
+    Alone(BackendCommunicator inner) {
+      super(inner, Alone::new);
+    }
+
+    @Override
+    public BackendCommunicator duplicate() {
+      try {
+        return super.duplicate();
+      } catch (AbortedException e) {
+        if (rank() == 0) {
+          return new Unbroken(inner);
+        }
+        throw e;
+      }
+    }
+  }
+
+  private static final class Unbroken extends Door {
+    Unbroken(BackendCommunicator inner) {
+      super(inner, Unbroken::new);
+    }
+
+    @Override
+    public @Nullable CommException failure() {
+      return null;
+    }
+  }
+
   /// Until they are interrupted.
   static UnaryOperator<BackendCommunicator> receivesNeverEnd() {
     return changing((operation, inner) -> {

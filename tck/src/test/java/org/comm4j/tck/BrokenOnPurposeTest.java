@@ -129,6 +129,8 @@ class BrokenOnPurposeTest {
         Broken.door("is not woken by interrupts", "F9", BrokenDoors.sleepersAreNotInterrupted()),
         Broken.door("goes on after its own abort", "F6", BrokenDoors.ownAbortsEndNothing())
             .within(BOUND_OF_ENDLESS),
+        Broken.door("makes children alone", "G9", BrokenDoors.childrenAreMadeAlone())
+            .within(BOUND_OF_ENDLESS),
         Broken.door("does not compare operators", "M2", BrokenDoors.operatorsAreNotCompared())
             .within(BOUND_OF_ENDLESS),
         Broken.door("does not wait in sync", "O25", BrokenDoors.syncIsNothing()),

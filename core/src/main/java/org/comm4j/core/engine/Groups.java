@@ -220,10 +220,21 @@ final class Groups {
       child = parent.child(engine.addContext(id, name, members));
       bond.accept(child.context());
     }
-    if (child.context().failure() == null && engine.lanes().areOfUse(members)) {
-      agreeOnLane(child, proposals);
+    if (child.context().failure() == null
+        && !(engine.lanes().areOfUse(members) && agreeOnLane(child, proposals))) {
+      meet(child);
     }
     return child;
+  }
+
+  /// Waits until all ranks know of a new communicator. One that the parent's break has got out of
+  /// the agreement before that can't tell those who have it that it never will.
+  private static void meet(EngineCommunicator made) {
+    try {
+      made.barrierInternal(LANE);
+    } catch (CommException _) {
+      // whoever uses it gets to know
+    }
   }
 
   /// {@return what is made, unless the communicator that it is made of was closed meanwhile}
@@ -244,13 +255,15 @@ final class Groups {
   /// memory for it, or other threads that make communicators take it first, all try another one.
   /// The agreement goes by messages; if the communicator breaks over it, whoever uses it gets to
   /// know.
-  private void agreeOnLane(EngineCommunicator made, Collection<Proposal> proposals) {
+  ///
+  /// @return whether ranks have met in it, so that all know of it
+  private boolean agreeOnLane(EngineCommunicator made, Collection<Proposal> proposals) {
     Collection<Proposal> latest = proposals;
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       long lanes = latest.stream().mapToLong(Proposal::lanes).reduce(-1, (a, b) -> a & b);
       if (lanes == 0) {
         tellOfNoLane(made);
-        return;
+        return attempt > 0;
       }
       long base = latest.stream().mapToLong(Proposal::flags).max().orElseThrow();
       int lane = pick(lanes, attempt == 0 ? 0 : made.context().id() + attempt);
@@ -278,11 +291,12 @@ final class Groups {
         }
       }
       if (agreed) {
-        return;
+        return true;
       }
       latest = Arrays.stream(all).map(Proposal::of).toList();
     }
     // others were always faster; nobody can do anything about that, so it goes by messages silently
+    return true;
   }
 
   private void tellOfNoLane(EngineCommunicator made) {
