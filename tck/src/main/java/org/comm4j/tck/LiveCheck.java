@@ -96,8 +96,7 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
     List<String> declared = rules.stream().filter(capabilities.deviations()::containsKey).toList();
     if (!declared.isEmpty()) {
       String rule = declared.getFirst();
-      return Optional.of(
-          "the backend declares %s: %s".formatted(rule, capabilities.deviations().get(rule)));
+      return Optional.of(declared(rule, String.valueOf(capabilities.deviations().get(rule))));
     }
     if (size < needs.ranks()) {
       return Optional.of("it needs %d ranks".formatted(needs.ranks()));
@@ -114,9 +113,9 @@ record LiveCheck(String name, List<String> rules, Needs needs, Method method) {
     return Optional.empty();
   }
 
-  /// Whether the backend has said that it can't keep a rule.
-  boolean isDeclared(Capabilities capabilities) {
-    return rules.stream().anyMatch(capabilities.deviations()::containsKey);
+  /// What the report says of a rule that a backend declares.
+  static String declared(String rule, String reason) {
+    return "the backend declares %s: %s".formatted(rule, reason);
   }
 
   /// Runs this rank's part.

@@ -75,25 +75,36 @@ public final class LiveVerification {
 
   private LiveReport run() {
     for (LiveCheck check : checks) {
-      outcomes.add(run(check));
+      outcomes.addAll(run(check));
     }
     return new LiveReport(seed, rows(exchange()));
   }
 
-  private Outcome run(LiveCheck check) {
+  private List<Outcome> run(LiveCheck check) {
     var reason = check.notRun(world.capabilities(), world.size(), hosts, config, false);
     if (reason.isEmpty() && !world.capabilities().supports(Capability.SPLIT)) {
       reason = Optional.of("the backend has no SPLIT, and checks need groups of their own");
     }
     if (reason.isPresent()) {
-      boolean declared = check.isDeclared(world.capabilities());
-      return new Outcome(declared ? Status.DECLARED : Status.NOT_RUN, check.rules(), reason.get());
+      return notRun(check, reason.get());
     }
     try {
-      return runOnCopy(check);
+      return List.of(runOnCopy(check));
     } catch (RuntimeException e) {
-      return failed(check, e);
+      return List.of(failed(check, e));
     }
+  }
+
+  /// One declared rule keeps a check from running, but only that one is declared.
+  private List<Outcome> notRun(LiveCheck check, String reason) {
+    return check.rules().stream()
+        .map(rule -> {
+          String why = world.capabilities().deviations().get(rule);
+          return why == null
+              ? new Outcome(Status.NOT_RUN, List.of(rule), reason)
+              : new Outcome(Status.DECLARED, List.of(rule), LiveCheck.declared(rule, why));
+        })
+        .toList();
   }
 
   private Outcome runOnCopy(LiveCheck check) {

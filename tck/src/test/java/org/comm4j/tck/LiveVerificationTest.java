@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
+import org.comm4j.api.Capabilities;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
@@ -53,6 +55,38 @@ class LiveVerificationTest {
     assertThat(status(report, "O3")).isEqualTo(Status.PASSED);
   }
 
+  /// Checks of a declared rule are about others too, which nobody may declare.
+  @Test
+  void run_declaredRules_areTheOnlyOnesThatStandAsDeclared() throws Exception {
+    LiveReport report = report(Declaring::new, ".*\\b(P13|F6|X4)\\b.*");
+    assertThat(rules(report, Status.DECLARED))
+        .contains("P13", "F6", "X4")
+        .isSubsetOf(LiveVerification.DECLARABLE);
+    assertThat(rules(report, Status.NOT_RUN)).contains("F1", "F10", "G9");
+  }
+
+  /// A door that declares all that may be.
+  private static final class Declaring extends Door {
+    Declaring(BackendCommunicator inner) {
+      super(inner, Declaring::new);
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      return new Capabilities(
+          inner.capabilities().supported(),
+          LiveVerification.DECLARABLE.stream()
+              .collect(Collectors.toMap(rule -> rule, _ -> "on purpose")));
+    }
+  }
+
+  private static List<String> rules(LiveReport report, Status status) {
+    return report.rows().stream()
+        .filter(row -> row.status() == status)
+        .map(LiveReport.Row::rule)
+        .toList();
+  }
+
   /// A door whose rank 1 can't do exclusive scans.
   private static final class Throwing extends Door {
     Throwing(BackendCommunicator inner) {
@@ -78,6 +112,11 @@ class LiveVerificationTest {
 
   /// Verifies a broken communicator, which all ranks find in the same state.
   private static LiveReport report(UnaryOperator<BackendCommunicator> door) throws Exception {
+    return report(door, CHECKS);
+  }
+
+  private static LiveReport report(UnaryOperator<BackendCommunicator> door, String checks)
+      throws Exception {
     var broken = BrokenOnPurposeTest.Broken.door("on purpose", "", door);
     List<CompletableFuture<LiveReport>> ends = new ArrayList<>();
     try (LocalGroup group = broken.open(SIZE, CONFIG)) {
@@ -86,7 +125,7 @@ class LiveVerificationTest {
             CompletableFuture.supplyAsync(
                 () -> {
                   var log = new PrintWriter(new StringWriter());
-                  LiveReport report = LiveVerification.run(communicator, CONFIG, 1, CHECKS, log);
+                  LiveReport report = LiveVerification.run(communicator, CONFIG, 1, checks, log);
                   assertThat(communicator.allReduce(1L, ReduceOp.SUM)).isEqualTo(SIZE);
                   return report;
                 },

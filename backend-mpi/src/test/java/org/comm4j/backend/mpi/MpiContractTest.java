@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.comm4j.tck.LiveReport.Status;
+import org.comm4j.tck.LiveVerification;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
@@ -98,6 +99,11 @@ class MpiContractTest {
       String said = "%s, seed %d:%n%s".formatted(run, seed, job.output());
       assertSoftly(softly -> {
         softly.assertThat(with(Status.FAILED, rows)).as(said).isEmpty();
+        softly
+            .assertThat(with(Status.DECLARED, rows))
+            .as(said)
+            .extracting(Row::rule)
+            .isSubsetOf(LiveVerification.DECLARABLE);
         softly
             .assertThat(with(Status.PASSED, rows))
             .hasSizeGreaterThanOrEqualTo(run.variant().fewest());
