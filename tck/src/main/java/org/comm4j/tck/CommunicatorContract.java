@@ -13,8 +13,11 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
@@ -23,6 +26,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.Operation;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.jspecify.annotations.Nullable;
@@ -55,8 +59,13 @@ public abstract class CommunicatorContract {
 
   private static final int SIZE_IN_ORDER = 3;
 
+  private static final int GROUPS = 9; // of those that are to leave nothing
+
   /// What the JVM itself may keep of some groups, for example for code that ran the first time.
   private static final long MOST_LEFT_BYTES = 1 << 20;
+
+  private static final Set<Capability> TO_SHRINK =
+      Set.of(Capability.FAILURE_DETECTION, Capability.SHRINK);
 
   private final long seed = Long.getLong("comm4j.seed", 4242);
   private final String only = System.getProperty("comm4j.check", ".*");
@@ -142,16 +151,19 @@ public abstract class CommunicatorContract {
     return check.needs().setting() == Needs.Setting.ORDERED;
   }
 
-  /// Groups that were used and closed are gone: their threads, their descriptors, their memory.
+  /// Groups that were used and closed are gone: their threads, their descriptors, their memory,
+  /// whatever became of them.
   @Rule({"L6", "L8"})
   @Test
   void closedGroups_leaveNothing() throws Exception {
-    useAndClose();
+    for (Fate fate : Fate.values()) {
+      useAndClose(fate);
+    }
     Set<Thread> threads = Thread.getAllStackTraces().keySet();
     long descriptors = descriptors();
     long bytes = usedMemory();
-    for (int i = 0; i < 10; i++) {
-      useAndClose();
+    for (int i = 0; i < GROUPS; i++) {
+      useAndClose(Fate.values()[i % Fate.values().length]);
     }
     Expect.eventually(
         "L6",
@@ -166,7 +178,8 @@ public abstract class CommunicatorContract {
     Expect.that(
         "L8",
         grown < MOST_LEFT_BYTES,
-        "10 groups have left %d bytes (expected: fewer than %d)",
+        "%d groups have left %d bytes (expected: fewer than %d)",
+        GROUPS,
         grown,
         MOST_LEFT_BYTES);
   }
@@ -176,20 +189,57 @@ public abstract class CommunicatorContract {
     return Expect.SOON;
   }
 
-  private void useAndClose() throws Exception {
+  /// What becomes of a group before it is closed.
+  private enum Fate {
+    HEALTHY,
+    ABORTED,
+    SHRUNK
+  }
+
+  private void useAndClose(Fate fate) throws Exception {
     LocalGroup group = opened(size(), config());
+    CyclicBarrier used = new CyclicBarrier(group.size());
     List<Callable<?>> bodies = new ArrayList<>();
     for (Communicator comm : group.communicators()) {
       bodies.add(() -> {
         try (Communicator copy = comm.duplicate()) {
           copy.start(new Collective.Barrier()).toCompletableFuture().join();
           LiveRank.works("L6", copy);
+          leaveOpen(copy);
+          used.await(Expect.SOON.toSeconds(), TimeUnit.SECONDS); // no call is in progress
+          befall(group, comm, copy, fate);
         }
         return comm;
       });
     }
     try (AutoCloseable _ = () -> RankThreads.close(group)) {
       Bounded.run("using a group", bound(), bodies);
+    }
+  }
+
+  /// A buffer, and a receive that nothing has matched.
+  private static void leaveOpen(Communicator comm) {
+    comm.allocate(DataType.INT64, 1000);
+    if (comm.capabilities().supports(Capability.POINT_TO_POINT)) {
+      comm.start(new PointToPoint.Receive(CommData.of(new int[1]), comm.rank(), 1));
+    }
+  }
+
+  private static void befall(LocalGroup group, Communicator comm, Communicator copy, Fate fate) {
+    int last = comm.size() - 1;
+    switch (fate) {
+      case HEALTHY -> {}
+      case ABORTED -> copy.abort("to be closed");
+      case SHRUNK -> {
+        if (last == 0 || !comm.capabilities().supported().containsAll(TO_SHRINK)) {
+          return;
+        }
+        if (comm.rank() == last) {
+          group.fail(last, new IllegalStateException("to be closed"));
+        } else {
+          comm.shrink().communicator().close();
+        }
+      }
     }
   }
 

@@ -499,6 +499,26 @@ final class BrokenDoors {
     }
   }
 
+  /// Keeps memory of communicators that are aborted.
+  static UnaryOperator<BackendCommunicator> abortsKeep(List<byte[]> kept) {
+    return inner -> new Hoarding(inner, kept);
+  }
+
+  private static final class Hoarding extends Door {
+    private final List<byte[]> kept;
+
+    Hoarding(BackendCommunicator inner, List<byte[]> kept) {
+      super(inner, each -> new Hoarding(each, kept));
+      this.kept = kept;
+    }
+
+    @Override
+    public void abort(CommException failure) {
+      kept.add(new byte[1_000_000]);
+      inner.abort(failure);
+    }
+  }
+
   /// Ends calls in progress where another rank aborts, and not where this one does.
   static UnaryOperator<BackendCommunicator> ownAbortsEndNothing() {
     return inner -> new Stubborn(inner);
