@@ -3,6 +3,7 @@ package org.comm4j.tck;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.io.PrintWriter;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -18,6 +19,7 @@ import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
 import org.comm4j.tck.LiveReport.Row;
 import org.comm4j.tck.LiveReport.Status;
+import org.jspecify.annotations.Nullable;
 
 /// Checks the rules of `docs/contract.md` on live ranks, threads or processes: what `comm-cli
 /// verify` does. All ranks call [#run] at once, each with its own communicator. Needs no test
@@ -32,11 +34,15 @@ public final class LiveVerification {
           "D13", "D17", "F4", "F5", "F6", "F8", "F9", "F11", "F12", "F13", "L3", "L4", "M1", "M2",
           "M3", "M4", "M5", "M6", "M7", "P7", "P13", "P15", "T14", "X4");
 
+  /// How much longer than a call a check may take.
+  private static final Duration PATIENCE = Duration.ofMinutes(2);
+
   private final Communicator world;
   private final int hosts;
   private final CommConfig config;
   private final long seed;
   private final PrintWriter log;
+  private final Duration patience;
   private final List<LiveCheck> checks;
   private final List<Outcome> outcomes = new ArrayList<>();
 
@@ -46,12 +52,18 @@ public final class LiveVerification {
   private record Outcome(Status status, List<String> rules, String detail) {}
 
   private LiveVerification(
-      Communicator world, CommConfig config, long seed, String wanted, PrintWriter log) {
+      Communicator world,
+      CommConfig config,
+      long seed,
+      String wanted,
+      PrintWriter log,
+      Duration patience) {
     this.world = world;
     this.hosts = world.topology().hosts().size();
     this.config = config;
     this.seed = seed;
     this.log = log;
+    this.patience = patience;
     this.checks =
         LiveCheck.all().stream().filter(check -> check.toString().matches(wanted)).toList();
   }
@@ -61,16 +73,24 @@ public final class LiveVerification {
   /// @param world usable, with [Capability#SPLIT]; stays so unless the backend is beyond help
   /// @param config how the launch is configured, the same on all ranks
   /// @param seed decides what is tried; the same on all ranks
-  /// @param log gets a line for each check that fails on this rank
+  /// @param log gets a line for each check that fails on this rank, and says which one takes long;
+  ///   one that ends neither by itself nor by an interrupt is not left, but its stack stands there
   /// @return what was found on all ranks together
   public static LiveReport run(Communicator world, CommConfig config, long seed, PrintWriter log) {
-    return run(world, config, seed, System.getProperty("comm4j.check", ".*"), log);
+    return run(world, config, seed, System.getProperty("comm4j.check", ".*"), log, PATIENCE);
   }
 
   /// Does the same with the checks whose rules and name match.
+  ///
+  /// @param patience how much longer than a call a check may take
   static LiveReport run(
-      Communicator world, CommConfig config, long seed, String wanted, PrintWriter log) {
-    return new LiveVerification(world, config, seed, wanted, log).run();
+      Communicator world,
+      CommConfig config,
+      long seed,
+      String wanted,
+      PrintWriter log,
+      Duration patience) {
+    return new LiveVerification(world, config, seed, wanted, log, patience).run();
   }
 
   private LiveReport run() {
@@ -110,18 +130,37 @@ public final class LiveVerification {
   private Outcome runOnCopy(LiveCheck check) {
     try (Communicator copy = world.duplicate();
         Communicator bell = world.duplicate();
-        Alarm alarm = new Alarm(bell)) {
+        Alarm alarm = new Alarm(bell);
+        Watch watch = watch(check, alarm)) {
+      Throwable thrown = null;
       try {
         check.run(new LiveRank(copy, config, seed, null, null));
-        return new Outcome(Status.PASSED, check.rules(), "");
       } catch (RuleViolation | RuntimeException | VirtualMachineError e) {
-        if (alarm.hasRung()) {
-          return new Outcome(Status.NOT_RUN, check.rules(), "it failed on another rank");
-        }
-        alarm.ring("%s failed on rank %d".formatted(check.name(), world.rank()));
-        return failed(check, e);
+        thrown = e;
       }
+      RuleViolation late = watch.violation();
+      return late == null ? outcome(check, alarm, thrown) : failed(check, late);
     }
+  }
+
+  private Watch watch(LiveCheck check, Alarm alarm) {
+    return new Watch(
+        check,
+        config.timeout().plus(patience),
+        log,
+        () -> alarm.ring("%s has not ended on rank %d".formatted(check.name(), world.rank())));
+  }
+
+  /// @param thrown what the check has thrown, if anything
+  private Outcome outcome(LiveCheck check, Alarm alarm, @Nullable Throwable thrown) {
+    if (thrown == null) {
+      return new Outcome(Status.PASSED, check.rules(), "");
+    }
+    if (alarm.hasRung()) {
+      return new Outcome(Status.NOT_RUN, check.rules(), "it failed on another rank");
+    }
+    alarm.ring("%s failed on rank %d".formatted(check.name(), world.rank()));
+    return failed(check, thrown);
   }
 
   private Outcome failed(LiveCheck check, Throwable e) {

@@ -179,7 +179,8 @@ final class RankThreads {
     }
   }
 
-  private static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {
+  /// That a check has not ended, and where it is.
+  static RuleViolation hang(LiveCheck check, List<Thread> hanging, Duration bound) {
     String rules =
         check.rules().contains("F10")
             ? String.join(" ", check.rules())

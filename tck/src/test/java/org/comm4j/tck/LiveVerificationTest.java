@@ -35,6 +35,8 @@ class LiveVerificationTest {
   private static final CommConfig CONFIG =
       CommConfig.builder().timeout(Duration.ofMinutes(10)).build();
 
+  private static final Duration PATIENCE = Duration.ofSeconds(1);
+
   @Test
   void run_wrongResults_failsTheirRule() throws Exception {
     LiveReport report = report(BrokenDoors.displacementsAreOffByOne());
@@ -53,6 +55,19 @@ class LiveVerificationTest {
         .allSatisfy(row -> assertThat(row.detail()).startsWith("rank 1, "))
         .anySatisfy(row -> assertThat(row.rule()).isEqualTo("O15"));
     assertThat(status(report, "O3")).isEqualTo(Status.PASSED);
+  }
+
+  @Test
+  void run_checkNeverEnds_failsAndSaysWhereItIs() throws Exception {
+    var said = new StringWriter();
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(1)).build();
+    LiveReport report =
+        report(
+            BrokenDoors.receivesNeverEnd(), ".*receive_shorterMessage_leavesTheRest", config, said);
+    assertThat(status(report, "P6")).isEqualTo(Status.FAILED);
+    assertThat(said.toString())
+        .contains("receive_shorterMessage_leavesTheRest has not ended within")
+        .contains("waitForNothing");
   }
 
   /// Checks of a declared rule are about others too, which nobody may declare.
@@ -117,15 +132,23 @@ class LiveVerificationTest {
 
   private static LiveReport report(UnaryOperator<BackendCommunicator> door, String checks)
       throws Exception {
+    return report(door, checks, CONFIG, new StringWriter());
+  }
+
+  /// @param said gets what is logged
+  private static LiveReport report(
+      UnaryOperator<BackendCommunicator> door, String checks, CommConfig config, StringWriter said)
+      throws Exception {
     var broken = BrokenOnPurposeTest.Broken.door("on purpose", "", door);
     List<CompletableFuture<LiveReport>> ends = new ArrayList<>();
-    try (LocalGroup group = broken.open(SIZE, CONFIG)) {
+    try (LocalGroup group = broken.open(SIZE, config)) {
       for (Communicator communicator : group.communicators()) {
         ends.add(
             CompletableFuture.supplyAsync(
                 () -> {
-                  var log = new PrintWriter(new StringWriter());
-                  LiveReport report = LiveVerification.run(communicator, CONFIG, 1, checks, log);
+                  var log = new PrintWriter(said);
+                  LiveReport report =
+                      LiveVerification.run(communicator, config, 1, checks, log, PATIENCE);
                   assertThat(communicator.allReduce(1L, ReduceOp.SUM)).isEqualTo(SIZE);
                   return report;
                 },
