@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.function.IntSupplier;
 import jcuda.Pointer;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
@@ -69,8 +70,9 @@ final class CudaDevice implements AutoCloseable {
   static CudaDevice open(CudaDriver driver, int ordinal) {
     var device = new CUdevice();
     var context = new CUcontext();
-    driver.check(JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
-    driver.check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
+    driver.check(() -> JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
+    driver.check(
+        () -> JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
     try {
       var opened = new CudaDevice(driver, ordinal, device, context);
       opened.checkCapability();
@@ -80,7 +82,8 @@ final class CudaDevice implements AutoCloseable {
           e,
           () ->
               driver.check(
-                  JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease"));
+                  () -> JCudaDriver.cuDevicePrimaryCtxRelease(device),
+                  "cuDevicePrimaryCtxRelease"));
       throw e;
     }
   }
@@ -95,14 +98,14 @@ final class CudaDevice implements AutoCloseable {
 
   private static String nameOf(CudaDriver driver, CUdevice device) {
     byte[] name = new byte[NAME_BYTES];
-    driver.check(JCudaDriver.cuDeviceGetName(name, NAME_BYTES, device), "cuDeviceGetName");
+    driver.check(() -> JCudaDriver.cuDeviceGetName(name, NAME_BYTES, device), "cuDeviceGetName");
     return MemorySegment.ofArray(name).getString(0, StandardCharsets.UTF_8);
   }
 
   private int attribute(int attribute) {
     int[] value = new int[1];
     driver.check(
-        JCudaDriver.cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute");
+        () -> JCudaDriver.cuDeviceGetAttribute(value, attribute, device), "cuDeviceGetAttribute");
     return value[0];
   }
 
@@ -128,14 +131,18 @@ final class CudaDevice implements AutoCloseable {
 
   /// The same of another device, by its number.
   UUID uuid(int number) {
-    var other = new CUdevice();
-    driver.check(JCudaDriver.cuDeviceGet(other, number), "cuDeviceGet");
-    return uuid(other);
+    return uuid(numbered(number));
+  }
+
+  private CUdevice numbered(int number) {
+    var found = new CUdevice();
+    driver.check(() -> JCudaDriver.cuDeviceGet(found, number), "cuDeviceGet");
+    return found;
   }
 
   private UUID uuid(CUdevice of) {
     var found = new CUuuid();
-    driver.check(JCudaDriver.cuDeviceGetUuid(found, of), "cuDeviceGetUuid");
+    driver.check(() -> JCudaDriver.cuDeviceGetUuid(found, of), "cuDeviceGetUuid");
     ByteBuffer bytes = ByteBuffer.wrap(found.bytes);
     return new UUID(bytes.getLong(), bytes.getLong());
   }
@@ -164,12 +171,12 @@ final class CudaDevice implements AutoCloseable {
       return () -> {};
     }
     var before = new CUcontext();
-    driver.check(JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
+    driver.check(() -> JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
     boolean isCurrent = context.equals(before);
     int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
     try {
       if (!isCurrent) {
-        driver.check(JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
+        driver.check(() -> JCudaDriver.cuCtxPushCurrent(context), "cuCtxPushCurrent");
       }
     } catch (BackendException e) {
       driver.library().exchangeCaptureMode(captureMode);
@@ -178,7 +185,7 @@ final class CudaDevice implements AutoCloseable {
     return () -> {
       try {
         if (!isCurrent) {
-          driver.check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
+          driver.check(() -> JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent");
         }
       } finally {
         driver.library().exchangeCaptureMode(captureMode);
@@ -213,8 +220,7 @@ final class CudaDevice implements AutoCloseable {
   List<UUID> reachable() {
     List<UUID> all = new ArrayList<>(List.of(uuid()));
     for (int number = 0; number < driver.devices(); number++) {
-      var peer = new CUdevice();
-      driver.check(JCudaDriver.cuDeviceGet(peer, number), "cuDeviceGet");
+      CUdevice peer = numbered(number);
       if (number != ordinal && canReach(peer)) {
         all.add(uuid(peer));
       }
@@ -224,7 +230,8 @@ final class CudaDevice implements AutoCloseable {
 
   private boolean canReach(CUdevice peer) {
     int[] can = new int[1];
-    driver.check(JCudaDriver.cuDeviceCanAccessPeer(can, device, peer), "cuDeviceCanAccessPeer");
+    driver.check(
+        () -> JCudaDriver.cuDeviceCanAccessPeer(can, device, peer), "cuDeviceCanAccessPeer");
     return can[0] != 0;
   }
 
@@ -234,7 +241,7 @@ final class CudaDevice implements AutoCloseable {
       return;
     }
     try (Use _ = use()) {
-      int code = JCudaDriver.cuCtxEnablePeerAccess(peer.context, 0);
+      int code = CudaDriver.code(() -> JCudaDriver.cuCtxEnablePeerAccess(peer.context, 0));
       if (code != CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) {
         driver.check(code, "cuCtxEnablePeerAccess");
       }
@@ -275,7 +282,7 @@ final class CudaDevice implements AutoCloseable {
   long allocate(long bytes) {
     try (Use _ = use()) {
       var address = new Address();
-      driver.check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc");
+      driver.check(() -> JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc");
       return address.value();
     }
   }
@@ -283,7 +290,7 @@ final class CudaDevice implements AutoCloseable {
   /// Frees what [#allocate] has allocated.
   void free(long address) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
+      driver.check(() -> JCudaDriver.cuMemFree(pointer(address)), "cuMemFree");
     }
   }
 
@@ -298,7 +305,7 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       var pointer = new Pointer();
       int flags = JCudaDriver.CU_MEMHOSTALLOC_PORTABLE | JCudaDriver.CU_MEMHOSTALLOC_DEVICEMAP;
-      driver.check(JCudaDriver.cuMemHostAlloc(pointer, bytes, flags), "cuMemHostAlloc");
+      driver.check(() -> JCudaDriver.cuMemHostAlloc(pointer, bytes, flags), "cuMemHostAlloc");
       MemorySegment segment = MemorySegment.ofBuffer(pointer.getByteBuffer(0, bytes));
       return new HostMemory(pointer, segment.fill((byte) 0));
     }
@@ -307,7 +314,7 @@ final class CudaDevice implements AutoCloseable {
   /// Frees what [#allocateHost] has allocated.
   void freeHost(HostMemory memory) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuMemFreeHost(memory.pointer()), "cuMemFreeHost");
+      driver.check(() -> JCudaDriver.cuMemFreeHost(memory.pointer()), "cuMemFreeHost");
     }
   }
 
@@ -324,10 +331,11 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       int[] kind = new int[1];
       int code =
-          JCudaDriver.cuPointerGetAttribute(
-              Pointer.to(kind),
-              CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-              pointer(address));
+          CudaDriver.code(() ->
+              JCudaDriver.cuPointerGetAttribute(
+                  Pointer.to(kind),
+                  CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                  pointer(address)));
       if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
         return Optional.empty();
       }
@@ -338,7 +346,8 @@ final class CudaDevice implements AutoCloseable {
       var base = new Address();
       long[] bytes = new long[1];
       driver.check(
-          JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)), "cuMemGetAddressRange");
+          () -> JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)),
+          "cuMemGetAddressRange");
       return Optional.of(new Place(Optional.of(ordinalOf(address)), base.value(), bytes[0]));
     }
   }
@@ -346,10 +355,11 @@ final class CudaDevice implements AutoCloseable {
   private int ordinalOf(long address) {
     int[] found = new int[1];
     driver.check(
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(found),
-            CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-            pointer(address)),
+        () ->
+            JCudaDriver.cuPointerGetAttribute(
+                Pointer.to(found),
+                CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                pointer(address)),
         "cuPointerGetAttribute");
     return found[0];
   }
@@ -361,10 +371,11 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       int[] can = new int[1];
       driver.check(
-          JCudaDriver.cuPointerGetAttribute(
-              Pointer.to(can),
-              CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-              pointer(address)),
+          () ->
+              JCudaDriver.cuPointerGetAttribute(
+                  Pointer.to(can),
+                  CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                  pointer(address)),
           "cuPointerGetAttribute");
       return can[0] != 0;
     }
@@ -374,7 +385,8 @@ final class CudaDevice implements AutoCloseable {
   void copy(long from, long to, long bytes, CUstream stream) {
     try (Use _ = use()) {
       driver.check(
-          JCudaDriver.cuMemcpyAsync(pointer(to), pointer(from), bytes, stream), "cuMemcpyAsync");
+          () -> JCudaDriver.cuMemcpyAsync(pointer(to), pointer(from), bytes, stream),
+          "cuMemcpyAsync");
     }
   }
 
@@ -382,7 +394,7 @@ final class CudaDevice implements AutoCloseable {
   void clear(long address, long bytes, CUstream stream) {
     try (Use _ = use()) {
       driver.check(
-          JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
+          () -> JCudaDriver.cuMemsetD8Async(pointer(address), (byte) 0, bytes, stream),
           "cuMemsetD8Async");
     }
   }
@@ -401,7 +413,7 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       var stream = new Stream();
       driver.check(
-          JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+          () -> JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
           "cuStreamCreate");
       return stream;
     }
@@ -410,14 +422,14 @@ final class CudaDevice implements AutoCloseable {
   /// Destroys a stream; what is in it goes on to its end.
   void destroy(CUstream stream) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
+      driver.check(() -> JCudaDriver.cuStreamDestroy(stream), "cuStreamDestroy");
     }
   }
 
   /// Blocks until all that is in the stream has ended.
   void await(CUstream stream) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
+      driver.check(() -> JCudaDriver.cuStreamSynchronize(stream), "cuStreamSynchronize");
     }
   }
 
@@ -433,7 +445,8 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       var event = new Event();
       driver.check(
-          JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+          () -> JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
       return event;
     }
   }
@@ -441,14 +454,14 @@ final class CudaDevice implements AutoCloseable {
   /// Destroys an event; streams that wait for it go on waiting.
   void destroy(CUevent event) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
+      driver.check(() -> JCudaDriver.cuEventDestroy(event), "cuEventDestroy");
     }
   }
 
   /// Puts the event behind what is in the stream.
   void record(CUevent event, CUstream stream) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
+      driver.check(() -> JCudaDriver.cuEventRecord(event, stream), "cuEventRecord");
     }
   }
 
@@ -473,11 +486,12 @@ final class CudaDevice implements AutoCloseable {
   /// {@return whether all that is in the stream has ended}
   boolean isDone(CUstream stream) {
     try (Use _ = use()) {
-      return isReady(JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
+      return isReady(() -> JCudaDriver.cuStreamQuery(stream), "cuStreamQuery");
     }
   }
 
-  private boolean isReady(int code, String function) {
+  private boolean isReady(IntSupplier query, String function) {
+    int code = CudaDriver.code(query);
     if (code == CUresult.CUDA_ERROR_NOT_READY) {
       return false;
     }
@@ -488,14 +502,14 @@ final class CudaDevice implements AutoCloseable {
   /// {@return whether what was before the event has ended}
   boolean isReached(CUevent event) {
     try (Use _ = use()) {
-      return isReady(JCudaDriver.cuEventQuery(event), "cuEventQuery");
+      return isReady(() -> JCudaDriver.cuEventQuery(event), "cuEventQuery");
     }
   }
 
   /// Makes what is put into the stream later wait for the event.
   void awaitIn(CUstream stream, CUevent event) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
+      driver.check(() -> JCudaDriver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent");
     }
   }
 
@@ -528,7 +542,7 @@ final class CudaDevice implements AutoCloseable {
   Module load(byte[] ptx, Collection<KernelName> names) {
     try (Use _ = use()) {
       var loaded = new Module();
-      driver.check(JCudaDriver.cuModuleLoadData(loaded.module, ptx), "cuModuleLoadData");
+      driver.check(() -> JCudaDriver.cuModuleLoadData(loaded.module, ptx), "cuModuleLoadData");
       try {
         for (KernelName name : names) {
           loaded.kernels.put(name, kernel(loaded.module, name.function()));
@@ -544,7 +558,7 @@ final class CudaDevice implements AutoCloseable {
   /// Unloads a module; none of its kernels may run.
   void unload(Module module) {
     try (Use _ = use()) {
-      driver.check(JCudaDriver.cuModuleUnload(module.module), "cuModuleUnload");
+      driver.check(() -> JCudaDriver.cuModuleUnload(module.module), "cuModuleUnload");
     }
   }
 
@@ -553,7 +567,8 @@ final class CudaDevice implements AutoCloseable {
   private Kernel kernel(CUmodule module, String name) {
     var kernel = new Kernel();
     driver.check(
-        JCudaDriver.cuModuleGetFunction(kernel, module, name), "cuModuleGetFunction of " + name);
+        () -> JCudaDriver.cuModuleGetFunction(kernel, module, name),
+        "cuModuleGetFunction of " + name);
     driver.library().load(kernel.handle());
     return kernel;
   }
@@ -572,7 +587,7 @@ final class CudaDevice implements AutoCloseable {
   /// Gives the context back.
   @Override
   public void close() {
-    driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease");
+    driver.check(() -> JCudaDriver.cuDevicePrimaryCtxRelease(device), "cuDevicePrimaryCtxRelease");
   }
 
   private static CUdeviceptr pointer(long address) {

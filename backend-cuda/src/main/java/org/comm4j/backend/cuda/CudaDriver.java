@@ -2,6 +2,9 @@ package org.comm4j.backend.cuda;
 
 import java.io.IOException;
 import java.util.Set;
+import java.util.function.IntSupplier;
+import java.util.stream.IntStream;
+import jcuda.CudaException;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 import org.comm4j.api.BackendException;
@@ -13,6 +16,7 @@ final class CudaDriver {
   static final int OLDEST_VERSION = 12_000;
 
   private static final int NO_DEVICE = 100;
+  private static final int CODES = 1000; // CUDA_ERROR_UNKNOWN is the last
 
   /// What a driver says when a device's kernels have been stopped and no call on it goes well any
   /// more, besides what is newer than JCuda.
@@ -58,7 +62,7 @@ final class CudaDriver {
       library.initialise();
       JCudaLoader.load();
       int[] count = new int[1];
-      library.check(JCudaDriver.cuDeviceGetCount(count), "cuDeviceGetCount");
+      library.check(code(() -> JCudaDriver.cuDeviceGetCount(count)), "cuDeviceGetCount");
       return new CudaDriver(library, count[0]);
     } catch (BackendException e) {
       throw e.code() == NO_DEVICE
@@ -117,8 +121,31 @@ final class CudaDriver {
     return FAILED.contains(e.code());
   }
 
-  /// Throws unless a call went well.
+  /// {@return what a call of JCuda's returned} Also where the program lets JCuda throw that
+  /// (`JCudaDriver.setExceptionsEnabled`), which is a switch of the whole process.
+  static int code(IntSupplier call) {
+    try {
+      return call.getAsInt();
+    } catch (CudaException e) {
+      return codeOf(e);
+    }
+  }
+
+  /// It has but the code's name.
+  private static int codeOf(CudaException thrown) {
+    return IntStream.range(1, CODES)
+        .filter(code -> CUresult.stringFor(code).equals(thrown.getMessage()))
+        .findFirst()
+        .orElseThrow(() -> thrown);
+  }
+
+  /// Throws unless a call went well, by what it returned.
   void check(int code, String function) {
     library.check(code, function);
+  }
+
+  /// Throws unless a call of JCuda's goes well.
+  void check(IntSupplier call, String function) {
+    library.check(code(call), function);
   }
 }

@@ -154,10 +154,10 @@ class CudaDriverTest {
     var context = new CUcontext(); // none
     var known = new CUdevice();
     if (its >= 0) {
-      driver.check(JCudaDriver.cuDeviceGet(known, its), "cuDeviceGet");
-      driver.check(JCudaDriver.cuDevicePrimaryCtxRetain(context, known), "retain");
+      driver.check(() -> JCudaDriver.cuDeviceGet(known, its), "cuDeviceGet");
+      driver.check(() -> JCudaDriver.cuDevicePrimaryCtxRetain(context, known), "retain");
     }
-    driver.check(JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    driver.check(() -> JCudaDriver.cuCtxSetCurrent(context), "cuCtxSetCurrent");
     try (CudaDevice device = driver.open(0)) {
       device.free(device.allocate(8));
       assertThat(current(driver)).isEqualTo(context);
@@ -166,9 +166,9 @@ class CudaDriverTest {
       assertThatThrownBy(() -> device.allocate(8)).isInstanceOf(BackendException.class);
       assertThat(current(driver)).isEqualTo(context);
     } finally {
-      driver.check(JCudaDriver.cuCtxSetCurrent(new CUcontext()), "cuCtxSetCurrent");
+      driver.check(() -> JCudaDriver.cuCtxSetCurrent(new CUcontext()), "cuCtxSetCurrent");
       if (its >= 0) {
-        driver.check(JCudaDriver.cuDevicePrimaryCtxRelease(known), "release");
+        driver.check(() -> JCudaDriver.cuDevicePrimaryCtxRelease(known), "release");
       }
     }
   }
@@ -197,7 +197,7 @@ class CudaDriverTest {
 
   private static CUcontext current(CudaDriver driver) {
     var current = new CUcontext();
-    driver.check(JCudaDriver.cuCtxGetCurrent(current), "cuCtxGetCurrent");
+    driver.check(() -> JCudaDriver.cuCtxGetCurrent(current), "cuCtxGetCurrent");
     return current;
   }
 
