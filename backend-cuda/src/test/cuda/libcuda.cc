@@ -621,16 +621,6 @@ int cuMemFreeHost(void* address) {
   return release((u64)address, false);
 }
 
-int cuMemGetAddressRange_v2(u64* base, std::size_t* bytes, u64 address) {
-  NEEDS_CONTEXT(cuMemGetAddressRange);
-  std::lock_guard guard(state().lock);
-  auto found = containing(address);
-  if (found == state().allocations.end() || found->second.device < 0) return INVALID_VALUE;
-  if (base != nullptr) *base = found->first;
-  if (bytes != nullptr) *bytes = found->second.bytes;
-  return SUCCESS;
-}
-
 int cuPointerGetAttribute(void* data, int attribute, u64 address) {
   NEEDS_CONTEXT(cuPointerGetAttribute);
   std::lock_guard guard(state().lock);
@@ -640,6 +630,8 @@ int cuPointerGetAttribute(void* data, int attribute, u64 address) {
     case 2: *(int*)data = found->second.device < 0 ? 1 : 2; return SUCCESS;
     case 9: *(int*)data = found->second.device; return SUCCESS;
     case 10: *(int*)data = is_legacy; return SUCCESS;
+    case 11: *(u64*)data = found->first; return SUCCESS;
+    case 12: *(u64*)data = found->second.bytes; return SUCCESS;
     default: return INVALID_VALUE;
   }
 }

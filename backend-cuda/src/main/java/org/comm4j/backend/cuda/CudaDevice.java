@@ -322,11 +322,11 @@ final class CudaDevice implements AutoCloseable {
   ///
   /// @param device the device whose memory it is; empty for memory of the host
   /// @param base the first byte of the allocation, which is known of a device's
-  /// @param bytes of the allocation
+  /// @param bytes of the allocation; of what a program maps, of the addresses that it has reserved
   record Place(Optional<Integer> device, long base, long bytes) {}
 
   /// {@return where an address is; empty where the driver doesn't know it: freed, never allocated,
-  /// or plain memory of the host}
+  /// or plain memory of the host} Also of another device's.
   Optional<Place> find(long address) {
     try (Use _ = use()) {
       int[] kind = new int[1];
@@ -340,28 +340,30 @@ final class CudaDevice implements AutoCloseable {
         return Optional.empty();
       }
       driver.check(code, "cuPointerGetAttribute");
-      if (kind[0] != CUmemorytype.CU_MEMORYTYPE_DEVICE) {
-        return Optional.of(new Place(Optional.empty(), address, 0));
-      }
-      var base = new Address();
-      long[] bytes = new long[1];
-      driver.check(
-          () -> JCudaDriver.cuMemGetAddressRange(base, bytes, pointer(address)),
-          "cuMemGetAddressRange");
-      return Optional.of(new Place(Optional.of(ordinalOf(address)), base.value(), bytes[0]));
+      return Optional.of(
+          kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE
+              ? placeOnDevice(address)
+              : new Place(Optional.empty(), address, 0));
     }
   }
 
-  private int ordinalOf(long address) {
-    int[] found = new int[1];
+  /// Not by `cuMemGetAddressRange`, which knows the current context's memory alone.
+  private Place placeOnDevice(long address) {
+    int[] ordinal = new int[1];
+    long[] base = new long[1];
+    long[] bytes = new long[1];
+    attribute(
+        Pointer.to(ordinal), CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    attribute(
+        Pointer.to(base), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
+    attribute(Pointer.to(bytes), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
+    return new Place(Optional.of(ordinal[0]), base[0], bytes[0]);
+  }
+
+  private void attribute(Pointer to, int attribute, long address) {
     driver.check(
-        () ->
-            JCudaDriver.cuPointerGetAttribute(
-                Pointer.to(found),
-                CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                pointer(address)),
+        () -> JCudaDriver.cuPointerGetAttribute(to, attribute, pointer(address)),
         "cuPointerGetAttribute");
-    return found[0];
   }
 
   /// {@return whether an address is in memory of [#allocate]'s kind, which devices reach that may
@@ -370,13 +372,10 @@ final class CudaDevice implements AutoCloseable {
   boolean isPlain(long address) {
     try (Use _ = use()) {
       int[] can = new int[1];
-      driver.check(
-          () ->
-              JCudaDriver.cuPointerGetAttribute(
-                  Pointer.to(can),
-                  CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-                  pointer(address)),
-          "cuPointerGetAttribute");
+      attribute(
+          Pointer.to(can),
+          CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+          address);
       return can[0] != 0;
     }
   }

@@ -447,7 +447,7 @@ class CudaSharedMemoryTest extends ModelGroups {
                 DeviceData mine = memory.data();
                 comm.barrier();
                 if (comm.rank() == 1) {
-                  model.fail("cuMemGetAddressRange", LAUNCH_FAILED);
+                  model.fail("cuPointerGetAttribute", LAUNCH_FAILED);
                 }
                 // the other one brings none, about which the driver is not asked
                 comm.sharedMemory().register(comm.rank() == 1 ? mine : mine.slice(0, 0));
