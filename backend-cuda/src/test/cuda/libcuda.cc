@@ -61,14 +61,18 @@ std::atomic<bool> is_legacy;      // whether memory is of cuMemAlloc
 constexpr int RELAXED = 2;
 thread_local int capture_mode;    // of captures: what the thread may call meanwhile
 
-struct Device {
+struct Device { // a context of it
   int ordinal;
 };
+
+thread_local Device* current = nullptr;
+thread_local std::vector<Device*> below; // what was current when it was pushed
 
 struct Allocation {
   u64 bytes;
   int device; // -1: the host's
   int file;   // -1: another process's
+  Device* context;
 };
 
 struct Handle { // 64 bytes
@@ -239,15 +243,13 @@ State& state() {
 
 constexpr int MOST_DEVICES = 16;
 
-// Which there are at most; a context is one of these and outlives a reset.
+// Which there are at most; a primary context is one of these and outlives a reset.
 Device* device_of(int ordinal) {
   static Device all[MOST_DEVICES];
   all[ordinal].ordinal = ordinal;
   return &all[ordinal];
 }
 
-thread_local Device* current = nullptr;
-thread_local std::vector<Device*> below; // what was current when it was pushed
 thread_local std::map<std::string, int> failures_here; // of this thread's next calls
 thread_local int process = 0; // as which this thread acts; 0: the one that it is of
 
@@ -289,7 +291,7 @@ int map_file(int file, u64 bytes, int device, u64* address) {
       mmap(nullptr, rounded(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (place == MAP_FAILED) return OUT_OF_MEMORY;
   std::lock_guard guard(state().lock);
-  state().allocations[(u64)place] = {bytes, device, file};
+  state().allocations[(u64)place] = {bytes, device, file, current};
   *address = (u64)place;
   return SUCCESS;
 }
@@ -548,6 +550,24 @@ int cuDevicePrimaryCtxRelease_v2(int) {
   return SUCCESS;
 }
 
+int cuCtxCreate_v2(void** context, unsigned, int device) {
+  FAILS_IF_PLANNED(cuCtxCreate);
+  std::lock_guard guard(state().lock);
+  state().contexts++;
+  *context = new Device{device};
+  below.push_back(current);
+  current = (Device*)*context;
+  return SUCCESS;
+}
+
+int cuCtxDestroy_v2(void* context) {
+  FAILS_IF_PLANNED(cuCtxDestroy);
+  std::lock_guard guard(state().lock);
+  state().contexts--;
+  delete (Device*)context;
+  return SUCCESS;
+}
+
 int cuCtxGetCurrent(void** context) {
   FAILS_IF_PLANNED(cuCtxGetCurrent);
   *context = current;
@@ -627,6 +647,7 @@ int cuPointerGetAttribute(void* data, int attribute, u64 address) {
   auto found = containing(address);
   if (found == state().allocations.end()) return INVALID_VALUE;
   switch (attribute) {
+    case 1: *(Device**)data = is_legacy ? found->second.context : nullptr; return SUCCESS;
     case 2: *(int*)data = found->second.device < 0 ? 1 : 2; return SUCCESS;
     case 9: *(int*)data = found->second.device; return SUCCESS;
     case 10: *(int*)data = is_legacy; return SUCCESS;

@@ -49,12 +49,12 @@ final class CudaDevice implements AutoCloseable {
   private final CudaDriver driver;
   private final int ordinal;
   private final CUdevice device;
-  private final CUcontext context;
+  private final Context context;
   private final String name;
   private final int capability;
   private final int multiprocessors;
 
-  private CudaDevice(CudaDriver driver, int ordinal, CUdevice device, CUcontext context) {
+  private CudaDevice(CudaDriver driver, int ordinal, CUdevice device, Context context) {
     this.driver = driver;
     this.ordinal = ordinal;
     this.device = device;
@@ -69,7 +69,7 @@ final class CudaDevice implements AutoCloseable {
   /// @throws BackendUnavailableException if the kernels don't run on it
   static CudaDevice open(CudaDriver driver, int ordinal) {
     var device = new CUdevice();
-    var context = new CUcontext();
+    var context = new Context();
     driver.check(() -> JCudaDriver.cuDeviceGet(device, ordinal), "cuDeviceGet");
     driver.check(
         () -> JCudaDriver.cuDevicePrimaryCtxRetain(context, device), "cuDevicePrimaryCtxRetain");
@@ -163,6 +163,13 @@ final class CudaDevice implements AutoCloseable {
     return ordinal + " (" + name + ")";
   }
 
+  /// A context that shows its handle.
+  private static final class Context extends CUcontext {
+    long handle() {
+      return getNativePointer();
+    }
+  }
+
   /// Makes the context current on this thread until what it returns is closed, and lets it call the
   /// driver while the program captures a stream somewhere, which would forbid it many calls;
   /// nothing of ours is captured.
@@ -170,7 +177,7 @@ final class CudaDevice implements AutoCloseable {
     if (HELD.get() == this) {
       return () -> {};
     }
-    var before = new CUcontext();
+    var before = new Context();
     driver.check(() -> JCudaDriver.cuCtxGetCurrent(before), "cuCtxGetCurrent");
     boolean isCurrent = context.equals(before);
     int captureMode = driver.library().exchangeCaptureMode(Libcuda.RELAXED);
@@ -323,7 +330,9 @@ final class CudaDevice implements AutoCloseable {
   /// @param device the device whose memory it is; empty for memory of the host
   /// @param base the first byte of the allocation, which is known of a device's
   /// @param bytes of the allocation; of what a program maps, of the addresses that it has reserved
-  record Place(Optional<Integer> device, long base, long bytes) {}
+  /// @param isApart whether it is this device's, but of a context of the program's that is not the
+  ///   primary one, whose kernels don't reach it
+  record Place(Optional<Integer> device, long base, long bytes, boolean isApart) {}
 
   /// {@return where an address is; empty where the driver doesn't know it: freed, never allocated,
   /// or plain memory of the host} Also of another device's.
@@ -343,21 +352,22 @@ final class CudaDevice implements AutoCloseable {
       return Optional.of(
           kind[0] == CUmemorytype.CU_MEMORYTYPE_DEVICE
               ? placeOnDevice(address)
-              : new Place(Optional.empty(), address, 0));
+              : new Place(Optional.empty(), address, 0, false));
     }
   }
 
   /// Not by `cuMemGetAddressRange`, which knows the current context's memory alone.
   private Place placeOnDevice(long address) {
-    int[] ordinal = new int[1];
+    int[] owner = new int[1];
     long[] base = new long[1];
     long[] bytes = new long[1];
-    attribute(
-        Pointer.to(ordinal), CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-    attribute(
-        Pointer.to(base), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
+    long[] of = new long[1]; // stays 0 for memory that is of no context
+    attribute(Pointer.to(owner), CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+    attribute(Pointer.to(base), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
     attribute(Pointer.to(bytes), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
-    return new Place(Optional.of(ordinal[0]), base[0], bytes[0]);
+    attribute(Pointer.to(of), CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT, address);
+    boolean isApart = owner[0] == ordinal && of[0] != 0 && of[0] != context.handle();
+    return new Place(Optional.of(owner[0]), base[0], bytes[0], isApart);
   }
 
   private void attribute(Pointer to, int attribute, long address) {

@@ -62,6 +62,11 @@ final class DataChecks {
                   mine,
                   place.device().map(d -> "device " + d + "'s").orElse("the host's")));
     }
+    if (place.isApart()) {
+      throw new IllegalArgumentException(
+          "%s (expected: memory of device %d's primary context; it is of one that cuCtxCreate made); allocate it in the context of cuDevicePrimaryCtxRetain"
+              .formatted(at(what, data), mine));
+    }
     long behind = place.base() + place.bytes() - data.address();
     if (data.bytes() > behind) {
       throw new IllegalArgumentException(

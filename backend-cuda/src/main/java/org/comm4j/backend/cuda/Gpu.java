@@ -263,7 +263,8 @@ final class Gpu implements AutoCloseable {
     }
     return memory.isTaken(block.getKey())
         ? Optional.of(
-            new CudaDevice.Place(Optional.of(device.ordinal()), block.getKey(), block.getValue()))
+            new CudaDevice.Place(
+                Optional.of(device.ordinal()), block.getKey(), block.getValue(), false))
         : Optional.empty();
   }
 

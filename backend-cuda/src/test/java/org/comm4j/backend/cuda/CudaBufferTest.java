@@ -6,6 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.lang.foreign.Arena;
 import java.util.List;
 import java.util.Map;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.JCudaDriver;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Collective;
@@ -119,6 +123,37 @@ class CudaBufferTest extends ModelGroups {
             }
           });
       model.reset();
+    }
+  }
+
+  /// It may be on the device, but not within reach of kernels of the primary context.
+  @Test
+  void deviceData_ofAnotherContext_isRefused() {
+    onRanks(
+        1,
+        CONFIG,
+        comm -> {
+          var context = new CUcontext();
+          var address = new Address();
+          try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 8)) {
+            JCudaDriver.cuCtxCreate(context, 0, new CUdevice());
+            JCudaDriver.cuMemAlloc(address, 32);
+            var data = new DeviceData(DataType.FLOAT32, address.value(), 8, 0);
+            assertRefused(comm, data, "allReduce: FLOAT32 × 8", "cuDevicePrimaryCtxRetain");
+            assertThat(comm.failure()).isEmpty();
+            assertSum(comm, buffer);
+          } finally {
+            JCudaDriver.cuMemFree(address);
+            JCudaDriver.cuCtxPopCurrent(new CUcontext());
+            JCudaDriver.cuCtxDestroy(context);
+          }
+        });
+  }
+
+  /// A pointer that shows its address.
+  private static final class Address extends CUdeviceptr {
+    long value() {
+      return getNativePointer();
     }
   }
 

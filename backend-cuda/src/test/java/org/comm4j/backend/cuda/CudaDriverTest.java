@@ -237,9 +237,9 @@ class CudaDriverTest {
       CudaDevice.HostMemory host = first.allocateHost(8);
 
       assertThat(first.find(address + 999))
-          .contains(new CudaDevice.Place(Optional.of(1), address, 1000));
+          .contains(new CudaDevice.Place(Optional.of(1), address, 1000, false));
       assertThat(first.find(host.segment().address()))
-          .contains(new CudaDevice.Place(Optional.empty(), host.segment().address(), 0));
+          .contains(new CudaDevice.Place(Optional.empty(), host.segment().address(), 0, false));
       assertThat(first.find(8)).isEmpty();
       second.free(address);
       assertThat(first.find(address)).isEmpty();
