@@ -344,11 +344,23 @@ std::shared_ptr<Queue> next_queue() {
 }
 
 // Of each process on each device: launches hold it shared, and who waits for all kernels alone.
-std::shared_mutex& launches() {
+std::shared_mutex& launches(int device) {
   static std::mutex lock;
   static std::map<std::pair<int, int>, std::shared_mutex> all;
   std::lock_guard guard(lock);
-  return all[{acting_process(), current->ordinal}];
+  return all[{acting_process(), device}];
+}
+
+// The current device and those that reach it or that it reaches.
+std::vector<int> paired() {
+  std::lock_guard guard(state().lock);
+  auto& access = state().access;
+  std::vector<int> devices;
+  for (int each = 0; each < MOST_DEVICES; each++) {
+    int mine = current->ordinal;
+    if (each == mine || access.count({each, mine}) || access.count({mine, each})) devices.push_back(each);
+  }
+  return devices;
 }
 
 std::atomic<int> waiting; // calls that wait for kernels while launches wait, and such launches
@@ -359,9 +371,12 @@ struct Waiting {
   ~Waiting() { waiting--; }
 };
 
-// Waits for all work of this process on this device, as freeing memory does; launches wait meanwhile.
+// Waits for all work of this process on this device, and on those paired with it, as freeing memory
+// does; launches there wait meanwhile.
 void await_device() {
-  std::unique_lock alone(launches());
+  std::vector<int> devices = paired();
+  std::vector<std::unique_lock<std::shared_mutex>> alone;
+  for (int each : devices) alone.emplace_back(launches(each)); // in the same order for all who wait
   Waiting counted;
   std::vector<std::shared_ptr<Stream>> all;
   {
@@ -369,7 +384,8 @@ void await_device() {
     for (auto& each : state().streams) all.push_back(each.second);
   }
   for (auto& each : all) {
-    if (each->process == acting_process() && each->device == current->ordinal) each->await();
+    bool is_here = std::count(devices.begin(), devices.end(), each->device) != 0;
+    if (each->process == acting_process() && is_here) each->await();
   }
 }
 
@@ -451,6 +467,9 @@ int model_held() {
   return (int)(all.allocations.size() + all.events.size() + all.streams.size() + all.modules.size()) +
          all.contexts;
 }
+
+// Frees memory at once, where the driver would wait for kernels first.
+int model_free(u64 address) { return release(address, false); }
 
 // How often functions of the driver were called.
 int model_calls() { return calls; }
@@ -873,7 +892,7 @@ int cuLaunchKernel(
   if (blocks == 0 || threads == 0 || threads > 1024) return INVALID_VALUE;
   std::vector<u64> copy(function->parameter_bytes / 8);
   std::memcpy(copy.data(), parameters[0], function->parameter_bytes);
-  std::shared_lock guard(launches(), std::try_to_lock);
+  std::shared_lock guard(launches(current->ordinal), std::try_to_lock);
   if (!guard) {
     Waiting counted;
     guard.lock();

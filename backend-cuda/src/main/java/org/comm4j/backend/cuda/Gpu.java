@@ -20,8 +20,10 @@ import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BooleanSupplier;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.InterruptedCallException;
@@ -31,14 +33,15 @@ import org.jspecify.annotations.Nullable;
 /// is used again. Thread-safe.
 ///
 /// The driver waits for all kernels of the process when it frees something or closes what a peer
-/// has lent, also for those of the program. So a thread does that, and a close waits for it for a
-/// moment only; and while ranks have calls in flight it is not done ([#whileIdle]).
+/// has lent, also for those of the program and of devices that reach this one. So a thread does
+/// that, and a close waits for it for a moment only; and while ranks have calls in flight it is not
+/// done ([#whileIdle]).
 final class Gpu implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger("org.comm4j.backend.cuda");
   private static final long FREE_NS = 300_000_000; // how long a close waits for what it frees
   private static final long LONG_NS = 500_000_000; // with all in the cache it takes 100 ms
 
-  private static final ReentrantLock LOCK = new ReentrantLock(); // guards users, ranks, isFreeing
+  private static final ReentrantLock LOCK = new ReentrantLock(); // guards users, ranks, freeing
   private static final Condition FREED = LOCK.newCondition();
   private static final Map<Key, Gpu> OPEN = new HashMap<>(); // guarded by LOCK
 
@@ -57,7 +60,7 @@ final class Gpu implements AutoCloseable {
   private final ReentrantReadWriteLock beginning; // of calls, together; the process's devices' own
   private boolean hasAll; // guarded by this: kernels
   private int users;
-  private boolean isFreeing; // the driver waits for all kernels, and their launches for it
+  private int freeing; // threads: the driver waits for all kernels, and their launches for it
 
   private Gpu(Key key, CudaDevice device, ReentrantReadWriteLock beginning) {
     this.key = key;
@@ -85,7 +88,7 @@ final class Gpu implements AutoCloseable {
     LOCK.lock();
     try {
       Gpu gpu = OPEN.get(key);
-      while (gpu != null && gpu.isFreeing) {
+      while (gpu != null && gpu.freeing > 0) {
         gpu.awaitFreed(endNs, patience);
         gpu = OPEN.get(key);
       }
@@ -120,7 +123,7 @@ final class Gpu implements AutoCloseable {
   /// Waits for what is freed to end. Under the lock, which others have meanwhile.
   private void awaitFreed(long endNs, Duration patience) {
     try {
-      while (isFreeing) {
+      while (freeing > 0) {
         long leftNs = endNs - System.nanoTime();
         if (leftNs <= 0) {
           throw new BackendUnavailableException(
@@ -378,24 +381,58 @@ final class Gpu implements AutoCloseable {
     LOCK.lock();
     try {
       ranks.remove(rank);
-      isFreeing = ranks.isEmpty();
-      if (!isFreeing) {
+      if (!ranks.isEmpty()) {
         return;
       }
       users++; // who frees
+      freeing++;
     } finally {
       LOCK.unlock();
     }
     aside(() -> {
       try {
-        freeUnused();
-      } catch (BackendException _) {
-        // the device has failed, which calls have said
+        freeWhenIdle(this::freeForOthers, () -> ranks.isEmpty() && users > 1);
       } finally {
-        endFreeing();
         close();
       }
     });
+  }
+
+  /// Frees, which has begun, as soon as no calls are in flight in the process: those of other
+  /// devices too would wait for it, or be at what is freed. Who opens the device waits only while
+  /// that is tried.
+  ///
+  /// @param isWanted asked before it is tried again, under the lock
+  private void freeWhenIdle(Runnable freed, BooleanSupplier isWanted) {
+    do {
+      try {
+        if (whileIdle(freed)) {
+          return;
+        }
+      } finally {
+        endFreeing();
+      }
+      LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+    } while (beginsFreeing(isWanted));
+  }
+
+  private boolean beginsFreeing(BooleanSupplier isWanted) {
+    LOCK.lock();
+    try {
+      boolean begins = isWanted.getAsBoolean();
+      freeing += begins ? 1 : 0;
+      return begins;
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
+  private void freeForOthers() {
+    try {
+      freeUnused();
+    } catch (BackendException _) {
+      // the device has failed, which calls have said
+    }
   }
 
   /// Does what the driver may let wait for kernels, also the program's own, which may run for long:
@@ -425,10 +462,7 @@ final class Gpu implements AutoCloseable {
   private void endFreeing() {
     LOCK.lock();
     try {
-      if (users == 0) {
-        OPEN.remove(key);
-      }
-      isFreeing = false;
+      freeing--;
       FREED.signalAll();
     } finally {
       LOCK.unlock();
@@ -436,29 +470,41 @@ final class Gpu implements AutoCloseable {
   }
 
   /// The last user's close gives everything back; also on a device that has failed, where the
-  /// driver refuses most of it. Whoever opens the device before that has ended waits for it, though
+  /// driver refuses most of it. While that goes on whoever opens the device waits for it, though
   /// not for ever.
   @Override
   public void close() {
+    if (beginsFreeing(this::isLast)) {
+      aside(() -> freeWhenIdle(this::giveBackAll, this::isLast));
+    }
+  }
+
+  /// {@return whether nobody else uses it; else this user is gone} Under the lock.
+  private boolean isLast() {
+    boolean isLast = users == 1;
+    users -= isLast ? 0 : 1;
+    return isLast;
+  }
+
+  private void giveBackAll() {
+    try (CudaDevice _ = device) { // closed whatever happens
+      for (CudaDevice.Module module : modules.values()) {
+        CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
+      }
+      destroyIdle();
+      CudaIpcBlocks.tried("freeing memory", this::freeUnused);
+    } finally {
+      forget();
+    }
+  }
+
+  private void forget() {
     LOCK.lock();
     try {
-      if (--users > 0) {
-        return;
-      }
-      isFreeing = true;
+      users = 0;
+      OPEN.remove(key);
     } finally {
       LOCK.unlock();
     }
-    aside(() -> {
-      try (CudaDevice _ = device) { // closed whatever happens
-        for (CudaDevice.Module module : modules.values()) {
-          CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
-        }
-        destroyIdle();
-        CudaIpcBlocks.tried("freeing memory", this::freeUnused);
-      } finally {
-        endFreeing();
-      }
-    });
   }
 }

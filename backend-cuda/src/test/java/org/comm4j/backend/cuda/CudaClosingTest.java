@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
@@ -88,13 +89,14 @@ class CudaClosingTest extends ModelGroups {
   }
 
   /// The thread's launch waits for another communicator's kernel, and that for a rank that comes
-  /// after the close.
+  /// after the close. It is of another process, as the driver holds launches on its device too.
   @Test
   void close_launchIsHeldBackAndACallIsQueued_endsBoth() {
     var closed = new CountDownLatch(1);
     onRanks(
         2,
         CONFIG,
+        false,
         world -> {
           Communicator comm = world.duplicate();
           try (Communicator other = world.duplicate();
@@ -292,8 +294,7 @@ class CudaClosingTest extends ModelGroups {
         });
   }
 
-  /// Rank 0 has come to the call, has left and has freed what it lent, before rank 1's kernel
-  /// begins.
+  /// Rank 0 has come to the call, has left and what it lent is gone, before rank 1's kernel begins.
   @Test
   void close_memoryIsFreedBeforeThePeersKernelBegins_isNotRead() {
     var queued = new CountDownLatch(1);
@@ -328,7 +329,7 @@ class CudaClosingTest extends ModelGroups {
               comm.start(never);
               assertThat(queued.await(30, TimeUnit.SECONDS)).isTrue();
               comm.close();
-              device.free(address);
+              model.freeAtOnce(address);
               other.run(call);
             }
           }
@@ -364,6 +365,43 @@ class CudaClosingTest extends ModelGroups {
               assertSum(comm, other);
               first.run(call);
             }
+          }
+        });
+  }
+
+  /// The driver would wait for the others' kernels, and let none be launched on their devices.
+  @Test
+  void close_lastOfItsDeviceWhileOthersCall_doesNotHoldThemUp() {
+    model.reset(3, 8, 0, 12_000, true);
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(5)).build();
+    var started = new CountDownLatch(1);
+    var closed = new CountDownLatch(1);
+    onRanks(
+        3,
+        config,
+        comm -> {
+          try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+            assertSum(comm, data); // the devices reach each other
+            Optional<Communicator> pair =
+                comm.split(comm.rank() == 0 ? Communicator.NO_COLOR : 0, 0);
+            pair.ifPresent(both -> assertSum(both, data));
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              assertThat(started.await(1, TimeUnit.MINUTES)).isTrue();
+              comm.close();
+              closed.countDown();
+            } else if (comm.rank() == 1) {
+              Request reducing = pair.orElseThrow().start(call);
+              started.countDown();
+              reducing.await();
+            } else {
+              assertThat(closed.await(1, TimeUnit.MINUTES)).isTrue();
+              pair.orElseThrow().run(call);
+            }
+            pair.ifPresent(Communicator::close);
+          } finally {
+            started.countDown();
+            closed.countDown();
           }
         });
   }

@@ -282,7 +282,8 @@ class CudaStreamSyncTest extends ModelGroups {
   }
 
   /// The call is launched all the same: the thread has begun that, and the driver, which frees
-  /// something for the program, holds it back.
+  /// something for the program, holds it back. The other rank is of another process, as the driver
+  /// holds launches on its device too.
   @Test
   void recordOnCommunicator_interruptedWhileACallIsLaunched_throwsThat() {
     var isQueued = new CountDownLatch(1);
@@ -292,6 +293,7 @@ class CudaStreamSyncTest extends ModelGroups {
     onRanks(
         2,
         CONFIG,
+        false,
         world -> {
           Communicator comm = world.duplicate();
           StreamSync sync = comm.streamSync().orElseThrow();

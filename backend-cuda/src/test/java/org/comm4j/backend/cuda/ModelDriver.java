@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.nio.file.StandardCopyOption.ATOMIC_MOVE;
 import static java.nio.file.StandardOpenOption.CREATE;
@@ -51,6 +52,7 @@ final class ModelDriver {
   private final MethodHandle pooled;
   private final MethodHandle process;
   private final MethodHandle openOwn;
+  private final MethodHandle free;
   private final MethodHandle held;
   private final MethodHandle waiting;
   private final MethodHandle calls;
@@ -66,6 +68,7 @@ final class ModelDriver {
     this.pooled = function("model_pooled");
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
+    this.free = function("model_free", JAVA_LONG);
     this.held = function("model_held");
     this.waiting = function("model_waiting");
     this.calls = function("model_calls");
@@ -175,6 +178,11 @@ final class ModelDriver {
   /// ranks of different processes.
   void openOwn() {
     call(openOwn);
+  }
+
+  /// Frees memory at once, where the driver would wait for kernels first: as if it were another's.
+  void freeAtOnce(long address) {
+    call(free, address);
   }
 
   /// How often functions of the driver were called, but for the mode of captures.
