@@ -58,6 +58,7 @@ std::atomic<int> calls;           // of the driver's functions
 std::atomic<int> broken;          // the code of a failure of all devices; 0 for none
 std::atomic<bool> capturing;      // whether the program captures a stream
 std::atomic<bool> is_legacy;      // whether memory is of cuMemAlloc
+std::atomic<bool> events_held;    // none is reached
 constexpr int RELAXED = 2;
 thread_local int capture_mode;    // of captures: what the thread may call meanwhile
 
@@ -411,6 +412,8 @@ int model_reset(int devices, int major, int minor, int version, int peers) {
   broken = 0;
   capturing = false;
   is_legacy = true;
+  events_held = false;
+  events_held.notify_all();
   return 0;
 }
 
@@ -436,6 +439,14 @@ int model_break_devices(int code) {
 // The program begins to capture a stream, or ends.
 int model_capture(int begins) {
   capturing = begins != 0;
+  return 0;
+}
+
+// From now on, until it is told otherwise, or the next reset, no event is reached: as if something else
+// kept the device from that.
+int model_hold_events(int holds) {
+  events_held = holds != 0;
+  events_held.notify_all();
   return 0;
 }
 
@@ -784,6 +795,7 @@ int cuEventRecord(void* event, void* stream) {
   if (found->device != kept->device) return INVALID_HANDLE;
   std::lock_guard guard(kept->lock);
   found->add_wait([kept, value = ++kept->recorded] {
+    events_held.wait(true);
     std::lock_guard inside(kept->lock);
     kept->reached = value;
     kept->changed.notify_all();

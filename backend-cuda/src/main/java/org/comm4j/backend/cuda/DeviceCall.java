@@ -250,16 +250,27 @@ final class DeviceCall implements InFlight, Pending {
     if (isBroken && now - brokenNs > communicator.graceNs()) {
       return new Reasons.Ending(broken);
     }
-    long timeoutNs = communicator.timeoutNs();
-    return turnNs() - timeoutNs > communicator.graceNs()
-        ? new Reasons.Ending(
-            communicator.breakWith(
-                new TransportFailedException(
-                    "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"
-                        .formatted(
-                            communicator.rank(), text, communicator.name(), (now - startNs) / 1e9),
-                    null)))
-        : null;
+    long beyondNs = turnNs() - communicator.timeoutNs() - communicator.graceNs();
+    return beyondNs > 0 ? late(beyondNs) : null;
+  }
+
+  /// A block may have said whom it has waited for in vain while others go on: their deadline begins
+  /// with each of their waits. Else it is the device.
+  ///
+  /// @param beyondNs for how long the call should have ended
+  private Reasons.@Nullable Ending late(long beyondNs) {
+    if (calls.haveKernelsLeft()) {
+      Reasons.Ending said = calls.endingOf(this, beyondNs);
+      if (said == null || said.reason() != null) {
+        return said;
+      }
+    }
+    return new Reasons.Ending(
+        communicator.breakWith(
+            new TransportFailedException(
+                "rank %d's device has not come to the end of %s of '%s' for %.1f s: an event that the stream waits for was not reached, or other work keeps the device"
+                    .formatted(communicator.rank(), text, communicator.name(), elapsedNs() / 1e9),
+                null)));
   }
 
   @Override

@@ -420,10 +420,15 @@ final class DeviceCalls {
   /// Looks at calls that nobody may be awaiting when a kernel has left early: the others should
   /// hear why. Only the watcher does.
   void lookAtKernels() {
-    DeviceGroup group = devices;
-    if (group != null && communicator.failure() == null && group.isLeftEarly()) {
+    if (communicator.failure() == null && haveKernelsLeft()) {
       inFlight().forEach(DeviceCall::isDone);
     }
+  }
+
+  /// {@return whether a kernel has left before its end} Others of its call may still run.
+  boolean haveKernelsLeft() {
+    DeviceGroup group = devices;
+    return group != null && group.isLeftEarly();
   }
 
   /// Sees whether a call that has not ended takes so long that the user should know.

@@ -521,6 +521,40 @@ class CudaFailuresTest extends ModelGroups {
     }
   }
 
+  /// A kernel has said who is late, and others of its call, whose waits began later, may go on.
+  @Test
+  void rank_doesNotComeAndTheCallGoesOnOnTheDevice_isNamed() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
+    var over = new CountDownLatch(1);
+    try (LocalGroup group = ThreadGroups.open(provider(true, SOON), 2, config)) {
+      List<Throwable> failures =
+          failures(
+              group,
+              comm -> {
+                try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, buffer);
+                  comm.barrier();
+                  if (comm.rank() == 1) {
+                    assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
+                    comm.barrier(); // hears why
+                  } else {
+                    model.holdEvents(true);
+                    comm.allReduce(buffer.data(), ReduceOp.SUM);
+                  }
+                } finally {
+                  model.holdEvents(false);
+                  over.countDown();
+                }
+              });
+      assertThat(failures)
+          .allSatisfy(failure ->
+              assertThat(failure)
+                  .isInstanceOfSatisfying(
+                      CollectiveTimeoutException.class,
+                      it -> assertThat(it.missing()).containsExactly(1)));
+    }
+  }
+
   /// The other rank comes to each of them late, but long before its kernel's deadline, whose clock
   /// goes on while the JVM pauses; to the last one after the deadline that the first one had.
   @Test

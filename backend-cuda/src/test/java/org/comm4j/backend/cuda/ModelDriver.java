@@ -49,6 +49,7 @@ final class ModelDriver {
   private final MethodHandle failHere;
   private final MethodHandle breakDevices;
   private final MethodHandle capture;
+  private final MethodHandle holdEvents;
   private final MethodHandle pooled;
   private final MethodHandle process;
   private final MethodHandle openOwn;
@@ -65,6 +66,7 @@ final class ModelDriver {
     this.failHere = function("model_fail_here", ADDRESS, JAVA_INT);
     this.breakDevices = function("model_break_devices", JAVA_INT);
     this.capture = function("model_capture", JAVA_INT);
+    this.holdEvents = function("model_hold_events", JAVA_INT);
     this.pooled = function("model_pooled");
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
@@ -162,6 +164,11 @@ final class ModelDriver {
   /// Lets the program capture a stream, in which many calls are refused to who does not know of it.
   void capture(boolean begins) {
     call(capture, begins ? 1 : 0);
+  }
+
+  /// Lets no event be reached until it is told otherwise, as if something kept the device from that.
+  void holdEvents(boolean holds) {
+    call(holdEvents, holds ? 1 : 0);
   }
 
   /// Lets memory be of a pool, or mapped by the program, until the next reset.
