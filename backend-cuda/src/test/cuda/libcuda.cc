@@ -134,6 +134,7 @@ class Stream {
       : process(process), device(device), queue(std::move(queue)) {}
 
   const int process, device;
+  std::atomic<bool> captured = false; // what is put into it becomes part of a graph
 
   // What is in no queue, as copies have engines of their own.
   void add(std::function<void()> work) {
@@ -442,6 +443,12 @@ int model_capture(int begins) {
   return 0;
 }
 
+// The same of this stream.
+int model_capture_stream(void* stream, int begins) {
+  stream_of(stream)->captured = begins != 0;
+  return model_capture(begins);
+}
+
 // From now on, until it is told otherwise, or the next reset, no event is reached: as if something else
 // kept the device from that.
 int model_hold_events(int holds) {
@@ -743,6 +750,14 @@ int cuStreamQuery(void* stream) {
   NO_CAPTURE(cuStreamQuery);
   Stream* found = stream_of(stream);
   return found == nullptr ? INVALID_HANDLE : found->is_done() ? SUCCESS : NOT_READY;
+}
+
+int cuStreamIsCapturing(void* stream, int* status) {
+  NEEDS_CONTEXT(cuStreamIsCapturing);
+  Stream* found = stream_of(stream);
+  if (found == nullptr) return INVALID_HANDLE;
+  *status = found->captured ? 1 : 0;
+  return SUCCESS;
 }
 
 int cuStreamSynchronize(void* stream) {

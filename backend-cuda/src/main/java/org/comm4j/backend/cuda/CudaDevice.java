@@ -492,6 +492,15 @@ final class CudaDevice implements AutoCloseable {
     }
   }
 
+  /// {@return whether what is put into a stream of the program's becomes part of a graph}
+  ///
+  /// @param stream its handle in the driver
+  boolean isCaptured(long stream) {
+    try (Use _ = use()) {
+      return driver.library().isCaptured(stream);
+    }
+  }
+
   /// {@return whether all that is in the stream has ended}
   boolean isDone(CUstream stream) {
     try (Use _ = use()) {

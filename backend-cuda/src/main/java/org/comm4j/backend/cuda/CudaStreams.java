@@ -57,7 +57,19 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void record(Event event, long stream) {
-    device.record(own(event), stream);
+    CudaDevice.Event known = own(event);
+    checkNotCaptured("record", stream);
+    device.record(known, stream);
+  }
+
+  /// Who waits for an event of a capture becomes part of the graph, as the communicator's stream
+  /// must not; and a capture can't wait for what is outside of it.
+  private void checkNotCaptured(String what, long stream) {
+    if (device.isCaptured(stream)) {
+      throw new IllegalStateException(
+          "%s: stream 0x%x is being captured (expected: one that is not); do that outside of the capture, since calls can't be part of a graph"
+              .formatted(what, stream));
+    }
   }
 
   @Override
@@ -67,7 +79,9 @@ final class CudaStreams implements StreamSync {
 
   @Override
   public void streamWait(long stream, Event event) {
-    device.awaitIn(stream, of(event));
+    CudaDevice.Event known = of(event);
+    checkNotCaptured("streamWait", stream);
+    device.awaitIn(stream, known);
   }
 
   @Override

@@ -39,6 +39,7 @@ final class Libcuda {
   private static final int USUAL_QUEUES = 8; // where the driver is not told
   private static final int SUCCESS = 0;
   private static final int LAZY_PEER_ACCESS = 1;
+  private static final int CAPTURE_ACTIVE = 1;
   private static final MemoryLayout HANDLE =
       MemoryLayout.structLayout(MemoryLayout.sequenceLayout(HANDLE_BYTES, JAVA_BYTE));
 
@@ -51,6 +52,7 @@ final class Libcuda {
   private final MethodHandle closeHandle;
   private final MethodHandle eventRecord;
   private final MethodHandle streamWaitEvent;
+  private final MethodHandle streamIsCapturing;
   private final Optional<MethodHandle> loadFunction; // since CUDA 12.4
   private final MethodHandle launchKernel;
   private final MethodHandle exchangeCaptureMode;
@@ -65,6 +67,7 @@ final class Libcuda {
     this.closeHandle = function(library, "cuIpcCloseMemHandle", JAVA_LONG);
     this.eventRecord = function(library, "cuEventRecord", JAVA_LONG, JAVA_LONG);
     this.streamWaitEvent = function(library, "cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    this.streamIsCapturing = function(library, "cuStreamIsCapturing", JAVA_LONG, ADDRESS);
     this.launchKernel =
         function(
             library,
@@ -210,6 +213,15 @@ final class Libcuda {
   /// Makes what is put into a stream later wait for an event; both are handles.
   void awaitIn(long stream, long event) {
     check(call(streamWaitEvent, stream, event, 0), "cuStreamWaitEvent");
+  }
+
+  /// {@return whether what is put into a stream, by its handle, becomes part of a graph}
+  boolean isCaptured(long stream) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment status = arena.allocate(JAVA_INT);
+      check(call(streamIsCapturing, stream, status), "cuStreamIsCapturing");
+      return status.get(JAVA_INT, 0) == CAPTURE_ACTIVE;
+    }
   }
 
   /// Puts a kernel on the device, if it is not there; older drivers do so when they are asked for

@@ -98,6 +98,35 @@ class CudaStreamSyncTest extends ModelGroups {
         });
   }
 
+  /// Else the communicator's stream would become part of the program's graph.
+  @Test
+  void stream_isBeingCaptured_isRefused() {
+    onRanks(
+        1,
+        CONFIG,
+        comm -> {
+          StreamSync sync = comm.streamSync().orElseThrow();
+          try (StreamSync.Event event = sync.createEvent();
+              CudaDevice device = CudaDriver.load().open(0)) {
+            CudaDevice.Stream stream = device.createStream();
+            model.capture(stream, true);
+            for (ThrowingCallable using :
+                List.<ThrowingCallable>of(
+                    () -> sync.record(event, stream.handle()),
+                    () -> sync.streamWait(stream.handle(), event))) {
+              assertThatThrownBy(using)
+                  .isInstanceOf(IllegalStateException.class)
+                  .hasMessageContainingAll(
+                      "0x" + Long.toHexString(stream.handle()), "outside of the capture");
+            }
+            model.capture(stream, false);
+            sync.record(event, stream.handle());
+            sync.streamWait(stream.handle(), event);
+            device.destroy(stream);
+          }
+        });
+  }
+
   /// The context is gone by then, or somebody else's.
   @Test
   void event_closedBehindItsCommunicator_isGone() {

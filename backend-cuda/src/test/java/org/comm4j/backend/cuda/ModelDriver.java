@@ -49,6 +49,7 @@ final class ModelDriver {
   private final MethodHandle failHere;
   private final MethodHandle breakDevices;
   private final MethodHandle capture;
+  private final MethodHandle captureStream;
   private final MethodHandle holdEvents;
   private final MethodHandle pooled;
   private final MethodHandle process;
@@ -66,6 +67,7 @@ final class ModelDriver {
     this.failHere = function("model_fail_here", ADDRESS, JAVA_INT);
     this.breakDevices = function("model_break_devices", JAVA_INT);
     this.capture = function("model_capture", JAVA_INT);
+    this.captureStream = function("model_capture_stream", JAVA_LONG, JAVA_INT);
     this.holdEvents = function("model_hold_events", JAVA_INT);
     this.pooled = function("model_pooled");
     this.process = function("model_process", JAVA_INT);
@@ -166,7 +168,13 @@ final class ModelDriver {
     call(capture, begins ? 1 : 0);
   }
 
-  /// Lets no event be reached until it is told otherwise, as if something kept the device from that.
+  /// The same, and says which stream.
+  void capture(CudaDevice.Stream stream, boolean begins) {
+    call(captureStream, stream.handle(), begins ? 1 : 0);
+  }
+
+  /// Lets no event be reached until it is told otherwise, as if something kept the device from
+  /// that.
   void holdEvents(boolean holds) {
     call(holdEvents, holds ? 1 : 0);
   }
