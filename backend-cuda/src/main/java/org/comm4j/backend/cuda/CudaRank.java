@@ -117,7 +117,7 @@ final class CudaRank {
       if (options.path() != CudaOptions.Path.NAIVE) {
         gpu.compileAll();
       }
-      compiled.forEach(gpu::load);
+      compiled.forEach((each, ptx) -> gpu.load(each, ptx, config.joinTimeout()));
       this.checks = new DataChecks(this);
       this.copies = gpu.takeStream();
     } catch (RuntimeException e) {

@@ -136,7 +136,7 @@ final class Gpu implements AutoCloseable {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new InterruptedCallException("opening device %s was interrupted".formatted(device));
+      throw interrupted();
     }
   }
 
@@ -355,12 +355,36 @@ final class Gpu implements AutoCloseable {
     hasAll = true;
   }
 
-  /// Loads the kernels of an expression, unless that is done; before there are any that wait for
-  /// others, as [#compileAll].
+  /// Loads the kernels of an expression, unless that is done: when no calls are in flight in the
+  /// process, whose kernels may wait for others, see [CudaDevice#load].
   ///
   /// @param ptx of its module
-  synchronized void load(Expression expression, byte[] ptx) {
+  /// @param patience how long to wait for that
+  /// @throws BackendUnavailableException if that is not enough
+  void load(Expression expression, byte[] ptx, Duration patience) {
+    long beginNs = System.nanoTime();
+    while (!modules.containsKey(expression.toString())
+        && !whileIdle(() -> loadNow(expression, ptx))) {
+      if (Thread.currentThread().isInterrupted()) {
+        throw interrupted();
+      }
+      if (System.nanoTime() - beginNs >= patience.toNanos()) {
+        throw new BackendUnavailableException(
+            CudaProvider.NAME,
+            "calls in flight keep device %s: for %.1f s the driver could not load the kernels of '%s'"
+                .formatted(device, patience.toNanos() / 1e9, expression),
+            "open ranks with such expressions before calls are started in this process, or raise COMM_JOIN_TIMEOUT if those may take longer");
+      }
+      LockSupport.parkNanos(this, DeviceCall.LONG_NS);
+    }
+  }
+
+  private void loadNow(Expression expression, byte[] ptx) {
     modules.computeIfAbsent(expression.toString(), _ -> device.load(ptx, expression.kernels()));
+  }
+
+  private InterruptedCallException interrupted() {
+    return new InterruptedCallException("opening device %s was interrupted".formatted(device));
   }
 
   private static byte[] ptx(String module) {

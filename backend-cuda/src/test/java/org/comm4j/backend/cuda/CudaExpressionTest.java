@@ -10,10 +10,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.api.Capability;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
@@ -25,6 +29,7 @@ import org.comm4j.api.Epilogue;
 import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.Request;
 import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.Availability;
 import org.comm4j.tck.ThreadGroups;
@@ -122,6 +127,40 @@ class CudaExpressionTest extends ModelGroups {
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /// The driver would load its kernels when the other one's have ended, and launch none before.
+  @Test
+  void open_whileAnotherGroupsKernelWaits_waitsForItsEndAndDoesNotHoldItUp() {
+    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(5)).build();
+    CommConfig hasty =
+        declared("float32: x + 1").toBuilder().joinTimeout(Duration.ofMillis(100)).build();
+    var tried = new CountDownLatch(1);
+    onRanks(
+        2,
+        config,
+        comm -> {
+          try (CommBuffer data = comm.allocate(F32, 4)) {
+            assertSum(comm, data);
+            var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+            if (comm.rank() == 0) {
+              Request waiting = comm.start(call);
+              assertThatThrownBy(() -> open(1, hasty, true).close())
+                  .hasStackTraceContaining("BackendUnavailableException")
+                  .hasStackTraceContaining("calls in flight keep");
+              var opening = new FutureTask<>(() -> open(1, declared("float32: x + 1"), true));
+              Thread.ofPlatform().daemon().start(opening);
+              tried.countDown();
+              waiting.await();
+              opening.get(1, TimeUnit.MINUTES).close();
+            } else {
+              assertThat(tried.await(1, TimeUnit.MINUTES)).isTrue();
+              comm.run(call);
+            }
+          } finally {
+            tried.countDown();
+          }
+        });
   }
 
   private static void check(Communicator comm, DataType from, DataType to, boolean isScatter) {
