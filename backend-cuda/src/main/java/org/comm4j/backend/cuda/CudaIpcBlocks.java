@@ -375,11 +375,10 @@ final class CudaIpcBlocks implements AutoCloseable {
   }
 
   private boolean hasClosed(int worker) {
-    if (worker < workers.size() && workers.get(worker).isHere) {
+    if (isHere(worker)) {
       return !OPEN.contains(opened(worker));
     }
-    if (session.news().failures().stream()
-        .anyMatch(each -> each.rank() == worker && !each.mayGoOn())) {
+    if (hasEnded(worker)) {
       return true;
     }
     try {
@@ -388,5 +387,16 @@ final class CudaIpcBlocks implements AutoCloseable {
     } catch (CommException | IllegalStateException _) {
       return false; // not yet; or the session is over, and with it what could be known
     }
+  }
+
+  private boolean isHere(int worker) {
+    return worker < workers.size() && workers.get(worker).isHere;
+  }
+
+  /// {@return whether a worker is known to have ended with its process, which is not this one}
+  boolean hasEnded(int worker) {
+    return !isHere(worker)
+        && session.news().failures().stream()
+            .anyMatch(each -> each.rank() == worker && !each.mayGoOn());
   }
 }

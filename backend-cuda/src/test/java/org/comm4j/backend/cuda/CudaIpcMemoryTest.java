@@ -25,6 +25,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Workers that are threads, some of which act as processes of their own to the model of the
 /// driver.
@@ -132,6 +134,29 @@ class CudaIpcMemoryTest {
           .isEqualTo(Control.Outcome.LEFT);
       group.onAll(worker -> close(memories.get(worker)));
     }
+  }
+
+  /// Its device may have failed with it; and of who is only silent, kernels may run on.
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void leave_otherIsGone_isNotWrittenToWhereItHasEnded(boolean isSilent) {
+    try (var group = new Group(1, 2, 3)) {
+      List<CudaIpcMemory> memories = group.open();
+      group.evidence = isSilent ? Session.Failure.SILENT + "5.0 s" : "killed";
+      group.sessions.fail(1, new AssertionError("gone"));
+      group.on(0, () -> group.leave(memories.get(0)));
+
+      assertThat(left(memories.get(0), 1)).isEqualTo(isSilent ? 1 : 0);
+      assertThat(left(memories.get(0), 2)).isEqualTo(1);
+      group.evidence = "killed"; // so that its windows go back
+      group.onAll(worker -> close(memories.get(worker)));
+    }
+  }
+
+  /// What another worker finds when this one has left.
+  private static long left(CudaIpcMemory memory, int other) {
+    long at = memory.barrierIn(other) + Window.left(memory.workerId());
+    return MemorySegment.ofAddress(at).reinterpret(8).get(ValueLayout.JAVA_LONG, 0);
   }
 
   /// Where a worker finds that another one has come to the first call.
