@@ -36,6 +36,10 @@ final class CudaDriver {
           CUresult.CUDA_ERROR_INVALID_ADDRESS_SPACE,
           CUresult.CUDA_ERROR_INVALID_PC,
           CUresult.CUDA_ERROR_LAUNCH_FAILED,
+          CUresult.CUDA_ERROR_MPS_CONNECTION_FAILED,
+          CUresult.CUDA_ERROR_MPS_RPC_FAILURE,
+          CUresult.CUDA_ERROR_MPS_SERVER_NOT_READY,
+          CUresult.CUDA_ERROR_MPS_CLIENT_TERMINATED,
           CUresult.CUDA_ERROR_UNKNOWN);
 
   private final Libcuda library;

@@ -27,10 +27,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What the driver refuses in a call. On its model.
 @Timeout(120)
 class CudaDriverFailuresTest extends ModelGroups {
+  private static final int MPS_RPC_FAILURE = 806;
+
   /// The sender counts it as received, so all have to know.
   @Test
   void receive_cantBeStored_breaksTheCommunicatorAndEndsTheFuture() {
@@ -94,8 +97,10 @@ class CudaDriverFailuresTest extends ModelGroups {
     assertThat(failures.get(1)).isInstanceOf(AbortedException.class).hasMessageContaining(function);
   }
 
-  @Test
-  void devices_haveFailed_communicatorSaysSoAndCloses() {
+  /// Also by a server that processes share their GPUs through, which is gone for good.
+  @ParameterizedTest
+  @ValueSource(ints = {LAUNCH_FAILED, MPS_RPC_FAILURE})
+  void devices_haveFailed_communicatorSaysSoAndCloses(int code) {
     try (LocalGroup group = open(2, CONFIG, true)) {
       List<Throwable> failures =
           failures(
@@ -105,7 +110,7 @@ class CudaDriverFailuresTest extends ModelGroups {
                 assertSum(comm, buffer);
                 comm.barrier();
                 if (comm.rank() == 0) {
-                  model.breakDevices(LAUNCH_FAILED);
+                  model.breakDevices(code);
                 }
                 comm.barrier();
                 try {
@@ -116,7 +121,9 @@ class CudaDriverFailuresTest extends ModelGroups {
               });
       assertThat(failures)
           .allSatisfy(each ->
-              assertThat(each).isInstanceOf(CommException.class).hasMessageContaining("719"));
+              assertThat(each)
+                  .isInstanceOf(CommException.class)
+                  .hasMessageContaining(String.valueOf(code)));
     }
     try (Gpu _ = openWhenFreed(0);
         Gpu _ = openWhenFreed(1)) {
