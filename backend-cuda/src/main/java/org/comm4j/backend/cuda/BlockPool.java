@@ -85,6 +85,12 @@ final class BlockPool<B> {
     unused.computeIfAbsent(blockBytes(bytes), _ -> new ArrayDeque<>()).push(block);
   }
 
+  /// Frees a block that was taken, and that nobody here may have again.
+  synchronized void discard(B block) {
+    taken.remove(block);
+    free.accept(block);
+  }
+
   /// {@return whether somebody has taken a block and not given it back}
   synchronized boolean isTaken(B block) {
     return taken.contains(block);

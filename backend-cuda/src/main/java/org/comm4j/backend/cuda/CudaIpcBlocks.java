@@ -23,11 +23,12 @@ import org.comm4j.api.spi.Session;
 ///
 /// Opening is a collective of the session. Closing is local: a worker closes what it has opened, as
 /// soon as the process has no call in flight, since the driver waits for all kernels there; says
-/// so, and gives its own block back when all others have said it, or are of other processes, which
-/// have ended: of one that is only silent, kernels may still write into it. CUDA leaves open what
-/// happens to who uses what its owner has freed, and kernels may run on after their rank has left
-/// or has been given up, so a block that somebody may still have open stays, until a later opening
-/// or closing here finds that nobody has, or the process ends.
+/// so, and gives its own block back when all others have said it; where some are of other
+/// processes, which have ended without, it is freed and not used again here. Of one that is only
+/// silent, kernels may still write into it. CUDA leaves open what happens to who uses what its
+/// owner has freed, and kernels may run on after their rank has left or has been given up, so a
+/// block that somebody may still have open stays, until a later opening or closing here finds that
+/// nobody has, or the process ends.
 ///
 /// Used by one thread at a time.
 final class CudaIpcBlocks implements AutoCloseable {
@@ -58,7 +59,14 @@ final class CudaIpcBlocks implements AutoCloseable {
   /// @param address 0 for nothing
   /// @param allocation where the driver's allocation begins that the block is a part of
   /// @param giveBack what to do when nobody reaches it any more
-  record Block(long address, long allocation, Runnable giveBack) {
+  /// @param discard the same where a process that reached it has been killed: the device may not be
+  ///   done yet with what its kernels write
+  record Block(long address, long allocation, Runnable giveBack, Runnable discard) {
+    /// Memory that is not the pool's.
+    Block(long address, long allocation, Runnable giveBack) {
+      this(address, allocation, giveBack, giveBack);
+    }
+
     /// Of the device's pool, and cleared: what others have left there is not for peers to see.
     ///
     /// @param gpu closed when the block goes back; if this throws, by the caller
@@ -71,7 +79,7 @@ final class CudaIpcBlocks implements AutoCloseable {
           };
       try {
         clear(gpu, address, bytes);
-        return new Block(address, address, giveBack);
+        return new Block(address, address, giveBack, () -> gpu.discard(address));
       } catch (RuntimeException e) {
         gpu.memory().giveBack(bytes, address);
         throw e;
@@ -365,21 +373,22 @@ final class CudaIpcBlocks implements AutoCloseable {
   }
 
   private boolean giveBackIfUnused() {
+    boolean isDiscarded = false;
     for (int worker = 0; worker < session.size(); worker++) {
       if (!hasClosed(worker)) {
-        return false;
+        if (!hasEnded(worker)) {
+          return false;
+        }
+        isDiscarded = true;
       }
     }
-    tried("giving back memory that peers had open", own.giveBack);
+    tried("giving back memory that peers had open", isDiscarded ? own.discard : own.giveBack);
     return true;
   }
 
   private boolean hasClosed(int worker) {
     if (isHere(worker)) {
       return !OPEN.contains(opened(worker));
-    }
-    if (hasEnded(worker)) {
-      return true;
     }
     try {
       session.get(closedKey(key, worker), Duration.ZERO);

@@ -208,6 +208,22 @@ class CudaIpcMemoryTest {
     }
   }
 
+  /// The device may not be done yet with what its kernels write; here the window is not lent again.
+  @Test
+  void close_otherIsDeadAndTheDeviceStaysOpen_freesTheWindowAndDoesNotKeepIt() {
+    try (var group = new Group(1, 2)) {
+      List<CudaIpcMemory> memories = group.open();
+      try (Gpu _ = Gpu.open(group.driver, 0, new UUID(group.job, 1), TIMEOUT)) {
+        int open = model.held();
+        group.sessions.fail(1, new AssertionError("killed"));
+        group.on(0, () -> close(memories.get(0)));
+        assertHeld(open - 2); // import and window; the stream stays
+      } finally {
+        group.on(1, () -> close(memories.get(1)));
+      }
+    }
+  }
+
   /// It may have been stopped, and its kernels run on.
   @Test
   void close_otherIsOnlySilent_keepsTheWindow() {
