@@ -41,6 +41,10 @@ final class Peer {
   /// Something that comes after a message, so that its loss is noticed.
   private static final int PROBE_BYTES = 3;
 
+  /// What payloads leave of the peer's room, for the probes behind the last one, a goodbye and the
+  /// answer to one, with their seals: else what is lost of a full way would be noticed late.
+  private static final int CONTROL_ROOM_BYTES = 8 * 64;
+
   private static final long FIRST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(2);
 
   /// Then Aeron says every 100 ms how much there is.
@@ -144,7 +148,7 @@ final class Peer {
       return false;
     }
     int bytes = (int) payload.byteSize();
-    if (!claim(to, Transport.HEADER_BYTES + bytes)) {
+    if (!claim(to, Transport.HEADER_BYTES + bytes, CONTROL_ROOM_BYTES)) {
       return false;
     }
     MemorySegment message = unsent == null ? sent.of(claim.buffer()) : unsent;
@@ -191,7 +195,7 @@ final class Peer {
     } else if (nowNs - lastNs >= probeAfterNs) {
       ExclusivePublication to = publication;
       int bytes = PROBE_BYTES + sending.bytes();
-      if (to != null && fitsWindow(to, bytes) && to.tryClaim(bytes, claim) > 0) {
+      if (to != null && fitsWindow(to, bytes, 0) && to.tryClaim(bytes, claim) > 0) {
         commitControl(PROBE_BYTES);
         lastNs = nowNs;
         probeAfterNs = probeAfterNs < LAST_PROBE_NS ? 2 * probeAfterNs : NEVER_NS;
@@ -199,10 +203,11 @@ final class Peer {
     }
   }
 
-  private boolean claim(ExclusivePublication to, int bytes) {
+  /// @param leftBytes of the peer's room, behind it
+  private boolean claim(ExclusivePublication to, int bytes, int leftBytes) {
     int all = bytes + sending.bytes();
     long result;
-    if (to.isClosed() || fitsWindow(to, all)) {
+    if (to.isClosed() || fitsWindow(to, all, leftBytes)) {
       result = to.tryClaim(all, claim);
     } else {
       result = to.isConnected() ? Publication.BACK_PRESSURED : Publication.NOT_CONNECTED;
@@ -230,7 +235,7 @@ final class Peer {
   /// Whether the peer has room for so much, so that the driver sends it at once. What has to wait
   /// in the log would go out when this rank calls again, or its daemon thread looks, or, where the
   /// driver has a thread, at any time, and never once it has ended; one that is not ours stays.
-  private boolean fitsWindow(ExclusivePublication to, int bytes) {
+  private boolean fitsWindow(ExclusivePublication to, int bytes, int leftBytes) {
     if (route.isMemory() || !driver.isOurs()) {
       return true;
     }
@@ -240,7 +245,7 @@ final class Peer {
     long leftOfTerm = to.termBufferLength() - to.position() % to.termBufferLength();
     long end = to.position() + frame + (leftOfTerm < frame ? leftOfTerm : 0);
     return limitCounter == CountersReader.NULL_COUNTER_ID
-        || end <= aeron.countersReader().getCounterValue(limitCounter);
+        || end + leftBytes <= aeron.countersReader().getCounterValue(limitCounter);
   }
 
   /// A peer that lives answers, by its daemon thread if it computes. For one that has answered
@@ -507,7 +512,7 @@ final class Peer {
 
   private boolean say(int bytes) {
     ExclusivePublication to = publication();
-    if (to == null || to.isClosed() || !claim(to, bytes)) {
+    if (to == null || to.isClosed() || !claim(to, bytes, 0)) {
       return false;
     }
     commitControl(bytes);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ext.DebugReceiveChannelEndpoint;
 import io.aeron.driver.ext.LossGenerator;
+import io.aeron.protocol.DataHeaderFlyweight;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -176,6 +177,51 @@ class LossTest {
         to.close();
       }
     }
+  }
+
+  /// Aeron says what it has sent ten times in a second, which is too late for who closes.
+  @Test
+  void close_wayIsFullAndItsEndIsLost_allThatWasTakenArrives() throws Exception {
+    var isLosing = new AtomicBoolean();
+    LossGenerator losing =
+        (_, _, bytes) -> isLosing.get() || bytes <= DataHeaderFlyweight.HEADER_LENGTH;
+    var groups = new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
+    try (var sessions = InMemorySessions.group(2);
+        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      var opening =
+          threads.submit(() -> groups.rendezvous(sessions.session(0), System::nanoTime).open());
+      AeronTransport to = groups.rendezvous(sessions.session(1), System::nanoTime).open();
+      AeronTransport from = opening.get();
+      try {
+        int[] arrived = new int[1];
+        offerUntilTaken(from);
+        pollUntil(1, to, arrived);
+        isLosing.set(true);
+        int taken = 1 + offerUntilFull(from);
+        isLosing.set(false);
+        from.close();
+        pollUntil(taken, to, arrived);
+      } finally {
+        from.close();
+        to.close();
+      }
+    }
+  }
+
+  /// Offers the shortest payloads until nothing more is taken for a while, in which what was taken
+  /// is sent.
+  private static int offerUntilFull(AeronTransport from) {
+    long[] header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[0]);
+    int taken = 0;
+    int refused = 0;
+    while (refused < 1000) {
+      boolean isTaken = from.offer(1, header, payload);
+      taken += isTaken ? 1 : 0;
+      refused = isTaken ? 0 : refused + 1;
+      from.poll((_, _, _) -> {}, 1);
+    }
+    return taken;
   }
 
   private static UnaryOperator<MediaDriver.Context> losing(LossGenerator data) {
