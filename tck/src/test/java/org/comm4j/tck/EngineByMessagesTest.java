@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -52,6 +54,20 @@ class EngineByMessagesTest extends CommunicatorContract {
   @Override
   protected LocalGroup open(int size, CommConfig config) {
     return MemoryGroups.open(size, config, 1024, 0);
+  }
+
+  @Test
+  void abort_whileAChildIsMade_breaksItOnAllRanksOrOnNone() throws Exception {
+    try (LocalGroup group = open(size(), config())) {
+      List<Callable<?>> ranks = new ArrayList<>();
+      for (Communicator comm : group.communicators()) {
+        ranks.add(() -> {
+          AbortedChildren.run(comm);
+          return comm;
+        });
+      }
+      Bounded.run("making children", bound(), ranks);
+    }
   }
 
   @Test
