@@ -18,6 +18,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
+import org.comm4j.core.session.Endings;
 
 /// Listens at every address of this host that another one might reach, and tells whoever connects a
 /// token and nothing else: so others find out which of them they reach, also where networks of
@@ -30,15 +31,17 @@ final class Beacon implements AutoCloseable {
   private static final int BACKLOG = 512; // all hosts come at once
   private static final int PATIENCE_MILLIS = 4_000;
   private static final long PAUSE_NS = 1_000_000;
+  private static final long CLOSE_NS = 10_000_000_000L; // never, unless the machine is stopped
 
   private final List<ServerSocket> listening;
+  private final List<Thread> telling = new ArrayList<>();
   private final byte[] token;
 
   private Beacon(List<ServerSocket> listening, byte[] token) {
     this.listening = listening;
     this.token = token;
     for (ServerSocket each : listening) {
-      Thread.ofPlatform().daemon().name("comm4j-mpi-meeting").start(() -> tell(each));
+      telling.add(Thread.ofPlatform().daemon().name("comm4j-mpi-meeting").start(() -> tell(each)));
     }
   }
 
@@ -148,6 +151,7 @@ final class Beacon implements AutoCloseable {
     }
   }
 
+  /// Nobody reaches it afterwards: as long as a thread is still in an `accept`, its port answers.
   @Override
   public void close() {
     for (ServerSocket each : listening) {
@@ -157,5 +161,6 @@ final class Beacon implements AutoCloseable {
         // its descriptor is freed all the same
       }
     }
+    telling.forEach(each -> Endings.await(each, CLOSE_NS));
   }
 }

@@ -47,6 +47,16 @@ class MeetingPlaceTest {
     }
   }
 
+  /// Its port is the session's next.
+  @Test
+  void close_whoComesThen_findsNobody() {
+    for (int round = 0; round < 200; round++) {
+      Beacon beacon = Beacon.light(TOKEN, 0, List.of(LOOPBACK));
+      beacon.close();
+      assertThat(Beacon.seen(beacon.places(), TOKEN)).as("round %d", round).isZero();
+    }
+  }
+
   @Test
   void places_otherHostsReadThem_withoutTheInterfacesOfThisOne() throws Exception {
     byte[] bytes = InetAddress.getByName("fd00::7").getAddress();
