@@ -32,6 +32,7 @@ import org.comm4j.api.Topology;
 import org.comm4j.api.UnsupportedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.Pending;
+import org.comm4j.core.engine.AbortNotice;
 import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.ChildName;
 import org.comm4j.core.engine.Identity;
@@ -430,15 +431,21 @@ final class MpiCommunicator implements BackendCommunicator {
       return null; // nobody wants one
     }
     Runnable patience = group.patience(label);
-    long made = splitter.split(label, color, members, patience);
-    if (isNone) {
-      return null;
+    try {
+      long made = splitter.split(label, color, members, patience);
+      if (isNone) {
+        return null;
+      }
+      int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
+      String name = ChildName.of(name(), part, number);
+      MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
+      lookAtSums(own, isCopy(members), label, patience);
+      return new MpiCommunicator(own);
+    } catch (CommException e) { // others may have it already, and would wait for this rank
+      String message = "rank %d could not make it: %s".formatted(rank(), e.getMessage());
+      job.session().abort(id, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
+      throw e;
     }
-    int[] world = members.stream().mapToInt(rank -> group.members()[rank]).toArray();
-    String name = ChildName.of(name(), part, number);
-    MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
-    lookAtSums(own, isCopy(members), label, patience);
-    return new MpiCommunicator(own);
   }
 
   /// Finds out what [MpiGroup#keepsBits] says; of a copy it is known.
