@@ -156,6 +156,47 @@ class LossTest {
     LossGenerator losing =
         (_, _, bytes) ->
             isLosing.get() && bytes > PAYLOAD_BYTES && lost.incrementAndGet() <= LOST_TIMES;
+    onPair(
+        losing,
+        clock,
+        (from, to, arrived) -> {
+          isLosing.set(true);
+          offerUntilTaken(from);
+          closedNs.set(System.nanoTime());
+          from.close();
+          assertThat(lost).hasValueGreaterThan(LOST_TIMES);
+          pollUntil(2, to, arrived);
+        });
+  }
+
+  /// Aeron says what it has sent ten times in a second, which is too late for who closes.
+  @Test
+  void close_wayIsFullAndItsEndIsLost_allThatWasTakenArrives() throws Exception {
+    var isLosing = new AtomicBoolean();
+    LossGenerator losing =
+        (_, _, bytes) -> isLosing.get() || bytes <= DataHeaderFlyweight.HEADER_LENGTH;
+    onPair(
+        losing,
+        System::nanoTime,
+        (from, to, arrived) -> {
+          isLosing.set(true);
+          int taken = 1 + offerUntilFull(from);
+          isLosing.set(false);
+          from.close();
+          pollUntil(taken, to, arrived);
+        });
+  }
+
+  private interface Sending {
+    void run(AeronTransport from, AeronTransport to, int[] arrived);
+  }
+
+  /// Has rank 0 send to rank 1, where one payload has arrived already.
+  ///
+  /// @param losing what does not come to rank 1
+  /// @param clock of rank 0
+  private static void onPair(LossGenerator losing, LongSupplier clock, Sending sending)
+      throws Exception {
     var groups = new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
     try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newVirtualThreadPerTaskExecutor()) {
@@ -166,41 +207,7 @@ class LossTest {
         int[] arrived = new int[1];
         offerUntilTaken(from);
         pollUntil(1, to, arrived);
-        isLosing.set(true);
-        offerUntilTaken(from);
-        closedNs.set(System.nanoTime());
-        from.close();
-        assertThat(lost).hasValueGreaterThan(LOST_TIMES);
-        pollUntil(2, to, arrived);
-      } finally {
-        from.close();
-        to.close();
-      }
-    }
-  }
-
-  /// Aeron says what it has sent ten times in a second, which is too late for who closes.
-  @Test
-  void close_wayIsFullAndItsEndIsLost_allThatWasTakenArrives() throws Exception {
-    var isLosing = new AtomicBoolean();
-    LossGenerator losing =
-        (_, _, bytes) -> isLosing.get() || bytes <= DataHeaderFlyweight.HEADER_LENGTH;
-    var groups = new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
-    try (var sessions = InMemorySessions.group(2);
-        var threads = Executors.newVirtualThreadPerTaskExecutor()) {
-      var opening =
-          threads.submit(() -> groups.rendezvous(sessions.session(0), System::nanoTime).open());
-      AeronTransport to = groups.rendezvous(sessions.session(1), System::nanoTime).open();
-      AeronTransport from = opening.get();
-      try {
-        int[] arrived = new int[1];
-        offerUntilTaken(from);
-        pollUntil(1, to, arrived);
-        isLosing.set(true);
-        int taken = 1 + offerUntilFull(from);
-        isLosing.set(false);
-        from.close();
-        pollUntil(taken, to, arrived);
+        sending.run(from, to, arrived);
       } finally {
         from.close();
         to.close();
