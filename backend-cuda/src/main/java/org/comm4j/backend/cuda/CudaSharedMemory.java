@@ -86,7 +86,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
       }
       long hasRoom = noRoom == null ? 1 : 0;
       long[][] all = gather("createDeviceRegion", Purpose.DEVICE_REGION, type.id(), count, hasRoom);
-      calls.checkSame(all, host.rank(), type, count);
+      calls.checkSame(all, type, count);
       if (all[0][2] == 0) {
         throw new TransportFailedException(
             "createDeviceRegion: rank 0, the leader, has no room for %s × %d in the memory of its device%s; close buffers and regions"

@@ -200,7 +200,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
               nextNumber(),
               closed.count(),
               freeBytes.getAsLong());
-      calls.checkSame(all, ranksHere.indexOf(parent.rank()), type, count);
+      calls.checkSame(all, type, count);
       free(closed, all);
     }
     checkRoom(type.bytes(count), all[0][FREE]);

@@ -127,7 +127,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       long[][] all =
           inNode(
               "createRegion", node -> node.gatherInternal(REGION, type.id(), count, start, number));
-      calls.checkSame(all, group.rank(), type, count);
+      calls.checkSame(all, type, count);
       if (all[0][2] < 0) {
         throw noRoom != null
             ? noRoom

@@ -62,8 +62,7 @@ public final class HostCalls<G extends BackendCommunicator> {
   /// Sees that all ranks of the host create the same region.
   ///
   /// @param all each one's type and count, and more
-  /// @param rank this one, of the host's
-  public void checkSame(long[][] all, int rank, DataType type, long count) {
+  public void checkSame(long[][] all, DataType type, long count) {
     for (int each = 0; each < all.length; each++) {
       if (all[each][0] != type.id() || all[each][1] != count) {
         throw broken(
