@@ -119,12 +119,12 @@ final class MismatchChecks {
       disagree(
           r,
           "M2",
-          allReduce(floats(4), ReduceOp.of("one", nothing)),
-          allReduce(floats(4), ReduceOp.of("other", nothing)));
+          allReduce(floats(4), ReduceOp.of("merge-v1", nothing)),
+          allReduce(floats(4), ReduceOp.of("merge-v2", nothing)));
       disagree(
           r,
           "M2",
-          allReduce(floats(4), ReduceOp.of("one", nothing)),
+          allReduce(floats(4), ReduceOp.of("merge-v1", nothing)),
           allReduce(floats(4), ReduceOp.SUM));
     }
   }

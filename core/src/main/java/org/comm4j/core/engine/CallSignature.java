@@ -173,12 +173,13 @@ public record CallSignature(long what, long count, long detail) {
     };
   }
 
-  /// Of a user-defined operator. Names that look alike, as those of versions do, have others.
+  /// Of a user-defined operator. Names that look alike, as those of versions do, have others: each
+  /// letter is mixed in, the last one too.
   private static long nameHash(@Nullable ReduceOp op) {
     long hash = 0;
     if (op instanceof ReduceOp.UserDefined(var name, _)) {
       for (int at = 0; at < name.length(); at++) {
-        hash = hash * 0x9e37_79b9_7f4a_7c15L + name.charAt(at);
+        hash = SplitMix.mixed(hash ^ name.charAt(at));
       }
     }
     return hash >>> 32;
