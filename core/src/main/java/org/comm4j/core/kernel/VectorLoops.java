@@ -202,5 +202,36 @@ final class VectorLoops {
       }
       return true;
     }
+
+    @Override
+    public boolean hasMaskedForm() {
+      return true;
+    }
+
+    /// As [#apply]; lanes outside the mask are zeros.
+    @Override
+    public void applyMasked(
+        MemorySegment a,
+        long aOffset,
+        MemorySegment b,
+        long bOffset,
+        MemorySegment out,
+        long outOffset,
+        int bytes) {
+      var _ = a.address() ^ out.address(); // tells the compiler their classes
+      VectorMask mask = SPECIES.indexInRange(0, bytes / (SPECIES.elementSize() / 8));
+      Vector x =
+          CARRIER == Carrier.FLOAT
+              ? FloatVector.fromMemorySegment((VectorSpecies) SPECIES, a, aOffset, ORDER, mask)
+              : DoubleVector.fromMemorySegment((VectorSpecies) SPECIES, a, aOffset, ORDER, mask);
+      VectorMask nans = x.compare(VectorOperators.NE, x);
+      if (nans.anyTrue()) {
+        Vector canonical =
+            CARRIER == Carrier.FLOAT
+                ? ((FloatVector) x).blend(Float.NaN, nans)
+                : ((DoubleVector) x).blend(Double.NaN, nans);
+        canonical.intoMemorySegment(out, outOffset, ORDER, mask);
+      }
+    }
   }
 }

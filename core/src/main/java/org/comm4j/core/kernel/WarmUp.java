@@ -136,18 +136,13 @@ final class WarmUp {
     long begin = System.nanoTime();
     int fast = 0;
     for (int call = 0; fast < FAST_CALLS; call++) {
-      if (maskedBytes == 0 && call % CALLS_PER_NAN == 0) {
+      if (call % CALLS_PER_NAN == 0) {
         a.asSlice(BYTES - Long.BYTES).fill((byte) -1);
-        loop.apply(a, 0, b, 0, out, 0, BYTES);
+        call(loop, maskedBytes, a, b, out, BYTES - maskedBytes);
         a.fill((byte) 0);
       }
       long start = System.nanoTime();
-      if (maskedBytes > 0) {
-        long at = call % 2 == 0 ? 0 : BYTES - maskedBytes;
-        loop.applyMasked(a, at, b, at, out, at, maskedBytes);
-      } else {
-        loop.apply(a, 0, b, 0, out, 0, BYTES);
-      }
+      call(loop, maskedBytes, a, b, out, call % 2 == 0 ? 0 : BYTES - maskedBytes);
       long end = System.nanoTime();
       fast = end - start < FAST_NS ? fast + 1 : 0;
       if (end - begin > MOST_NS) {
@@ -158,6 +153,21 @@ final class WarmUp {
       }
     }
     return true;
+  }
+
+  /// Calls the form that is warmed up, the masked one for elements at an offset.
+  private static void call(
+      VectorLoop loop,
+      int maskedBytes,
+      MemorySegment a,
+      MemorySegment b,
+      MemorySegment out,
+      long maskedAt) {
+    if (maskedBytes > 0) {
+      loop.applyMasked(a, maskedAt, b, maskedAt, out, maskedAt, maskedBytes);
+    } else {
+      loop.apply(a, 0, b, 0, out, 0, BYTES);
+    }
   }
 
   /// [#BYTES] of memory of a class, perhaps an array of this primitive; null if there is no way to
