@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 
 /// What one rank writes to one stream, passed on line by line, so that lines of different ranks
@@ -23,6 +24,11 @@ final class RankLine {
   /// Long, for a program that puts a line together from pieces, and short for who waits for a
   /// question.
   private static final long QUIET_NS = TimeUnit.MILLISECONDS.toNanos(500);
+
+  /// Who shows what is unfinished may wait for the reader. In the common pool, which has one thread
+  /// where there are two processors, the news that a rank has ended would wait with it.
+  private static final Executor LOOKING =
+      look -> Thread.ofPlatform().daemon().name("unfinished line").start(look);
 
   private final SharedStream to;
   private final String label;
@@ -90,7 +96,7 @@ final class RankLine {
   private void watch(long delayNs) {
     if (!isWatched) {
       isWatched = true;
-      CompletableFuture.delayedExecutor(delayNs, TimeUnit.NANOSECONDS).execute(this::look);
+      CompletableFuture.delayedExecutor(delayNs, TimeUnit.NANOSECONDS, LOOKING).execute(this::look);
     }
   }
 

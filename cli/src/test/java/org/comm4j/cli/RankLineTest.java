@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.ByteArrayOutputStream;
@@ -12,6 +13,9 @@ import java.io.PrintStream;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ForkJoinPool;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -65,6 +69,39 @@ class RankLineTest {
       to.close();
       RankOutput.await(List.of(output), all);
     }
+  }
+
+  /// News of ended ranks come by the common pool, which has one thread on two processors.
+  @Test
+  void output_unfinishedLinesThatNobodyReads_keepNoThreadOfTheCommonPool() throws Exception {
+    int threads = ForkJoinPool.getCommonPoolParallelism();
+    var waiting = new CountDownLatch(threads);
+    var isRead = new CountDownLatch(1);
+    try {
+      for (int i = 0; i < threads; i++) {
+        var pipe = new SharedStream(new PrintStream(full(waiting, isRead)));
+        new RankLine(pipe, "").add(new byte[] {'x'}, 0, 1);
+      }
+      assertThat(waiting.await(60, SECONDS)).isTrue();
+      CompletableFuture.runAsync(() -> {}).get(30, SECONDS);
+    } finally {
+      isRead.countDown();
+    }
+  }
+
+  /// Takes nothing until it is read.
+  private static OutputStream full(CountDownLatch waiting, CountDownLatch isRead) {
+    return new OutputStream() {
+      @Override
+      public void write(int b) throws IOException {
+        waiting.countDown();
+        try {
+          isRead.await();
+        } catch (InterruptedException e) {
+          throw new IOException(e);
+        }
+      }
+    };
   }
 
   @Test
