@@ -73,22 +73,25 @@ final class HostedSession implements AutoCloseable {
 
   private SessionServer start(
       InetAddress address, int ranks, Authenticator authenticator, PortRange ports) {
-    JoinException last = null;
+    BindException last = null;
     for (int port : ports.ports()) {
       try {
         return SessionServer.start(address, port, job, ranks, authenticator, new Watch());
       } catch (JoinException e) {
-        if (ports.isAny() || !(e.getCause() instanceof BindException)) {
+        if (ports.isAny() || !(e.getCause() instanceof BindException cause)) {
           throw e;
         }
-        last = e;
+        last = cause;
       }
     }
     throw new JoinException(
         Reason.ADDRESS,
         "no port of %s is free at %s; give another range with %s (of the last one: %s)"
             .formatted(
-                ports, address.getHostAddress(), PORTS, last == null ? "" : last.getMessage()),
+                ports,
+                address.getHostAddress(),
+                PORTS,
+                last == null ? "" : last.getMessage()),
         last);
   }
 
