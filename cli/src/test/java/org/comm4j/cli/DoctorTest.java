@@ -124,6 +124,15 @@ class DoctorTest {
     assertLaunch(environment, Finding.Status.PROBLEM, expected);
   }
 
+  @Test
+  void doctor_directoryThatOthersMayEnter_isAProblem(@TempDir Path folder) throws Exception {
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxr-xr-x"));
+    assertLaunch(
+        "COMM_RANK=0,COMM_WORLD_SIZE=4,COMM_SESSION=x7,COMM_SESSION_DIR=" + folder,
+        Finding.Status.PROBLEM,
+        folder + " is open to others");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',

@@ -124,6 +124,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       int size = config.worldSize().orElse(1);
       String name = config.session().orElseThrow(() -> noPlace(size));
       checkAreHere(config, size);
+      FileSession.checkCanBeIn(directory(config));
       return "in a file of this host, by the name '%s'".formatted(name);
     }
     String place = "at %s:%d".formatted(address, port(config, address));

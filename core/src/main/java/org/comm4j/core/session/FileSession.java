@@ -11,6 +11,7 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -162,10 +163,7 @@ final class FileSession implements ReplicatedSession.History {
               .formatted(path, e.getMessage()),
           e);
     } catch (IOException | UnsupportedOperationException e) {
-      fail(
-          "can't meet in the file %s: %s; set %s to a directory of this user alone, which is made if it is not there%s"
-              .formatted(path, problem(e), DefaultSessionFactory.DIRECTORY, OpenFiles.remedy(e)),
-          e);
+      fail(unusable("file " + path, e), e);
     } catch (ProtocolException e) {
       fail(
           "what is in the session's file %s is not ours: %s; give the launch another COMM_SESSION"
@@ -176,6 +174,26 @@ final class FileSession implements ReplicatedSession.History {
     } finally {
       leave();
     }
+  }
+
+  /// Sees whether a session's file can be in a directory, as far as that tells. One that is not
+  /// there is made by the first rank.
+  ///
+  /// @throws JoinException if it can't
+  static void checkCanBeIn(Path directory) {
+    if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+      return;
+    }
+    try {
+      LogFile.checkDirectory(directory);
+    } catch (IOException | UnsupportedOperationException e) {
+      throw new JoinException(Reason.ADDRESS, unusable("directory " + directory, e), e);
+    }
+  }
+
+  private static String unusable(String place, Exception e) {
+    return "can't meet in the %s: %s; set %s to a directory of this user alone, which is made if it is not there%s"
+        .formatted(place, problem(e), DefaultSessionFactory.DIRECTORY, OpenFiles.remedy(e));
   }
 
   /// Most exceptions of the file system say nothing but a path.
