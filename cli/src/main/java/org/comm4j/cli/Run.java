@@ -40,7 +40,7 @@ import picocli.CommandLine.Spec;
       "What follows the program are its own arguments.",
       "",
       "JDK_JAVA_OPTIONS in the environment has more options for the JVMs of all ranks, for example"
-          + " JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ...",
+          + " JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ... comm-cli's own JVM has them too.",
       "",
       "A .java file is compiled once. A jar gets the JVM's flags through JDK_JAVA_OPTIONS and uses the"
           + " comm4j that is in it or in its manifest's class path; where ranks are threads (local) it"
@@ -50,6 +50,8 @@ import picocli.CommandLine.Spec;
           + " classes. It ends as a JVM does: with the last of its threads that is no daemon. The ranks"
           + " share properties, native libraries and standard output, whose lines are labelled all the"
           + " same. System.exit ends all ranks.",
+      "",
+      "Rank 0 alone has standard input; that of the others is empty.",
       "",
       "Each line of output says which rank wrote it. One that stays unfinished for half a second, or"
           + " becomes very long, is shown as far as it is.",

@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -66,11 +67,13 @@ final class ThreadLaunch {
     Program.MainClass program = mainClass(launch.program());
     PrintStream oldOut = System.out;
     PrintStream oldErr = System.err;
+    InputStream oldIn = System.in;
     Thread onExit = new Thread(this::exiting, "exit of a rank");
     Runtime.getRuntime().addShutdownHook(onExit);
     try (var _ = new ExitCalls(this::exits);
         var group = LocalGroup.open(launch.ranks(), launch.config());
         var ranks = ThreadRanks.begin(group.communicators())) {
+      System.setIn(new RankInput(oldIn));
       if (launch.isUsers()) {
         System.setOut(ranksOut.stream());
         System.setErr(ranksErr.stream());
@@ -85,6 +88,7 @@ final class ThreadLaunch {
       flush();
       System.setOut(oldOut);
       System.setErr(oldErr);
+      System.setIn(oldIn);
     }
   }
 

@@ -420,6 +420,40 @@ class RunTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"local", "shm"})
+  void run_standardInput_isRankZeros(String backend, @TempDir Path folder) throws Exception {
+    Path source = folder.resolve("Read.java");
+    Files.writeString(
+        source,
+        """
+        void main() throws Exception {
+          try (var comm = org.comm4j.api.Communicators.open()) {
+            for (int reader = 1; reader >= 0; reader--) {
+              comm.barrier();
+              if (comm.rank() == reader) {
+                IO.println(new String(System.in.readAllBytes()).strip() + "|");
+              }
+            }
+          }
+        }
+        """);
+    try (var launch =
+        Launches.start(
+            List.of("sh", "-c", "echo text | exec \"$@\"", "sh"),
+            Map.of(),
+            "run",
+            "-n",
+            "2",
+            "--backend",
+            backend,
+            source.toString())) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out().lines()).containsExactly("[1] |", "[0] text|");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
   void run_classPathOfAFolder_hasItsJars(String backend, @TempDir Path folder) throws Exception {
     Path lib = Files.createDirectory(folder.resolve("lib"));
     try (var jar = new JarOutputStream(Files.newOutputStream(lib.resolve("data.jar")))) {
