@@ -20,9 +20,9 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What the script `comm-cli` does around the JVM: in a checkout with nothing in it but the
-/// scripts, where Maven writes two jars and the JVM says what it was called with.
-@EnabledOnOs(value = OS.LINUX, disabledReason = "the script is for Linux")
+/// What the scripts do around Maven and the JVM: in a checkout with nothing in it but them, where
+/// Maven writes a few files and the JVM says what it was called with.
+@EnabledOnOs(value = OS.LINUX, disabledReason = "the scripts are for Linux")
 @Timeout(120)
 class ScriptTest {
   private static final Path PROJECT = Path.of("..");
@@ -178,5 +178,47 @@ class ScriptTest {
             checkout.resolve("comm-cli"),
             Map.of("VERSION", "1"));
     assertThat(done.out()).isEqualTo("1 <>\n");
+  }
+
+  @Test
+  void verify_notAllTestsPass_saysWhichAndWhy() throws Exception {
+    Path verify = checkout.resolve("verify");
+    script(verify, Files.readString(PROJECT.resolve("verify")));
+    script(folder.resolve("bin/mpirun.openmpi"), "#!/bin/sh\necho Open MPI\n");
+    script(folder.resolve("bin/mpirun.mpich"), "#!/bin/sh\necho MPICH\n");
+    script(
+        folder.resolve("bin/mvn"),
+        """
+        #!/bin/sh
+        echo "<$*>"
+        mkdir -p api/target/surefire-reports
+        cat >api/target/surefire-reports/TEST-a.xml <<'END'
+        <testsuite name="a" tests="3" errors="0" skipped="1" failures="1">
+          <testcase name="one" classname="a.A"/>
+          <testcase name="two" classname="a.A">
+            <failure message="expected: &lt;1&gt;" type="x"/>
+          </testcase>
+          <testcase name="three" classname="a.A">
+            <skipped message="there is no GPU"/>
+          </testcase>
+        </testsuite>
+        END
+        touch -d "1 hour" api/target/surefire-reports/TEST-a.xml
+        echo "[INFO] BUILD FAILURE"
+        echo "[INFO] the end"
+        exit 1
+        """);
+    var done = run(verify, "1", "-pl", "api");
+    assertThat(done.code()).isEqualTo(1);
+    assertThat(done.out())
+        .isEqualTo(
+            """
+            <-B -ntp -fae verify -Dstyle.color=never -Dcomm4j.full=false -pl api>
+            [ERROR] Failed a.A.two: expected: <1>
+            [INFO] Skipped a.A.three: there is no GPU
+            [INFO] All modules: Tests run: 3, Failures: 1, Errors: 0, Skipped: 1
+            [INFO] BUILD FAILURE
+            [INFO] the end
+            """);
   }
 }
