@@ -20,6 +20,13 @@ import org.comm4j.api.spi.Session;
 /// Which of the backends that were found is used. What was asked for by name is used or refused,
 /// never replaced; `auto` takes the best that is usable for the launch, on every rank the same.
 final class Choice {
+  private static final Map<String, String> OURS = // and where they are
+      Map.of(
+          "local", "comm4j-backend-local",
+          "shm", "comm4j-backend-local",
+          "aeron", "comm4j-backend-aeron",
+          "mpi", "comm4j-backend-mpi",
+          "cuda", "comm4j-backend-cuda");
   private static final String TOO_MANY_FILES = "Too many open files"; // in the system's words
 
   private final CommConfig config;
@@ -113,11 +120,14 @@ final class Choice {
             .filter(each -> Values.distance(each, name) <= Math.clamp(name.length() / 3, 2, 4))
             .min(Comparator.comparingInt(each -> Values.distance(each, name)))
             .map(each -> "did you mean '" + each + "'?")
-            .orElse("add comm4j-backend-" + name + " to the class path, or name another one");
+            .orElse(
+                OURS.containsKey(name)
+                    ? "add %s to the class path, or name another one".formatted(OURS.get(name))
+                    : "name another one, or put its jar on the class path or into COMM_PLUGIN_PATH");
     return new BackendUnavailableException(
         name,
-        "no such backend is on the class path (found: %s)"
-            .formatted(known.isEmpty() ? "none" : known),
+        "no such backend is on the class path (found: %s)%s"
+            .formatted(known.isEmpty() ? "none" : known, Discovery.unreadable(found)),
         remedy);
   }
 

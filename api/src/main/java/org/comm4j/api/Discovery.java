@@ -129,7 +129,7 @@ final class Discovery {
   static List<Found> find(CommConfig config, ClassLoader parent) {
     var discovery = new Discovery(config);
     PluginPath plugins = PluginPath.of(config.pluginPath().orElse(""), parent);
-    plugins.problems().forEach((entry, reason) -> discovery.broken(entry, reason, entry));
+    plugins.problems().forEach(discovery::broken);
     Services.forEach(
         BackendProvider.class,
         plugins.loader(),
@@ -154,7 +154,7 @@ final class Discovery {
   }
 
   /// Those of which not even the name is known.
-  private static String unreadable(List<Found> found) {
+  static String unreadable(List<Found> found) {
     String names =
         found.stream()
             .filter(each -> !NAME.matcher(each.name()).matches())
@@ -310,6 +310,12 @@ final class Discovery {
       throw new IllegalArgumentException("null (expected: a value)");
     }
     return value;
+  }
+
+  private void broken(PluginPath.Problem plugin) {
+    BackendInfo info =
+        brokenInfo(plugin.entry(), Optional.empty(), plugin.reason(), plugin.remedy());
+    found.add(Found.broken(info, plugin.entry(), Set.of()));
   }
 
   private void broken(String name, String reason, String source) {

@@ -22,6 +22,7 @@ import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 import org.comm4j.api.BackendInfo.Status;
 import org.comm4j.api.spi.RankKind;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -355,6 +356,50 @@ class BackendsTest {
         .allSatisfy(row -> assertThat(row.reason().orElseThrow()).contains("COMM_PLUGIN_PATH"));
   }
 
+  /// A plugin is looked at as a class path, where a module's `provides` counts for nothing.
+  @Test
+  void available_pluginIsForTheModulePathAlone_saysWhatItLacks() throws Exception {
+    jar("Good", source("Good"));
+    Path classes = folder.resolve("Good-classes");
+    compile(classes, writeModule("Good", "provides org.comm4j.api.spi.BackendProvider with %s"));
+    Path module = folder.resolve("module.jar");
+    writeJar(module, null, classes);
+    Path both = folder.resolve("both.jar");
+    writeJar(both, "strangers.Good\n", classes);
+
+    for (Path entry : List.of(module, classes)) {
+      CommConfig config = CommConfig.builder().pluginPath(entry.toString()).build();
+      assertThat(Backends.brokenBackends(config))
+          .singleElement()
+          .satisfies(row -> {
+            assertThat(row.name()).isEqualTo(entry.toRealPath().toString());
+            assertThat(row.reason().orElseThrow()).contains("module", "META-INF/services");
+            assertThat(row.remedy().orElseThrow())
+                .contains("META-INF/services/org.comm4j.api.spi.BackendProvider", "strangers.Good");
+          });
+      assertThatExceptionOfType(BackendUnavailableException.class)
+          .isThrownBy(() -> Backends.select(config.toBuilder().backend("good").build()))
+          .withMessageContaining("META-INF/services");
+    }
+    assertThat(Backends.brokenBackends(CommConfig.builder().pluginPath(both.toString()).build()))
+        .isEmpty();
+  }
+
+  @Test
+  void available_pluginIsAnotherModule_isNoRow() throws Exception {
+    jar("Nothing", "package strangers; public class Nothing {}");
+    Path classes = folder.resolve("Nothing-classes");
+    compile(classes, writeModule("Nothing", "exports strangers"));
+    Path library = folder.resolve("library.jar");
+    writeJar(library, null, classes);
+    Path torn = Files.writeString(folder.resolve("torn.jar"), "no jar");
+
+    for (Path entry : List.of(library, classes, torn)) {
+      CommConfig config = CommConfig.builder().pluginPath(entry.toString()).build();
+      assertThat(Backends.brokenBackends(config)).isEmpty();
+    }
+  }
+
   @Test
   void available_contextLoaderWithoutThisApi_isNotUsed() throws Exception {
     Thread me = Thread.currentThread();
@@ -433,31 +478,48 @@ class BackendsTest {
   /// Compiles sources and packs those of the package `strangers`, with the type as a provider.
   private void jar(String type, String... sources) throws IOException {
     Path classes = Files.createDirectories(folder.resolve(type + "-classes"));
-    List<String> arguments =
-        new ArrayList<>(List.of("-proc:none", "-cp", System.getProperty("java.class.path"), "-d"));
-    arguments.add(classes.toString());
+    List<Path> files = new ArrayList<>();
     for (String source : sources) {
       String name = source.replaceAll("(?s).*?(class|interface) (\\w+).*", "$2");
       Path file = Files.createDirectories(folder.resolve(type)).resolve(name + ".java");
-      Files.writeString(file, source);
-      arguments.add(file.toString());
+      files.add(Files.writeString(file, source));
     }
-    int code =
-        ToolProvider.getSystemJavaCompiler()
-            .run(null, null, null, arguments.toArray(String[]::new));
-    assertThat(code).isZero();
+    compile(classes, files.toArray(Path[]::new));
     Path jar = folder.resolve(type + ".jar");
     writeJar(jar, "strangers." + type + "\n", classes);
     jars.add(jar);
   }
 
-  private static void writeJar(Path jar, String services, Path classes) throws IOException {
+  private static void compile(Path classes, Path... sources) {
+    String path = System.getProperty("java.class.path");
+    List<String> arguments =
+        new ArrayList<>(List.of("-proc:none", "-cp", path, "-p", path, "-d", classes.toString()));
+    Stream.of(sources).map(Path::toString).forEach(arguments::add);
+    int code =
+        ToolProvider.getSystemJavaCompiler()
+            .run(null, null, null, arguments.toArray(String[]::new));
+    assertThat(code).isZero();
+  }
+
+  /// The source of a module that has the jar's type.
+  ///
+  /// @param declares with a place for the type's name
+  private Path writeModule(String type, String declares) throws IOException {
+    String declared = declares.formatted("strangers." + type);
+    return Files.writeString(
+        folder.resolve(type).resolve("module-info.java"),
+        "module strangers { requires org.comm4j.api; %s; }".formatted(declared));
+  }
+
+  private static void writeJar(Path jar, @Nullable String services, Path classes)
+      throws IOException {
     try (var out = new JarOutputStream(Files.newOutputStream(jar))) {
-      out.putNextEntry(new JarEntry("META-INF/services/org.comm4j.api.spi.BackendProvider"));
-      out.write(services.getBytes(StandardCharsets.UTF_8));
-      Path packed = classes.resolve("strangers");
-      if (Files.exists(packed)) {
-        try (Stream<Path> files = Files.walk(packed)) {
+      if (services != null) {
+        out.putNextEntry(new JarEntry("META-INF/services/org.comm4j.api.spi.BackendProvider"));
+        out.write(services.getBytes(StandardCharsets.UTF_8));
+      }
+      if (Files.exists(classes)) {
+        try (Stream<Path> files = Files.walk(classes)) {
           for (Path file : files.filter(Files::isRegularFile).toList()) {
             out.putNextEntry(new JarEntry(classes.relativize(file).toString()));
             out.write(Files.readAllBytes(file));

@@ -185,7 +185,11 @@ class CommunicatorsTest {
         .withMessageContaining("did you mean");
     assertThatExceptionOfType(BackendUnavailableException.class)
         .isThrownBy(() -> open(config("infiniband")))
-        .withMessageContaining("comm4j-backend-infiniband");
+        .withMessageContaining("name another one")
+        .withMessageNotContaining("comm4j-backend");
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> open(config("aeron")))
+        .withMessageContaining("add comm4j-backend-aeron");
   }
 
   @Test
