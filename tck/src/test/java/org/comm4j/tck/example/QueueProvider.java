@@ -3,16 +3,15 @@ package org.comm4j.tck.example;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.IntStream;
 import org.comm4j.api.Capability;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Availability;
-import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.BackendProvider;
 import org.comm4j.api.spi.RankGroup;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.session.SessionGroup;
 
 /// `queue`: ranks as threads of one JVM, over [QueueTransport].
 public final class QueueProvider implements BackendProvider {
@@ -62,43 +61,11 @@ public final class QueueProvider implements BackendProvider {
 
   @Override
   public RankGroup launch(int size, CommConfig config) {
-    var sessions = InMemorySessions.group(size);
     List<QueueTransport> transports = QueueTransport.group(size);
-    List<BackendCommunicator> ranks =
-        IntStream.range(0, size)
-            .mapToObj(rank ->
-                EngineCommunicator.open(
-                    name(), sessions.session(rank), transports.get(rank), null, config))
-            .toList();
-    return new Group(sessions, ranks);
-  }
-
-  private record Group(InMemorySessions sessions, List<BackendCommunicator> ranks)
-      implements RankGroup {
-    @Override
-    public int size() {
-      return ranks.size();
-    }
-
-    @Override
-    public BackendCommunicator communicator(int rank) {
-      return ranks.get(rank);
-    }
-
-    @Override
-    public void fail(int rank, Throwable cause) {
-      sessions.fail(rank, cause);
-    }
-
-    @Override
-    public void leave(int rank) {
-      sessions.session(rank).close();
-    }
-
-    @Override
-    public void close() {
-      ranks.parallelStream().forEach(BackendCommunicator::close);
-      sessions.close();
-    }
+    return SessionGroup.open(
+        InMemorySessions.group(size),
+        session ->
+            EngineCommunicator.open(name(), session, transports.get(session.rank()), null, config),
+        () -> {});
   }
 }
