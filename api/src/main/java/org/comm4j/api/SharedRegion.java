@@ -39,9 +39,9 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// Lets the leader copy from the host's memory into the region, wherever that is; as [#populate].
   ///
   /// @param from which element of the region becomes the first one
-  /// @param source of the region's type
+  /// @param source of the region's type; may be read-only
   /// @throws IllegalArgumentException if the type is another one, the region is too short, or the
-  ///   source is read-only, closed or another thread's
+  ///   source is closed or another thread's
   /// @throws IllegalStateException on any rank but the leader, or after the fence
   void write(long from, HostData source);
 
