@@ -126,7 +126,7 @@ public final class ShmProvider implements BackendProvider {
         return Availability.unavailable(
             "ranks 0 and %d don't share memory: they run on '%s' and '%s', or in different containers or for different users"
                 .formatted(rank, here.name(), there.name()),
-            "use a backend that reaches other hosts, or start all ranks on one");
+            "use a backend that reaches other hosts, as 'aeron' (comm4j-backend-aeron on each rank's class path), or start all ranks on one");
       }
     }
     return Availability.ready();

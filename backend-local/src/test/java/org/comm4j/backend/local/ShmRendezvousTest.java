@@ -66,7 +66,10 @@ class ShmRendezvousTest {
     assertThat(new ShmProvider().connects(session))
         .isInstanceOfSatisfying(
             Availability.Unavailable.class,
-            refusal -> assertThat(refusal.reason()).contains("'host0' and 'host1'"));
+            refusal -> {
+              assertThat(refusal.reason()).contains("'host0' and 'host1'");
+              assertThat(refusal.remedy()).contains("comm4j-backend-aeron");
+            });
   }
 
   @Test
