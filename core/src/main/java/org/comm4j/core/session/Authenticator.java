@@ -144,6 +144,12 @@ public final class Authenticator {
       byte[] secret = Arrays.copyOf(bytes, length);
       Arrays.fill(bytes, (byte) 0);
       return secret;
+    } catch (UnsupportedOperationException e) {
+      throw new JoinException(
+          Reason.CONFIGURATION,
+          "COMM_SECRET_FILE: %s is where files have no owner and mode (expected: only its owner may read it); give all ranks COMM_SECRET in its place"
+              .formatted(file),
+          e);
     } catch (IOException e) {
       throw new JoinException(
           Reason.CONFIGURATION,

@@ -50,8 +50,22 @@ public final class LocalHost {
   /// {@return the user id of this process}
   ///
   /// @throws IOException if the kernel does not tell
+  /// @throws UnsupportedOperationException if files have no such owners here
   public static int uid() throws IOException {
-    return (Integer) Files.getAttribute(PROC.resolve("self"), "unix:uid");
+    return uid(PROC.resolve("self"));
+  }
+
+  /// @param process this one, where the kernel has a file of it; elsewhere one that is made tells
+  static int uid(Path process) throws IOException {
+    if (Files.exists(process)) {
+      return (Integer) Files.getAttribute(process, "unix:uid");
+    }
+    Path own = Files.createTempFile("comm4j", null);
+    try {
+      return (Integer) Files.getAttribute(own, "unix:uid");
+    } finally {
+      Files.delete(own);
+    }
   }
 
   /// Whether this process is the administrator's; where the kernel does not tell, it is not.

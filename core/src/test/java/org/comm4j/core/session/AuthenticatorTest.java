@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Map;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
@@ -44,6 +46,24 @@ class AuthenticatorTest {
     assertThatExceptionOfType(JoinException.class)
         .isThrownBy(() -> Authenticator.of(config))
         .withMessageContainingAll("COMM_SECRET_FILE: /nowhere", "expected: a secret", "umask 77");
+  }
+
+  @Test
+  void of_fileWithoutOwner_saysWhatToDo(@TempDir Path folder) throws IOException {
+    Path archive = folder.resolve("secrets.zip");
+    try (var files = FileSystems.newFileSystem(archive, Map.of("create", "true"))) {
+      Path file = Files.writeString(files.getPath("secret"), "0123456789abcdef");
+      CommConfig config = CommConfig.builder().secretFile(file).build();
+      assertThatExceptionOfType(JoinException.class)
+          .isThrownBy(() -> Authenticator.of(config))
+          .withMessageContainingAll("COMM_SECRET_FILE", "no owner", "COMM_SECRET in its place");
+    }
+  }
+
+  /// As on macOS.
+  @Test
+  void uid_noFilesOfProcesses_isThatOfAFileThatIsMade(@TempDir Path folder) throws IOException {
+    assertThat(LocalHost.uid(folder.resolve("self"))).isEqualTo(LocalHost.uid());
   }
 
   @Test
