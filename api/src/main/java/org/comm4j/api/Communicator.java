@@ -328,7 +328,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   ///
   /// @param input as many elements as the counts give this rank
   /// @param output holds the parts of all ranks
-  /// @param counts for each rank how many elements it has
+  /// @param counts for each rank how many elements it has; the same on every rank
   default void allGatherV(CommData input, CommData output, long[] counts) {
     run(new Collective.AllGatherV(input, output, Partition.of(counts)));
   }
@@ -337,8 +337,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   ///
   /// @param input as many elements as the counts give this rank
   /// @param output holds the parts of all ranks
-  /// @param counts for each rank how many elements it has
-  /// @param displacements for each rank where its part starts in the output, in elements
+  /// @param counts for each rank how many elements it has; the same on every rank
+  /// @param displacements for each rank where its part starts in this output, in elements
   default void allGatherV(CommData input, CommData output, long[] counts, long[] displacements) {
     run(new Collective.AllGatherV(input, output, Partition.of(counts, displacements)));
   }
@@ -347,7 +347,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   ///
   /// @param input as many elements as the partition gives this rank
   /// @param output at least the extent of the partition
-  /// @param parts where each rank's elements go; the same on every rank
+  /// @param parts where each rank's elements go; the same counts on every rank, at places of its
+  ///   choice
   default void allGatherV(CommData input, CommData output, Partition parts) {
     run(new Collective.AllGatherV(input, output, parts));
   }
@@ -474,7 +475,7 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// [Collective.ReduceScatterV].
   ///
   /// @param input at least the extent of the partition
-  /// @param parts where each rank's part is; the same on every rank
+  /// @param parts where each rank's part is; the same counts on every rank, at places of its choice
   /// @param output as many elements as the partition gives this rank
   /// @param op how elements are combined; legal for the type
   default void reduceScatterV(CommData input, Partition parts, CommData output, ReduceOp op) {
