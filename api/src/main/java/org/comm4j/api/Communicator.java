@@ -610,7 +610,8 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// @throws CollectiveTimeoutException if survivors have not called it in time; this rank may call
   ///   it again to meet them, also after an interrupt
   /// @throws AbortedException if a rank that lives has closed this communicator
-  /// @throws EvictedException if the others have given this rank up
+  /// @throws EvictedException if the others have given this rank up, or the launcher that hosts the
+  ///   session is gone
   /// @throws PeerFailedException if this rank has lost rank 0 where that hosts the session: nobody
   ///   can tell who is still alive
   Shrunk shrink();

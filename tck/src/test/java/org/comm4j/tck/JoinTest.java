@@ -20,13 +20,19 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
 import org.comm4j.api.EvictedException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Secret;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.LocalHost;
 import org.comm4j.core.session.SessionServer;
@@ -615,6 +621,42 @@ final class JoinTest {
     assertThat(rank0.news().failures()).isEmpty();
     assertThatThrownBy(() -> rank1.exchange("k", new byte[0], SOON))
         .isInstanceOf(EvictedException.class);
+  }
+
+  /// What the contract's table says of a launcher that is gone.
+  @Test
+  void server_diesInCalls_breaksTheCommunicatorOnAllRanks() throws Exception {
+    SessionServer server = server("job", 2);
+    CommConfig.Builder config = Configs.launched(2, server.port());
+    var join0 = join(config, 0);
+    List<Session> sessions = List.of(in(join(config, 1)), in(join0));
+    List<MemoryTransport> transports = MemoryTransport.group(2, 4096, 0);
+    List<BackendCommunicator> ranks = new ArrayList<>();
+    List<Pending> calls = new ArrayList<>();
+    for (Session session : sessions) {
+      var rank =
+          EngineCommunicator.open(
+              "memory", session, transports.get(session.rank()), null, Joining.rank(config, 0));
+      opened.add(rank::close);
+      ranks.add(rank);
+      CommData nothing = CommData.of(new int[1]);
+      calls.add(rank.submit(new PointToPoint.Receive(nothing, 1 - session.rank(), 1)));
+    }
+
+    long start = System.nanoTime();
+    server.close();
+
+    for (Pending call : calls) {
+      assertThatThrownBy(() -> call.await(SOON.toNanos()))
+          .isInstanceOf(EvictedException.class)
+          .hasMessageContainingAll("the launcher", "is gone: its control connection");
+    }
+    Promise.DEATH_KNOWN.keep("F5", "to hear of the death of the launcher", start);
+    for (BackendCommunicator rank : ranks) {
+      assertThat(rank.failure()).isInstanceOf(EvictedException.class);
+      assertThatThrownBy(() -> rank.run(new Collective.Barrier())).isSameAs(rank.failure());
+      assertThatThrownBy(rank::shrink).isInstanceOf(EvictedException.class);
+    }
   }
 
   @Test

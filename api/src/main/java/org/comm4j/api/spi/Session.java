@@ -54,7 +54,8 @@ public interface Session extends AutoCloseable {
   /// @param mine at most 64 KiB
   /// @param timeout how long to wait at most
   /// @return for each member, in the order of `members`, its bytes, or null if it has failed
-  /// @throws org.comm4j.api.EvictedException if the others have given this rank up
+  /// @throws org.comm4j.api.EvictedException if the others have given this rank up, or the session
+  ///   is lost
   List<byte @Nullable []> agree(String key, List<Integer> members, byte[] mine, Duration timeout);
 
   /// Returns when all ranks have called it.
