@@ -3,8 +3,10 @@ package org.comm4j.api.spi;
 import org.comm4j.api.Operation;
 import org.jspecify.annotations.Nullable;
 
-/// Hears of every blocking call and every request, for tracing. Found by [java.util.ServiceLoader];
-/// must be fast and must not throw.
+/// Hears of every [Operation], blocking or a request, for tracing. What has no record it does not
+/// hear of: `split`, `duplicate`, `splitLocal`, `shrink`, `sync`, and shared memory with its
+/// regions, fences and registrations. Found by [java.util.ServiceLoader]; must be fast and must not
+/// throw.
 @FunctionalInterface
 public interface CallListener {
   /// A call begins, on the calling thread; what is wrong with its arguments has been found before.
