@@ -13,7 +13,7 @@ public interface PeerMemory {
   /// has none takes some, or is a fault where there is none left.
   int READY_BYTES = 384 << 10;
 
-  /// The size of each window in bytes; the same on all ranks.
+  /// The size of each window in bytes, at least 1 MiB; the same on all ranks.
   long windowBytes();
 
   /// What a user may do who needs larger windows, as the end of a sentence.
@@ -32,8 +32,10 @@ public interface PeerMemory {
     return 0;
   }
 
-  /// The whole window of this rank, or of one that shares its memory ([#host]), valid until the
-  /// transport is closed. Peers' windows must not be written.
+  /// The whole window of this rank, or of one that shares its memory ([#host]): native, at a
+  /// multiple of 64 in memory, valid until this rank's transport is closed. From then on access to
+  /// its own window and to peers' is an [IllegalStateException]; a peer that lives keeps those of
+  /// ranks that have closed. Peers' windows must not be written.
   MemorySegment window(int rank);
 
   /// Makes sure that a part of this rank's own window behind [#READY_BYTES] has memory behind it,
@@ -44,7 +46,8 @@ public interface PeerMemory {
   void reserve(long offset, long bytes);
 
   /// A part of this rank's own window, reserved, as a mapping of its own, so that it can be closed
-  /// while the window lives.
+  /// while the window lives. It ends with the transport at the latest; to close it then does
+  /// nothing.
   Extent map(long offset, long bytes);
 
   /// A part of a peer's window that this rank reads, which it can end while the window lives: what
