@@ -88,10 +88,7 @@ final class HostedSession implements AutoCloseable {
         Reason.ADDRESS,
         "no port of %s is free at %s; give another range with %s (of the last one: %s)"
             .formatted(
-                ports,
-                address.getHostAddress(),
-                PORTS,
-                last == null ? "" : last.getMessage()),
+                ports, address.getHostAddress(), PORTS, last == null ? "" : last.getMessage()),
         last);
   }
 
