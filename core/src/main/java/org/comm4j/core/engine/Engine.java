@@ -264,6 +264,23 @@ final class Engine {
     return session.news().isGone(worldRank);
   }
 
+  /// Whether a rank may still read what it has opened: it is here, or was only given up. One of
+  /// this process that has failed is no more than a thread; others may have its memory.
+  boolean mayRead(int worldRank) {
+    for (Session.Failure failure : session.news().failures()) {
+      if (failure.rank() == worldRank) {
+        return !failure.left() && (failure.mayGoOn() || isOfThisProcess(worldRank));
+      }
+    }
+    return true;
+  }
+
+  private boolean isOfThisProcess(int worldRank) {
+    Session.Member here = session.member(session.rank());
+    Session.Member there = session.member(worldRank);
+    return there.pid() == here.pid() && there.host().equals(here.host());
+  }
+
   // --- the lock ---
 
   /// The lock while it is held; closing gives it back. Always the same object.

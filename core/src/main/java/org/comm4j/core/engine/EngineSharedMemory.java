@@ -22,9 +22,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: parts of the leader's window.
 ///
-/// A region's memory is the leader's again once every rank has closed it, or has left ([Loans]), or
-/// the leader has, where it never fenced it; it may then hold other data, so each rank sees it
-/// through an extent that ends with its close.
+/// A region's memory is the leader's again once every rank has closed it, or has left, or its
+/// process has ended ([Loans]), or the leader has, where it never fenced it; it may then hold other
+/// data, so each rank sees it through an extent that ends with its close. Who is only given up may
+/// go on and read it: for him it stays.
 final class EngineSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator parent;
   private final Engine engine;
@@ -195,7 +196,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       try (var _ = engine.lock()) {
         engine.giveBack(() -> {
           part.extent().close();
-          if (mayBeRead && engine.loans().isOut(number, engine::isGone)) {
+          if (mayBeRead && engine.loans().isOut(number, engine::mayRead)) {
             return false;
           }
           engine.loans().forget(number);

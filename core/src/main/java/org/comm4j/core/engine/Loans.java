@@ -33,13 +33,13 @@ final class Loans {
 
   /// Whether somebody reads it still.
   ///
-  /// @param isGone which ranks can't read any more
-  boolean isOut(long number, IntPredicate isGone) {
+  /// @param reads which ranks can still read
+  boolean isOut(long number, IntPredicate reads) {
     Set<Integer> left = readers.get(number);
     if (left == null) {
       return false;
     }
-    left.removeIf(isGone::test);
+    left.removeIf(reader -> !reads.test(reader));
     return !left.isEmpty();
   }
 

@@ -1,0 +1,141 @@
+package org.comm4j.backend.local;
+
+import static java.util.concurrent.TimeUnit.SECONDS;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.comm4j.api.CommBuffer;
+import org.comm4j.api.CommConfig;
+import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
+import org.comm4j.api.SharedRegion;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
+import org.comm4j.core.session.InMemorySessions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Whose memory a region is after a rank has failed that had it open, and may read on. To the
+/// others its process is the one they are told.
+@Timeout(60)
+class RegionOfAFailedRankTest {
+  private static final int BYTES = 100_000;
+  private static final byte OLD = 7;
+  private static final byte NEW = 42;
+
+  @Test
+  void close_otherIsOnlySilent_keepsTheMemory() throws Exception {
+    assertThat(seenByTheFailed("silent for 5.0 s (rank 1, process 2 on here)", false))
+        .isEqualTo(OLD);
+  }
+
+  /// Its thread has ended, or another one of its process has what it viewed.
+  @Test
+  void close_otherOfThisProcessHasFailed_keepsTheMemory() throws Exception {
+    assertThat(seenByTheFailed("threw an exception", true)).isEqualTo(OLD);
+  }
+
+  @Test
+  void close_otherProcessHasEnded_hasTheMemoryBack() throws Exception {
+    assertThat(seenByTheFailed("its control connection closed", false)).isEqualTo(NEW);
+  }
+
+  /// Rank 1 has a region open and fails; rank 0 closes it, and writes into the next memory of that
+  /// size.
+  ///
+  /// @param evidence of the failure
+  /// @param ofOneProcess whether both ranks are of one process, as far as they know
+  /// @return what rank 1 sees in the region
+  private static byte seenByTheFailed(String evidence, boolean ofOneProcess) throws Exception {
+    var transports = LocalTransports.group(2, 4 << 20, NativeCalls.find(), Long.MAX_VALUE);
+    try (var sessions = InMemorySessions.group(2);
+        var threads = Executors.newCachedThreadPool()) {
+      List<BackendCommunicator> comms =
+          transports.stream()
+              .map(each -> open(sessions.session(each.rank()), each, evidence, ofOneProcess))
+              .toList();
+      List<Callable<SharedRegion<HostData>>> making =
+          comms.stream()
+              .map(each -> (Callable<SharedRegion<HostData>>) () -> fenced(each))
+              .toList();
+      List<Future<SharedRegion<HostData>>> regions = threads.invokeAll(making, 30, SECONDS);
+      MemorySegment view = regions.get(1).get().data().segment();
+
+      sessions.fail(1, new AssertionError("given up"));
+      regions.get(0).get().close();
+      BackendCommunicator survivor = comms.get(0).shrink().communicator();
+      try (CommBuffer next = survivor.allocate(DataType.INT8, BYTES)) {
+        next.hostData().segment().fill(NEW);
+        return view.get(ValueLayout.JAVA_BYTE, BYTES - 1);
+      } finally {
+        survivor.close();
+        comms.forEach(BackendCommunicator::close);
+      }
+    } finally {
+      transports.forEach(SharedMemoryTransport::close);
+    }
+  }
+
+  private static BackendCommunicator open(
+      Session session, SharedMemoryTransport transport, String evidence, boolean ofOneProcess) {
+    return EngineCommunicator.open(
+        "test",
+        told(session, evidence, ofOneProcess),
+        transport,
+        transport,
+        CommConfig.builder().build());
+  }
+
+  private static SharedRegion<HostData> fenced(BackendCommunicator comm) {
+    SharedRegion<HostData> region = comm.sharedMemory().createRegion(DataType.INT8, BYTES);
+    if (comm.rank() == 0) {
+      region.populate(data -> data.segment().fill(OLD));
+    }
+    region.fence();
+    return region;
+  }
+
+  /// The same session, but for what it says of failures and processes.
+  private static Session told(Session session, String evidence, boolean ofOneProcess) {
+    var known = new ConcurrentHashMap<Session.News, Session.News>(); // the same until there is more
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (_, method, arguments) -> {
+              Object result;
+              try {
+                result = method.invoke(session, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+              return switch (result) {
+                case Session.News news -> known.computeIfAbsent(news, each -> told(each, evidence));
+                case Session.Member member when !ofOneProcess -> ofOwnProcess(member);
+                case null, default -> result;
+              };
+            });
+  }
+
+  private static Session.News told(Session.News news, String evidence) {
+    List<Session.Failure> failures =
+        news.failures().stream()
+            .map(each -> new Session.Failure(each.rank(), evidence, each.cause()))
+            .toList();
+    return new Session.News(failures, news.aborts(), news.evicted());
+  }
+
+  private static Session.Member ofOwnProcess(Session.Member member) {
+    return new Session.Member(
+        member.rank(), member.host(), 1 + member.rank(), member.processors(), member.backends());
+  }
+}
