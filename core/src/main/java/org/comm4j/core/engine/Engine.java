@@ -100,7 +100,7 @@ final class Engine {
                     peer,
                     Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
                     backlog));
-    this.lanes = new Lanes(own, isWindowRead, this::isGone, clock);
+    this.lanes = new Lanes(own, isWindowRead, this::mayRead, clock);
     this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session));
     this.lookNs = clock.getAsLong();
     session.onNews(transport::wakeUp);

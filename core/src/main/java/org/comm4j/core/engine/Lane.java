@@ -345,15 +345,16 @@ final class Lane {
     return flag(peer, doneAt + OVER) > base; // perhaps a later user's
   }
 
-  /// Whether another communicator may use the lane: nobody will read what this rank published.
+  /// Whether another communicator may use the lane: nobody will read what this rank published. Who
+  /// is only given up may go on in the middle of a call, and take what comes there for its data.
   ///
-  /// @param isGone whether a rank, by its number in the communicator, has failed or left
-  boolean isQuiet(IntPredicate isGone) {
+  /// @param mayRead whether a rank, by its number in the communicator, can still do so
+  boolean isQuiet(IntPredicate mayRead) {
     for (int peer : near) {
       if (lastPublished >= 0
           && !isDone(peer, lastPublished)
           && !isOver(peer)
-          && !isGone.test(peer)) {
+          && mayRead.test(peer)) {
         return false;
       }
     }

@@ -17,7 +17,7 @@ final class Lanes {
 
   private final @Nullable Windows windows;
   private final boolean isWindowRead;
-  private final IntPredicate isGone;
+  private final IntPredicate mayRead;
   private final LongSupplier clock;
   private final List<Context> zombies = new ArrayList<>(); // closed, and peers may still look
   private long free;
@@ -29,12 +29,12 @@ final class Lanes {
 
   /// @param windows null without shared memory: there are no lanes
   /// @param isWindowRead by any other rank; else lanes need no memory
-  /// @param isGone whether a world rank has failed or left
+  /// @param mayRead whether a world rank can still read this one's window
   /// @param clock in nanoseconds
-  Lanes(@Nullable Windows windows, boolean isWindowRead, IntPredicate isGone, LongSupplier clock) {
+  Lanes(@Nullable Windows windows, boolean isWindowRead, IntPredicate mayRead, LongSupplier clock) {
     this.windows = windows;
     this.isWindowRead = isWindowRead;
-    this.isGone = isGone;
+    this.mayRead = mayRead;
     this.clock = clock;
     this.free = hasLanes() ? -1 : 0;
   }
@@ -60,7 +60,7 @@ final class Lanes {
   }
 
   private boolean isQuiet(Context context) {
-    return context.lane().isQuiet(peer -> isGone.test(context.worldRank(peer)));
+    return context.lane().isQuiet(peer -> mayRead.test(context.worldRank(peer)));
   }
 
   /// At least as great as any flag that stands in a free lane of this rank.
