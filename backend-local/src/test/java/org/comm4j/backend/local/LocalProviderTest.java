@@ -16,17 +16,22 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.comm4j.api.BackendInfo;
 import org.comm4j.api.Backends;
+import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
+import org.comm4j.api.HostData;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.SharedRegion;
 import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendProvider;
+import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -98,6 +103,28 @@ class LocalProviderTest {
             assertThat(values).containsOnly(size * (size + 1) / 2f);
           }
         });
+  }
+
+  /// Nobody reads its window, so what is in it need not be there.
+  @ParameterizedTest
+  @ValueSource(strings = {"local", "shm"})
+  void allocate_groupOfOne_isNotLimitedByTheWindow(String backend) throws Exception {
+    var config =
+        CommConfig.fromEnvironment(Map.of("COMM_LOCAL_WINDOW", "1MiB", "COMM_SHM_WINDOW", "1MiB"));
+    BackendProvider provider = backend.equals("shm") ? new ShmProvider() : new LocalProvider();
+    try (LocalGroup group = ThreadGroups.open(provider, 1, config)) {
+      Communicator communicator = group.communicators().getFirst();
+      try (CommBuffer buffer = communicator.allocate(DataType.INT8, 2 << 20);
+          SharedRegion<HostData> region =
+              communicator.sharedMemory().createRegion(DataType.INT8, 2 << 20)) {
+        buffer.hostData().segment().fill((byte) 7);
+        communicator.allReduce(buffer.data(), ReduceOp.SUM);
+        region.write(0, buffer.hostData());
+        region.fence();
+        assertThat(region.data().segment().get(ValueLayout.JAVA_BYTE, (2 << 20) - 1))
+            .isEqualTo((byte) 7);
+      }
+    }
   }
 
   @Test

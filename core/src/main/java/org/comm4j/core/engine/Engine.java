@@ -106,10 +106,10 @@ final class Engine {
     session.onNews(transport::wakeUp);
   }
 
-  /// Where memory is shared within hosts, a rank may be alone on its own; and others may read
+  /// A rank may be alone, on its host too where memory is shared within hosts; and others may read
   /// nothing but regions.
   private boolean isWindowRead(Windows own) {
-    if (!own.memory().carriesCollectives()) {
+    if (transport.size() == 1 || !own.memory().carriesCollectives()) {
       return false;
     }
     Hosts hosts = own.hosts(IntStream.range(0, transport.size()).toArray());
