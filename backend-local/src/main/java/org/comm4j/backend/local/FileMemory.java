@@ -225,8 +225,7 @@ final class FileMemory implements RankMemory {
       return undisturbed(
           () -> file.map(READ_WRITE, BlockLayout.blockAt(peer) + offset, bytes, owner));
     } catch (IOException e) {
-      throw new TransportFailedException(
-          "mapping %d bytes in %s failed: %s".formatted(bytes, place.root(), e.getMessage()), e);
+      throw place.notMapped("mapping %d bytes".formatted(bytes), e);
     }
   }
 
@@ -251,13 +250,20 @@ final class FileMemory implements RankMemory {
 
   /// With native access a block is a segment of the class that the users' native memory has: where
   /// both meet in one loop of the JDK, each turn of the loop costs virtual calls.
-  private MemorySegment mapBlock(int peer, FileChannel file) throws IOException {
-    MemorySegment block =
-        file.map(READ_WRITE, 0, layout.storageBytes(), arena)
-            .asSlice(BlockLayout.blockAt(peer), layout.blockBytes());
+  private MemorySegment mapBlock(int peer, FileChannel file) {
+    MemorySegment block = mapStorage(file).asSlice(BlockLayout.blockAt(peer), layout.blockBytes());
     return calls == null
         ? block
         : MemorySegment.ofAddress(block.address()).reinterpret(layout.blockBytes(), arena, null);
+  }
+
+  private MemorySegment mapStorage(FileChannel file) {
+    long bytes = layout.storageBytes();
+    try {
+      return file.map(READ_WRITE, 0, bytes, arena);
+    } catch (IOException e) {
+      throw place.notMapped("mapping %d × %d bytes".formatted(layout.ranks(), bytes), e);
+    }
   }
 
   /// The descriptor must not be used after it was closed: it may be another file's.

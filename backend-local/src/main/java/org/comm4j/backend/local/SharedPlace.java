@@ -36,6 +36,19 @@ record SharedPlace(Path root, String option, long windowBytes) {
         cause);
   }
 
+  /// Says that memory could not be mapped.
+  ///
+  /// @param what that was
+  /// @param cause what mapping threw
+  TransportFailedException notMapped(String what, IOException cause) {
+    return cause.getCause() instanceof OutOfMemoryError
+        ? new TransportFailedException(
+            "%s in %s failed: too little address space; lower %s (%d bytes), or raise what limits it (ulimit -v, vm.max_map_count)"
+                .formatted(what, root, option, windowBytes),
+            cause)
+        : failed(what, cause);
+  }
+
   private boolean isFull() {
     try {
       return Files.getFileStore(root).getUsableSpace() < FULL_BYTES;

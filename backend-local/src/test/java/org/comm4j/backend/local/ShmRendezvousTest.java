@@ -36,6 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ShmRendezvousTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
   private static final long WINDOW_BYTES = 1 << 20;
+  private static final long HALF_OF_THE_ADDRESSES = 1L << 46; // that a process has
 
   @TempDir Path elsewhere;
   private Path root;
@@ -80,6 +81,19 @@ class ShmRendezvousTest {
             assertThat(failure)
                 .isInstanceOf(JoinException.class)
                 .hasMessageContaining("COMM_SHM_WINDOW is 1048576 bytes on rank 0 but 2097152"));
+  }
+
+  @Test
+  void open_tooLittleAddressSpace_namesSizeAndRemedy() throws Exception {
+    assertThat(failures(rank -> HALF_OF_THE_ADDRESSES))
+        .hasSize(3)
+        .allSatisfy(failure ->
+            assertThat(failure)
+                .isInstanceOf(TransportFailedException.class)
+                .hasMessageContaining("mapping 3 × ")
+                .hasMessageContaining("address space")
+                .hasMessageContaining("ulimit -v")
+                .hasMessageContaining("COMM_SHM_WINDOW (%d bytes)", HALF_OF_THE_ADDRESSES));
   }
 
   @Test
