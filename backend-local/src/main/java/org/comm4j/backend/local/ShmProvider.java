@@ -24,6 +24,7 @@ import org.comm4j.core.transport.HostTransport;
 public final class ShmProvider implements BackendProvider {
   static final Path ROOT = Path.of("/dev/shm");
   private static final Path PTRACE_SCOPE = Path.of("/proc/sys/kernel/yama/ptrace_scope");
+  private static final Path STATUS = Path.of("/proc/self/status");
 
   /// What a rank of a small group needs at the least: control lines, a ring, flags, staging.
   private static final long LEAST_FREE_BYTES = 5 << 20;
@@ -114,7 +115,7 @@ public final class ShmProvider implements BackendProvider {
   public Map<String, String> details(CommConfig config) {
     return Map.of(
         "single copy",
-        SingleCopy.outlook(SingleCopyOption.of(config), NativeCalls.find(), PTRACE_SCOPE));
+        SingleCopy.outlook(SingleCopyOption.of(config), NativeCalls.find(), PTRACE_SCOPE, STATUS));
   }
 
   @Override

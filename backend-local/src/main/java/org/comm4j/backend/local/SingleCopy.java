@@ -1,6 +1,7 @@
 package org.comm4j.backend.local;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -51,6 +52,9 @@ final class SingleCopy {
   static final int SAMPLE_BYTES = 256 << 10;
   private static final int SAMPLES = 5;
 
+  private static final String CAPABILITIES = "CapEff:"; // hexadecimal bits
+  private static final int CAP_SYS_PTRACE = 19;
+
   private static final long PROCESS = 0;
   private static final long ADDRESS = 8;
   private static final long WORD = 16;
@@ -96,7 +100,9 @@ final class SingleCopy {
   /// other is known when they [#meet].
   ///
   /// @param scope where Yama says who may (`/proc/sys/kernel/yama/ptrace_scope`), if it is there
-  static String outlook(SingleCopyOption option, Optional<NativeCalls> calls, Path scope) {
+  /// @param status of this process (`/proc/self/status`)
+  static String outlook(
+      SingleCopyOption option, Optional<NativeCalls> calls, Path scope, Path status) {
     if (option == SingleCopyOption.OFF) {
       return "off"; // not even tried: some policies end the process for that
     }
@@ -108,13 +114,25 @@ final class SingleCopy {
     }
     try {
       String who = Files.exists(scope) ? Files.readString(scope).strip() : "0";
-      return who.equals("0")
+      return who.equals("0") || (isOpenToTracers(who) && isTracer(status))
           ? "%s, permitted".formatted(option.name().toLowerCase(Locale.ROOT))
-          : "no: processes may not read each other, kernel.yama.ptrace_scope is %s and not 0"
-              .formatted(who);
+          : "no: processes may not read each other, kernel.yama.ptrace_scope is %s and not 0%s"
+              .formatted(who, isOpenToTracers(who) ? ", and this one lacks CAP_SYS_PTRACE" : "");
     } catch (IOException e) {
       return "unknown: " + e;
     }
+  }
+
+  /// Whether the scope lets processes that have the capability read others.
+  private static boolean isOpenToTracers(String scope) {
+    return scope.equals("1") || scope.equals("2");
+  }
+
+  private static boolean isTracer(Path status) throws IOException {
+    return Files.readAllLines(status, ISO_8859_1).stream()
+        .filter(line -> line.startsWith(CAPABILITIES))
+        .map(line -> Long.parseUnsignedLong(line.substring(CAPABILITIES.length()).strip(), 16))
+        .anyMatch(bits -> (bits >>> CAP_SYS_PTRACE & 1) != 0);
   }
 
   /// Whether the kernel lets this process make the call at all.

@@ -27,6 +27,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(60)
 class SingleCopyTest {
@@ -75,22 +77,46 @@ class SingleCopyTest {
   @Test
   void outlook_isWhatIsKnownBeforeRanksMeet(@TempDir Path folder) throws IOException {
     assumePermitted();
-    Path scope = folder.resolve("ptrace_scope");
-    assertThat(outlook(SingleCopyOption.AUTO, scope)).isEqualTo("auto, permitted");
-    Files.writeString(scope, "0\n");
-    assertThat(outlook(SingleCopyOption.ON, scope)).isEqualTo("on, permitted");
-    assertThat(outlook(SingleCopyOption.OFF, scope)).isEqualTo("off");
-    Files.writeString(scope, "1\n");
-    assertThat(outlook(SingleCopyOption.ON, scope))
-        .startsWith("no: ")
-        .contains("kernel.yama.ptrace_scope is 1");
-    assertThat(SingleCopy.outlook(SingleCopyOption.ON, Optional.empty(), scope))
+    assertThat(outlook(SingleCopyOption.AUTO, folder)).isEqualTo("auto, permitted");
+    Files.writeString(folder.resolve("scope"), "0\n");
+    assertThat(outlook(SingleCopyOption.ON, folder)).isEqualTo("on, permitted");
+    assertThat(outlook(SingleCopyOption.OFF, folder)).isEqualTo("off");
+    Path none = folder.resolve("none");
+    assertThat(SingleCopy.outlook(SingleCopyOption.ON, Optional.empty(), none, none))
         .startsWith("no: ")
         .contains("native access");
   }
 
-  private static String outlook(SingleCopyOption option, Path scope) {
-    return SingleCopy.outlook(option, Optional.of(CALLS), scope);
+  @ParameterizedTest
+  @CsvSource({"1, 0", "2, 1ffff7ffff", "3, 1ffffffffff"}) // the second has all but that one
+  void outlook_scopeForbidsThisProcess_isNo(String scope, String capabilities, @TempDir Path folder)
+      throws IOException {
+    assumePermitted();
+    write(scope, capabilities, folder);
+    assertThat(outlook(SingleCopyOption.ON, folder))
+        .startsWith("no: ")
+        .contains("kernel.yama.ptrace_scope is " + scope);
+  }
+
+  /// Root in a container that was given the capability, for example.
+  @ParameterizedTest
+  @CsvSource({"1, 80000", "2, 1ffffffffff"})
+  void outlook_processMayTrace_isPermitted(String scope, String capabilities, @TempDir Path folder)
+      throws IOException {
+    assumePermitted();
+    write(scope, capabilities, folder);
+    assertThat(outlook(SingleCopyOption.ON, folder)).isEqualTo("on, permitted");
+  }
+
+  private static void write(String scope, String capabilities, Path folder) throws IOException {
+    Files.writeString(folder.resolve("scope"), scope + "\n");
+    Files.writeString(
+        folder.resolve("status"), "Name:\tjava\nCapEff:\t%16s\n".formatted(capabilities));
+  }
+
+  private static String outlook(SingleCopyOption option, Path folder) {
+    return SingleCopy.outlook(
+        option, Optional.of(CALLS), folder.resolve("scope"), folder.resolve("status"));
   }
 
   @Test
