@@ -70,6 +70,35 @@ class WaitingTest {
                 }));
   }
 
+  /// The flag is of the thread that waits for work next.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void future_dependentInterruptsItsThread_leavesTheProcessorAlone(BackendProvider provider)
+      throws Exception {
+    CommConfig config = CommConfig.builder().build();
+    try (LocalGroup group = ThreadGroups.open(provider, 2, config)) {
+      Communicator first = group.communicators().get(0);
+      Communicator second = group.communicators().get(1);
+      var interrupted = new CompletableFuture<Void>();
+      Thread progress =
+          newThread(
+              PROGRESS,
+              () -> {
+                var _ =
+                    second
+                        .start(new PointToPoint.Receive(CommData.of(new int[1]), 0, 0))
+                        .toCompletableFuture()
+                        .thenRun(() -> {
+                          Thread.currentThread().interrupt();
+                          interrupted.complete(null);
+                        });
+              });
+      first.send(CommData.of(1), 1, 0);
+      interrupted.get(1, TimeUnit.MINUTES);
+      assertThat(ProcessorTime.share(progress, () -> beLate(LATE))).isLessThan(0.01);
+    }
+  }
+
   /// The thread of this name that an action starts; groups of other tests have such threads too.
   private static Thread newThread(String name, Runnable action) {
     Set<Thread> before = Thread.getAllStackTraces().keySet();

@@ -265,6 +265,7 @@ final class Waiting {
     long movedNs = System.nanoTime();
     while (!engine.isClosed()) {
       Engine.Turn turn = engine.tryAdvance();
+      var _ = Thread.interrupted(); // an operator has set it
       runLater();
       long now = System.nanoTime();
       movedNs = turn == Engine.Turn.MOVED ? now : movedNs;
@@ -296,6 +297,7 @@ final class Waiting {
       } catch (Throwable thrown) {
         LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
       }
+      var _ = Thread.interrupted(); // it did not mean the next one; with the flag nothing sleeps
     }
   }
 
