@@ -70,6 +70,51 @@ class WaitingTest {
                 }));
   }
 
+  /// One of them sleeps in the transport, the other one where it is woken by that one.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void receive_twoThreadsOfARankWait_leaveTheProcessorAlone(BackendProvider provider)
+      throws Exception {
+    CommConfig config = CommConfig.builder().timeout(LATE.multipliedBy(5)).build();
+    try (LocalGroup group = ThreadGroups.open(provider, 2, config);
+        ExecutorService threads =
+            Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      Communicator first = group.communicators().get(0);
+      Communicator second = group.communicators().get(1);
+      Future<Communicator> copying = threads.submit(first::duplicate);
+      Communicator secondCopy = second.duplicate();
+      Communicator firstCopy = copying.get();
+      var one = new CompletableFuture<Thread>();
+      var other = new CompletableFuture<Thread>();
+      Future<int[]> received = threads.submit(() -> receive(second, one));
+      Future<int[]> receivedByCopy = threads.submit(() -> receive(secondCopy, other));
+
+      Thread oneThread = one.get(1, TimeUnit.MINUTES);
+      Thread otherThread = other.get(1, TimeUnit.MINUTES);
+      beLate(BUSY);
+      double[] shares = new double[2];
+      shares[0] =
+          ProcessorTime.share(
+              oneThread, () -> shares[1] = ProcessorTime.share(otherThread, () -> beLate(LATE)));
+      first.send(CommData.of(1), 1, 0);
+      assertThat(received.get()).containsExactly(1);
+      firstCopy.send(CommData.of(2), 1, 0); // for whoever is left
+      assertThat(receivedByCopy.get()).containsExactly(2);
+      assertThat(shares[0]).as("share of a processor of the first").isLessThan(0.01);
+      assertThat(shares[1]).as("share of a processor of the other").isLessThan(0.01);
+      firstCopy.close();
+      secondCopy.close();
+    }
+  }
+
+  private static int[] receive(Communicator comm, CompletableFuture<Thread> waiting) {
+    int[] data = new int[1];
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(data), 0, 0));
+    waiting.complete(Thread.currentThread());
+    request.await();
+    return data;
+  }
+
   /// The flag is of the thread that waits for work next.
   @ParameterizedTest
   @MethodSource("providers")

@@ -12,7 +12,10 @@ import org.jspecify.annotations.Nullable;
 
 /// How threads wait for calls, and the progress thread for work: who waits moves everything along
 /// meanwhile ([Engine#tryAdvance]); first it spins, then it gives way, then it sleeps in the
-/// transport, where there is room for one thread.
+/// transport, where there is room for one thread. The others nap meanwhile, the longer the longer
+/// they have waited: who sleeps in the transport moves their calls along, wakes whose call ends,
+/// and calls one of them when it leaves. Calls bound to their threads it can't move; it wakes those
+/// threads to look for themselves.
 final class Waiting {
   private static final System.Logger LOG = System.getLogger(Waiting.class.getName());
 
@@ -25,6 +28,10 @@ final class Waiting {
   private static final int YIELDS_BEFORE_WAITING = 20;
   private static final long PARK_NS = 5_000_000;
   private static final long NEXT_LOOK_NS = 100_000; // of who can't park, since another one does
+
+  // A nap ends late by at most that part of the wait, should nobody end it: the looks of a long
+  // wait are few, some six from 1 ms to 2, and as many from 100 ms to 200.
+  private static final long IDLE_PER_NAP = 8;
 
   // A turn of the loop takes some 200 µs where it is not compiled, and 700 where system calls are
   // dear too; who has waited for long may use a hundredth of a processor.
@@ -41,8 +48,12 @@ final class Waiting {
   private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
   private volatile boolean progressIsParked; // that thread is the one for progress
   private final AtomicInteger sleepers = new AtomicInteger(); // threads that wait for long
+  private final Queue<Nap> naps = new ConcurrentLinkedQueue<>();
   private final Queue<Runnable> later = new ConcurrentLinkedQueue<>();
   private volatile @Nullable Thread progress;
+
+  /// Of a thread that waits for a call while another one sleeps in the transport.
+  private record Nap(Thread thread, Call call) {}
 
   /// @param oversubscribed whether ranks share processors
   Waiting(Engine engine, Transport transport, boolean oversubscribed) {
@@ -106,14 +117,33 @@ final class Waiting {
         }
         if (!sleeps && now - movedNs >= YIELD_NS) {
           sleeps = true;
-          sleepInsteadOfProgress();
+          beginSleeping();
         }
         long left = nanos == Long.MAX_VALUE ? nanos : nanos - (now - startNs);
         pause(call, now - movedNs, left, turn);
       }
     } finally {
-      if (sleeps && sleepers.decrementAndGet() == 0) {
+      if (sleeps) {
+        endSleeping();
+      }
+    }
+  }
+
+  /// A virtual thread, which is here with memory of its own, can't sleep in the transport.
+  private void beginSleeping() {
+    if (Thread.currentThread().isVirtual()) {
+      startProgress();
+    } else {
+      sleepInsteadOfProgress();
+    }
+  }
+
+  private void endSleeping() {
+    if (!Thread.currentThread().isVirtual()) {
+      if (sleepers.decrementAndGet() == 0) {
         callProgress();
+      } else if (parkedFor == null) { // else that one will do this when it leaves
+        callNext();
       }
     }
   }
@@ -134,11 +164,25 @@ final class Waiting {
     }
   }
 
+  /// Lets one of those that nap sleep in the transport.
+  private void callNext() {
+    for (Nap nap : naps) {
+      if (!nap.thread().isVirtual()) {
+        LockSupport.unpark(nap.thread());
+        return;
+      }
+    }
+  }
+
   private void pause(Call call, long idleNs, long leftNs, Engine.Turn turn) {
     if (Thread.currentThread().isInterrupted()) {
       interrupt(call);
     } else if (Thread.currentThread().isVirtual()) {
-      LockSupport.parkNanos(50_000);
+      if (idleNs < YIELD_NS) {
+        LockSupport.parkNanos(50_000);
+      } else {
+        nap(call, idleNs, leftNs, turn);
+      }
     } else if (idleNs < SPIN_NS && !oversubscribed) {
       Thread.onSpinWait();
       for (int i = 1; i < LOOKS_PER_SPIN && !call.hasEnded() && call.isAwaitingMemory(); i++) {
@@ -149,7 +193,23 @@ final class Waiting {
     } else if (turn == Engine.Turn.IDLE && parked.compareAndSet(false, true)) {
       park(call, idleNs, leftNs);
     } else { // the transport wakes only who has looked at everything since it announced its sleep
-      LockSupport.parkNanos(NEXT_LOOK_NS);
+      nap(call, idleNs, leftNs, turn);
+    }
+  }
+
+  /// Sleeps until the call has ended or something has come for it, or this thread is to sleep in
+  /// the transport; briefly where nobody would say so.
+  private void nap(Call call, long idleNs, long leftNs, Engine.Turn turn) {
+    Nap nap = new Nap(Thread.currentThread(), call);
+    naps.add(nap); // before looking at who is there: he looks at this when he leaves
+    try {
+      boolean isCalled = parkedFor != null || Thread.currentThread().isVirtual();
+      if (!call.hasEnded() && !call.takeNews()) {
+        long ns = isCalled && turn == Engine.Turn.IDLE ? idleNs / IDLE_PER_NAP : NEXT_LOOK_NS;
+        LockSupport.parkNanos(this, Math.min(leftNs, Math.clamp(ns, NEXT_LOOK_NS, LONG_PARK_NS)));
+      }
+    } finally {
+      naps.remove(nap);
     }
   }
 
@@ -175,6 +235,17 @@ final class Waiting {
       parkedFor = null;
       progressIsParked = false;
       parked.set(false);
+      wakeBound();
+    }
+  }
+
+  /// Lets threads look whose calls nobody else moves along: something has come, perhaps for them,
+  /// or this one has announced its sleep, and has not looked at what they await.
+  private void wakeBound() {
+    for (Nap nap : naps) {
+      if (nap.call().isBound()) {
+        LockSupport.unpark(nap.thread());
+      }
     }
   }
 
@@ -187,6 +258,17 @@ final class Waiting {
   void wake(Call call) {
     if (parkedFor == call) {
       transport.wakeUp();
+    }
+    if (!naps.isEmpty()) { // an iterator is an object
+      endNaps(call);
+    }
+  }
+
+  private void endNaps(Call call) {
+    for (Nap nap : naps) {
+      if (nap.call() == call) {
+        LockSupport.unpark(nap.thread());
+      }
     }
   }
 
