@@ -12,10 +12,12 @@ import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import java.util.function.Predicate;
 import org.comm4j.api.BackendException;
+import org.jspecify.annotations.Nullable;
 
 /// Memory that is used again. The driver waits for all kernels of the process when memory is freed,
 /// and a kernel waits for its peers: so what is given back is kept for the next one who wants as
-/// much, and freed when the driver has no more, or at the end. Thread-safe.
+/// much, and freed when the driver has no more, or at the end. Nobody is kept out while the driver
+/// is asked. Thread-safe.
 ///
 /// @param <B> a block of memory
 final class BlockPool<B> {
@@ -26,6 +28,7 @@ final class BlockPool<B> {
   private final Consumer<B> free;
   private final Predicate<Runnable> whileIdle;
   private final Map<Long, Deque<B>> unused = new HashMap<>();
+  private final List<B> discarded = new ArrayList<>();
   private final Set<B> taken = new HashSet<>();
 
   /// @param allocate makes a block of so many bytes; throws what the driver says
@@ -62,19 +65,33 @@ final class BlockPool<B> {
     }
   }
 
-  private synchronized B next(long size) {
+  private B next(long size) {
+    B again = again(size);
+    if (again != null) {
+      return again;
+    }
+    B made = allocate.apply(size);
+    synchronized (this) {
+      taken.add(made);
+    }
+    return made;
+  }
+
+  private synchronized @Nullable B again(long size) {
     Deque<B> blocks = unused.get(size);
-    B block = blocks == null || blocks.isEmpty() ? allocate.apply(size) : blocks.pop();
-    taken.add(block);
+    B block = blocks == null ? null : blocks.poll();
+    if (block != null) {
+      taken.add(block);
+    }
     return block;
   }
 
-  private synchronized B freeAndTake(long size, BackendException full) {
-    Deque<B> blocks = unused.get(size);
-    if ((blocks == null || blocks.isEmpty()) && !freeUnused()) {
+  private B freeAndTake(long size, BackendException full) {
+    B again = again(size);
+    if (again == null && !freeUnused()) {
       throw full;
     }
-    return next(size);
+    return again == null ? next(size) : again;
   }
 
   /// Gives a block back.
@@ -85,10 +102,10 @@ final class BlockPool<B> {
     unused.computeIfAbsent(blockBytes(bytes), _ -> new ArrayDeque<>()).push(block);
   }
 
-  /// Frees a block that was taken, and that nobody here may have again.
+  /// Gives a block back that nobody may take again; it is freed with what nobody uses.
   synchronized void discard(B block) {
     taken.remove(block);
-    free.accept(block);
+    discarded.add(block);
   }
 
   /// {@return whether somebody has taken a block and not given it back}
@@ -100,9 +117,8 @@ final class BlockPool<B> {
   ///
   /// @return whether there was any
   /// @throws BackendException if the driver refuses some of it; the rest is freed
-  synchronized boolean freeUnused() {
-    List<B> blocks = unused.values().stream().flatMap(Deque::stream).toList();
-    unused.clear();
+  boolean freeUnused() {
+    List<B> blocks = drain();
     BackendException failure = null;
     for (B block : blocks) {
       try {
@@ -115,5 +131,13 @@ final class BlockPool<B> {
       throw failure;
     }
     return !blocks.isEmpty();
+  }
+
+  private synchronized List<B> drain() {
+    List<B> drained = new ArrayList<>(discarded);
+    unused.values().forEach(drained::addAll);
+    discarded.clear();
+    unused.clear();
+    return drained;
   }
 }

@@ -24,9 +24,9 @@ import org.comm4j.api.spi.Session;
 /// Opening is a collective of the session. Closing is local: a worker closes what it has opened, as
 /// soon as the process has no call in flight, since the driver waits for all kernels there; says
 /// so, and gives its own block back when all others have said it; where some are of other
-/// processes, which have ended without, it is freed and not used again here. Of one that is only
-/// silent, kernels may still write into it. CUDA leaves open what happens to who uses what its
-/// owner has freed, and kernels may run on after their rank has left or has been given up, so a
+/// processes, which have ended without, nobody here gets it again before it is freed. Of one that
+/// is only silent, kernels may still write into it. CUDA leaves open what happens to who uses what
+/// its owner has freed, and kernels may run on after their rank has left or has been given up, so a
 /// block that somebody may still have open stays, until a later opening or closing here finds that
 /// nobody has, or the process ends.
 ///
@@ -77,9 +77,14 @@ final class CudaIpcBlocks implements AutoCloseable {
             gpu.memory().giveBack(bytes, address);
             gpu.close();
           };
+      Runnable discard =
+          () -> {
+            gpu.memory().discard(address);
+            gpu.close();
+          };
       try {
         clear(gpu, address, bytes);
-        return new Block(address, address, giveBack, () -> gpu.discard(address));
+        return new Block(address, address, giveBack, discard);
       } catch (RuntimeException e) {
         gpu.memory().giveBack(bytes, address);
         throw e;

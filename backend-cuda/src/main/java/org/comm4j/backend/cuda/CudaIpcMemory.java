@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// data and to the signals of the two barriers, and an epoch. All signals are in the windows here,
 /// so that one handle is exchanged and nothing is freed while another part is in use.
 ///
-/// A window goes back to the device's pool: freeing would wait for kernels of other groups.
+/// A window goes back to the device's pool: freeing would wait for kernels of other groups. Where a
+/// process that reached it was killed, the pool gives it to nobody until it is freed with the rest.
 ///
 /// Used by one thread at a time, besides [#leave] and [#hasLeft], which another one may use.
 final class CudaIpcMemory implements AutoCloseable {

@@ -235,24 +235,6 @@ final class Gpu implements AutoCloseable {
     return memory;
   }
 
-  /// Frees a block of [#memory] that was taken, as soon as no calls are in flight in the process,
-  /// and closes; waits for neither.
-  void discard(long address) {
-    start(() -> {
-      try {
-        while (!whileIdle(() -> discardNow(address))) {
-          LockSupport.parkNanos(this, DeviceCall.LONG_NS);
-        }
-      } finally {
-        close();
-      }
-    });
-  }
-
-  private void discardNow(long address) {
-    CudaIpcBlocks.tried("freeing memory", () -> memory.discard(address));
-  }
-
   private long allocate(long bytes) {
     long address = device.allocate(bytes);
     blocks.put(address, bytes);
@@ -480,7 +462,8 @@ final class Gpu implements AutoCloseable {
   /// Does what the driver may let wait for kernels, also the program's own, which may run for long:
   /// then it goes on when the caller does.
   void aside(Runnable freeing) {
-    Thread thread = start(freeing);
+    Thread thread =
+        Thread.ofPlatform().daemon().name("comm4j-cuda freeing " + device).start(freeing);
     boolean isInterrupted = Thread.interrupted(); // it closes all the same
     try {
       thread.join(Duration.ofNanos(FREE_NS));
@@ -490,10 +473,6 @@ final class Gpu implements AutoCloseable {
     if (isInterrupted) {
       Thread.currentThread().interrupt();
     }
-  }
-
-  private Thread start(Runnable freeing) {
-    return Thread.ofPlatform().daemon().name("comm4j-cuda freeing " + device).start(freeing);
   }
 
   private void freeUnused() {

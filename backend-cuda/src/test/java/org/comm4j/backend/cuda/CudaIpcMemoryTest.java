@@ -11,10 +11,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
@@ -208,20 +210,48 @@ class CudaIpcMemoryTest {
     }
   }
 
-  /// The device may not be done yet with what its kernels write; here the window is not lent again.
+  /// The device may not be done yet with what its kernels write; and the driver, which would wait
+  /// for the program's kernels, is not asked to free it.
   @Test
-  void close_otherIsDeadAndTheDeviceStaysOpen_freesTheWindowAndDoesNotKeepIt() {
-    try (var group = new Group(1, 2)) {
+  void close_otherIsDeadWhileTheProgramIsOnTheDevice_setsTheWindowAsideAtOnce() throws Exception {
+    try (var group = new Group(1, 2);
+        Gpu gpu = Gpu.open(group.driver, 0, new UUID(group.job, 1), TIMEOUT);
+        CudaDevice device = group.driver.open(0)) {
+      CudaDevice.Stream ofProgram = device.createStream();
+      CudaDevice.Event never = device.createEvent();
       List<CudaIpcMemory> memories = group.open();
-      try (Gpu _ = Gpu.open(group.driver, 0, new UUID(group.job, 1), TIMEOUT)) {
-        int open = model.held();
+      long window = memories.get(0).barrierIn(0);
+      int open = model.held();
+      group.on(0, () -> close(memories.get(0)));
+      assertHeld(open - 1); // its import is closed, its window stays
+      try {
+        model.holdEvents(true);
+        device.record(never, ofProgram);
         group.sessions.fail(1, new AssertionError("killed"));
-        group.on(0, () -> close(memories.get(0)));
-        assertHeld(open - 2); // import and window; the stream stays
+        CudaIpcBlocks.sweep();
+        long next =
+            CompletableFuture.supplyAsync(
+                    () -> afterwards(gpu, window), task -> Thread.ofPlatform().daemon().start(task))
+                .get(10, TimeUnit.SECONDS);
+        assertThat(next).isNotEqualTo(window);
       } finally {
+        model.holdEvents(false);
+        device.await(ofProgram);
+        device.destroy(never);
+        device.destroy(ofProgram);
         group.on(1, () -> close(memories.get(1)));
       }
     }
+  }
+
+  /// The block that the pool gives as a window next, when it has one back.
+  private static long afterwards(Gpu gpu, long window) {
+    while (gpu.find(window).isPresent()) {
+      Thread.onSpinWait();
+    }
+    long next = gpu.memory().take(layout(2).bytes());
+    gpu.memory().giveBack(layout(2).bytes(), next);
+    return next;
   }
 
   /// It may have been stopped, and its kernels run on.
