@@ -186,7 +186,21 @@ final class Gpu implements AutoCloseable {
   /// @return false if there are such calls; then nothing was done
   boolean whileIdle(Runnable freeing) {
     // asked before: who is called back then may wait for whoever begins a call
-    if (!ofProcess(key.process).stream().allMatch(Gpu::isIdle) || !keepOut()) {
+    return areIdle() && whileNoneBegins(freeing);
+  }
+
+  /// {@return whether no kernel of the process's runs, as far as ranks know} Asks their calls, and
+  /// so may call back who waits for one.
+  private boolean areIdle() {
+    return ofProcess(key.process).stream().allMatch(Gpu::isIdle);
+  }
+
+  private boolean isIdle() {
+    return ranks.stream().allMatch(CudaRank::isIdle);
+  }
+
+  private boolean whileNoneBegins(Runnable freeing) {
+    if (!keepOut()) {
       return false;
     }
     try {
@@ -200,11 +214,6 @@ final class Gpu implements AutoCloseable {
     } finally {
       beginning.writeLock().unlock();
     }
-  }
-
-  /// {@return whether no kernel runs, as far as ranks know}
-  private boolean isIdle() {
-    return ranks.stream().allMatch(CudaRank::isIdle);
   }
 
   /// Keeps calls from beginning, unless somebody else frees for long.
@@ -409,7 +418,6 @@ final class Gpu implements AutoCloseable {
         return;
       }
       users++; // who frees
-      freeing++;
     } finally {
       LOCK.unlock();
     }
@@ -422,22 +430,37 @@ final class Gpu implements AutoCloseable {
     });
   }
 
-  /// Frees, which has begun, as soon as no calls are in flight in the process: those of other
-  /// devices too would wait for it, or be at what is freed. Who opens the device waits only while
-  /// that is tried.
+  /// Frees as soon as no calls are in flight in the process: those of other devices too would wait
+  /// for it, or be at what is freed. Who opens the device waits only while that is tried, and not
+  /// while calls are asked: who is called back then may open it.
   ///
-  /// @param isWanted asked before it is tried again, under the lock
+  /// @param isWanted asked before it is tried, and before it is tried again, under the lock; once
+  ///   it is not there is nothing more to do
   private void freeWhenIdle(Runnable freed, BooleanSupplier isWanted) {
     do {
-      try {
-        if (whileIdle(freed)) {
+      if (areIdle()) {
+        if (!beginsFreeing(isWanted)) {
           return;
         }
-      } finally {
-        endFreeing();
+        try {
+          if (whileNoneBegins(freed)) {
+            return;
+          }
+        } finally {
+          endFreeing();
+        }
       }
       LockSupport.parkNanos(this, DeviceCall.LONG_NS);
-    } while (beginsFreeing(isWanted));
+    } while (isStill(isWanted));
+  }
+
+  private static boolean isStill(BooleanSupplier isWanted) {
+    LOCK.lock();
+    try {
+      return isWanted.getAsBoolean();
+    } finally {
+      LOCK.unlock();
+    }
   }
 
   private boolean beginsFreeing(BooleanSupplier isWanted) {
@@ -495,10 +518,10 @@ final class Gpu implements AutoCloseable {
 
   /// The last user's close gives everything back; also on a device that has failed, where the
   /// driver refuses most of it. While that goes on whoever opens the device waits for it, though
-  /// not for ever.
+  /// not for ever; who opens it before has it as it is.
   @Override
   public void close() {
-    if (beginsFreeing(this::isLast)) {
+    if (isStill(this::isLast)) {
       aside(() -> freeWhenIdle(this::giveBackAll, this::isLast));
     }
   }

@@ -30,6 +30,7 @@ import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.StreamSync;
+import org.comm4j.tck.ThreadGroups;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -404,6 +405,74 @@ class CudaClosingTest extends ModelGroups {
             closed.countDown();
           }
         });
+  }
+
+  /// The thread that frees asks the others' calls whether they have ended, and calls back then.
+  @Test
+  void close_calledBackByWhoFrees_mayOpenTheDevice() throws Exception {
+    model.reset(3, 8, 0, 12_000, true);
+    CudaProvider provider = provider(true);
+    CommConfig first =
+        CONFIG.toBuilder()
+            .joinTimeout(Duration.ofSeconds(5))
+            .option("COMM_CUDA_DEVICE", "0")
+            .build();
+    var watcherIsBusy = new CountDownLatch(1);
+    var started = new CountDownLatch(1);
+    var closed = new CountDownLatch(1);
+    var over = new CountDownLatch(1);
+    try (LocalGroup group = ThreadGroups.open(provider, 3, CONFIG)) {
+      for (Future<Communicator> rank :
+          start(
+              group,
+              comm -> {
+                try (CommBuffer data = comm.allocate(DataType.FLOAT32, 4)) {
+                  assertSum(comm, data);
+                  Optional<Communicator> pair =
+                      comm.split(comm.rank() == 0 ? Communicator.NO_COLOR : 0, 0);
+                  pair.ifPresent(both -> assertSum(both, data));
+                  var call = new Collective.AllReduce(data.data(), data.data(), ReduceOp.SUM);
+                  if (comm.rank() == 0) {
+                    assertThat(started.await(30, TimeUnit.SECONDS)).isTrue();
+                    comm.close();
+                    closed.countDown();
+                  } else if (comm.rank() == 1) {
+                    var busy =
+                        pair.orElseThrow()
+                            .start(call)
+                            .toCompletableFuture()
+                            .thenRun(() -> {
+                              watcherIsBusy.countDown();
+                              assertThat(catchThrowable(() -> over.await(1, TimeUnit.MINUTES)))
+                                  .isNull();
+                            });
+                    assertThat(watcherIsBusy.await(30, TimeUnit.SECONDS)).isTrue();
+                    var opening =
+                        pair.orElseThrow()
+                            .start(call)
+                            .toCompletableFuture()
+                            .thenRun(() -> {
+                              assertThat(Thread.currentThread().getName()).contains("freeing");
+                              ThreadGroups.open(provider, 1, first).close();
+                            });
+                    started.countDown();
+                    try {
+                      assertThat(opening).succeedsWithin(Duration.ofSeconds(30));
+                    } finally {
+                      over.countDown();
+                    }
+                    assertThat(busy).succeedsWithin(Duration.ofSeconds(30));
+                  } else {
+                    pair.orElseThrow().run(call);
+                    assertThat(closed.await(30, TimeUnit.SECONDS)).isTrue();
+                    pair.orElseThrow().run(call);
+                  }
+                  pair.ifPresent(Communicator::close);
+                }
+              })) {
+        rank.get(1, TimeUnit.MINUTES);
+      }
+    }
   }
 
   @Test
