@@ -142,7 +142,7 @@ final class Gpu implements AutoCloseable {
 
   /// Keeps it open until one more [#close].
   ///
-  /// @return false if it is closed, or about to be
+  /// @return false if it is closed, or all goes back that it has
   boolean keep() {
     LOCK.lock();
     try {
@@ -534,6 +534,9 @@ final class Gpu implements AutoCloseable {
   }
 
   private void giveBackAll() {
+    if (isKept()) {
+      return;
+    }
     try (CudaDevice _ = device) { // closed whatever happens
       for (CudaDevice.Module module : modules.values()) {
         CudaIpcBlocks.tried("unloading kernels", () -> device.unload(module));
@@ -545,10 +548,21 @@ final class Gpu implements AutoCloseable {
     }
   }
 
+  /// The user who gives all back is gone. {@return whether there is another one, who has kept it
+  /// meanwhile; if not nobody does any more}
+  private boolean isKept() {
+    LOCK.lock();
+    try {
+      users--;
+      return users > 0;
+    } finally {
+      LOCK.unlock();
+    }
+  }
+
   private void forget() {
     LOCK.lock();
     try {
-      users = 0;
       OPEN.remove(key);
     } finally {
       LOCK.unlock();

@@ -50,6 +50,33 @@ class GpuTest {
     }
   }
 
+  /// Its context is gone when that has ended.
+  @Test
+  void keep_whileTheLastCloseGivesAllBack_isRefused() {
+    ModelDriver model = ModelDriver.get();
+    CudaDriver driver = CudaDriver.load();
+    Gpu gpu = Gpu.open(driver, 0, UUID.randomUUID(), Duration.ofMinutes(1));
+    gpu.memory().giveBack(512, gpu.memory().take(512));
+    try (CudaDevice device = driver.open(0)) {
+      CudaDevice.Stream ofProgram = device.createStream();
+      CudaDevice.Event never = device.createEvent();
+      model.holdEvents(true);
+      try {
+        device.record(never, ofProgram);
+        assertThat(gpu.keep()).isTrue();
+        gpu.close();
+        gpu.close();
+        model.awaitWaiting(1); // the driver frees that block
+        assertThat(gpu.keep()).isFalse();
+      } finally {
+        model.holdEvents(false);
+        device.await(ofProgram);
+        device.destroy(never);
+        device.destroy(ofProgram);
+      }
+    }
+  }
+
   private static void begin(Gpu gpu, AtomicBoolean begun) {
     try {
       assertThat(gpu.begin(() -> begun.set(true), TimeUnit.MINUTES.toNanos(1))).isTrue();
