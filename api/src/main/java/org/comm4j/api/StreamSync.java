@@ -31,6 +31,8 @@ public interface StreamSync {
   ///
   /// @param event made by [#createEvent()] of a rank that has this device
   /// @param stream the stream's raw handle
+  /// @throws IllegalStateException if the stream is being captured for a graph, which no operation
+  ///   can be part of; the communicator stays usable
   void record(Event event, long stream);
 
   /// Makes the communicator's later operations wait for the event.
@@ -42,6 +44,8 @@ public interface StreamSync {
   ///
   /// @param stream the stream's raw handle
   /// @param event made by [#createEvent()]
+  /// @throws IllegalStateException if the stream is being captured for a graph, which can't wait
+  ///   for what is outside of it; the communicator stays usable
   void streamWait(long stream, Event event);
 
   /// Makes the host wait for everything started on the communicator.

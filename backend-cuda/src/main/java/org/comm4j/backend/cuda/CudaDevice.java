@@ -492,7 +492,8 @@ final class CudaDevice implements AutoCloseable {
     }
   }
 
-  /// {@return whether what is put into a stream of the program's becomes part of a graph}
+  /// {@return whether what is put into a stream of the program's becomes part of a graph, or would
+  /// break its capture}
   ///
   /// @param stream its handle in the driver
   boolean isCaptured(long stream) {

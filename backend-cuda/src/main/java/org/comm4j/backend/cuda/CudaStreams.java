@@ -67,7 +67,7 @@ final class CudaStreams implements StreamSync {
   private void checkNotCaptured(String what, long stream) {
     if (device.isCaptured(stream)) {
       throw new IllegalStateException(
-          "%s: stream 0x%x is being captured (expected: one that is not); do that outside of the capture, since calls can't be part of a graph"
+          "%s: stream 0x%x, or one that waits for it, is being captured (expected: none that is); do that outside of the capture, since calls can't be part of a graph"
               .formatted(what, stream));
     }
   }

@@ -40,6 +40,7 @@ final class Libcuda {
   private static final int SUCCESS = 0;
   private static final int LAZY_PEER_ACCESS = 1;
   private static final int CAPTURE_ACTIVE = 1;
+  private static final int CAPTURE_IMPLICIT = 906; // of a stream that waits for the legacy one
   private static final MemoryLayout HANDLE =
       MemoryLayout.structLayout(MemoryLayout.sequenceLayout(HANDLE_BYTES, JAVA_BYTE));
 
@@ -215,11 +216,17 @@ final class Libcuda {
     check(call(streamWaitEvent, stream, event, 0), "cuStreamWaitEvent");
   }
 
-  /// {@return whether what is put into a stream, by its handle, becomes part of a graph}
+  /// {@return whether what is put into a stream, by its handle, becomes part of a graph} Also
+  /// whether it is the legacy stream, which may get nothing while a stream is captured that waits
+  /// for it.
   boolean isCaptured(long stream) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment status = arena.allocate(JAVA_INT);
-      check(call(streamIsCapturing, stream, status), "cuStreamIsCapturing");
+      int code = call(streamIsCapturing, stream, status);
+      if (code == CAPTURE_IMPLICIT) {
+        return true;
+      }
+      check(code, "cuStreamIsCapturing");
       return status.get(JAVA_INT, 0) == CAPTURE_ACTIVE;
     }
   }

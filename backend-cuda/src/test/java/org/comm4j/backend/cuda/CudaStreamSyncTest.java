@@ -31,6 +31,8 @@ import org.junit.jupiter.api.Test;
 
 /// Calls in order with a program's streams and events. On the model of the driver.
 class CudaStreamSyncTest extends ModelGroups {
+  private static final int CAPTURE_IMPLICIT = 906; // of a stream that waits for the legacy one
+
   /// The program's own work comes before the all-reduce and after it, without a wait of the host.
   @Test
   void streamSync_ordersTheCommunicatorWithAStream() {
@@ -120,6 +122,11 @@ class CudaStreamSyncTest extends ModelGroups {
                       "0x" + Long.toHexString(stream.handle()), "outside of the capture");
             }
             model.capture(stream, false);
+            model.failHere("cuStreamIsCapturing", CAPTURE_IMPLICIT); // of the legacy stream
+            assertThatThrownBy(() -> sync.streamWait(0, event))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContainingAll("0x0", "outside of the capture");
+            assertThat(comm.failure()).isEmpty();
             sync.record(event, stream.handle());
             sync.streamWait(stream.handle(), event);
             device.destroy(stream);
