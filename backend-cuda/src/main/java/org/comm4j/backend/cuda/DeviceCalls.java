@@ -120,7 +120,8 @@ final class DeviceCalls {
     }
   }
 
-  /// The driver may be freeing something, and that may wait for a kernel of the program's.
+  /// The driver may be freeing something, on whatever device of the process, and that may wait for
+  /// a kernel of the program's.
   private void awaitBegin(DeviceCall call) {
     Duration timeout = rank.config().timeout();
     long endNs = System.nanoTime() + timeout.toNanos();
@@ -134,8 +135,8 @@ final class DeviceCalls {
         if (System.nanoTime() - endNs >= 0) {
           throw communicator.breakWith(
               new TransportFailedException(
-                  "%s: for %.1f s the driver has been freeing memory on device %s, and waits for a kernel of the program's; let that kernel end first"
-                      .formatted(call.text(), timeout.toNanos() / 1e9, rank.device()),
+                  "%s: for %.1f s the driver has been freeing memory or loading kernels on device %s, and waits for a kernel of the program's; let that kernel end first"
+                      .formatted(call.text(), timeout.toNanos() / 1e9, rank.gpu().keepingOut()),
                   null));
         }
       }

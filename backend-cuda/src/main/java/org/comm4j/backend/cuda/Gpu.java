@@ -59,6 +59,7 @@ final class Gpu implements AutoCloseable {
   private final List<CudaRank> ranks = new CopyOnWriteArrayList<>(); // among the users
   private final ReentrantReadWriteLock beginning; // of calls, together; the process's devices' own
   private boolean hasAll; // guarded by this: kernels
+  private volatile boolean keepsOut; // whose calls begin; set under their lock
   private int users;
   private int freeing; // threads: the driver waits for all kernels, and their launches for it
 
@@ -207,11 +208,13 @@ final class Gpu implements AutoCloseable {
       boolean isBusy =
           ofProcess(key.process).stream()
               .anyMatch(gpu -> gpu.ranks.stream().anyMatch(CudaRank::hasCalls));
+      keepsOut = !isBusy;
       if (!isBusy) {
         freeing.run();
       }
       return !isBusy;
     } finally {
+      keepsOut = false;
       beginning.writeLock().unlock();
     }
   }
@@ -233,6 +236,15 @@ final class Gpu implements AutoCloseable {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  /// {@return the device of this process for whose sake no call begins; this one if there is none}
+  CudaDevice keepingOut() {
+    return ofProcess(key.process).stream()
+        .filter(gpu -> gpu.keepsOut)
+        .findAny()
+        .orElse(this)
+        .device;
   }
 
   CudaDevice device() {

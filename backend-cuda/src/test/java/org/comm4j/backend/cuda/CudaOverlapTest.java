@@ -178,13 +178,14 @@ class CudaOverlapTest {
     }
   }
 
-  /// As long as a kernel of the program's keeps the driver from it.
+  /// As long as a kernel of the program's keeps the driver from it, on whatever device.
   @Test
   void allReduce_whileTheDriverFrees_endsAtTheDeadline() throws Exception {
     CommConfig hasty = ModelGroups.CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
     var isHeld = new CountDownLatch(1);
+    var hasFailed = new CountDownLatch(1);
     var isOver = new CountDownLatch(2);
-    try (Gpu gpu = open();
+    try (Gpu gpu = open(); // device 0
         LocalGroup group = CudaContract.open(root, true, 2, hasty)) {
       var ranks =
           ModelGroups.start(
@@ -197,11 +198,16 @@ class CudaOverlapTest {
                     isHeld.await();
                   }
                   comm.barrier();
+                  if (comm.rank() == 0) {
+                    assertThat(hasFailed.await(30, TimeUnit.SECONDS)).isTrue();
+                  }
                   var call = new Collective.AllReduce(buffer.data(), buffer.data(), ReduceOp.SUM);
                   assertThatThrownBy(() -> comm.run(call))
                       .isInstanceOf(CommException.class)
-                      .hasMessageContaining("let that kernel end first");
+                      .hasMessageContainingAll(
+                          "on device " + gpu.device() + ", and", "let that kernel end first");
                 } finally {
+                  hasFailed.countDown();
                   isOver.countDown();
                 }
               });
