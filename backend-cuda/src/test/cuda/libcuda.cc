@@ -58,6 +58,7 @@ std::atomic<int> calls;           // of the driver's functions
 std::atomic<int> broken;          // the code of a failure of all devices; 0 for none
 std::atomic<bool> capturing;      // whether the program captures a stream
 std::atomic<bool> is_legacy;      // whether memory is of cuMemAlloc
+std::atomic<bool> says_none;      // of which context memory is that is not: else that is refused
 std::atomic<bool> events_held;    // none is reached
 constexpr int RELAXED = 2;
 thread_local int capture_mode;    // of captures: what the thread may call meanwhile
@@ -457,8 +458,10 @@ int model_hold_events(int holds) {
   return 0;
 }
 
-// From now on, until the next reset, memory is for what it is used of a pool, or mapped by the program.
-int model_pooled() {
+// From now on, until the next reset, memory is for what it is used of a pool, or mapped by the program;
+// who asks for its context hears that there is none, or that the question is wrong.
+int model_pooled(int refuses) {
+  says_none = refuses == 0;
   is_legacy = false;
   return 0;
 }
@@ -684,7 +687,10 @@ int cuPointerGetAttribute(void* data, int attribute, u64 address) {
   auto found = containing(address);
   if (found == state().allocations.end()) return INVALID_VALUE;
   switch (attribute) {
-    case 1: *(Device**)data = is_legacy ? found->second.context : nullptr; return SUCCESS;
+    case 1:
+      if (!is_legacy && !says_none) return INVALID_VALUE;
+      *(Device**)data = is_legacy ? found->second.context : nullptr;
+      return SUCCESS;
     case 2: *(int*)data = found->second.device < 0 ? 1 : 2; return SUCCESS;
     case 9: *(int*)data = found->second.device; return SUCCESS;
     case 10: *(int*)data = is_legacy; return SUCCESS;

@@ -340,11 +340,8 @@ final class CudaDevice implements AutoCloseable {
     try (Use _ = use()) {
       int[] kind = new int[1];
       int code =
-          CudaDriver.code(() ->
-              JCudaDriver.cuPointerGetAttribute(
-                  Pointer.to(kind),
-                  CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                  pointer(address)));
+          attributeCode(
+              Pointer.to(kind), CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
       if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
         return Optional.empty();
       }
@@ -361,19 +358,35 @@ final class CudaDevice implements AutoCloseable {
     int[] owner = new int[1];
     long[] base = new long[1];
     long[] bytes = new long[1];
-    long[] of = new long[1]; // stays 0 for memory that is of no context
     attribute(Pointer.to(owner), CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
     attribute(Pointer.to(base), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
     attribute(Pointer.to(bytes), CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
-    attribute(Pointer.to(of), CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT, address);
-    boolean isApart = owner[0] == ordinal && of[0] != 0 && of[0] != context.handle();
+    long of = contextOf(address);
+    boolean isApart = owner[0] == ordinal && of != 0 && of != context.handle();
     return new Place(Optional.of(owner[0]), base[0], bytes[0], isApart);
   }
 
+  /// 0 for what is of no context: of a pool, or mapped by a program. Some drivers refuse to say it
+  /// of that.
+  private long contextOf(long address) {
+    long[] handle = new long[1];
+    int code =
+        attributeCode(
+            Pointer.to(handle), CUpointer_attribute.CU_POINTER_ATTRIBUTE_CONTEXT, address);
+    if (code == CUresult.CUDA_ERROR_INVALID_VALUE) {
+      return 0;
+    }
+    driver.check(code, "cuPointerGetAttribute");
+    return handle[0];
+  }
+
   private void attribute(Pointer to, int attribute, long address) {
-    driver.check(
-        () -> JCudaDriver.cuPointerGetAttribute(to, attribute, pointer(address)),
-        "cuPointerGetAttribute");
+    driver.check(attributeCode(to, attribute, address), "cuPointerGetAttribute");
+  }
+
+  private static int attributeCode(Pointer to, int attribute, long address) {
+    return CudaDriver.code(
+        () -> JCudaDriver.cuPointerGetAttribute(to, attribute, pointer(address)));
   }
 
   /// {@return whether an address is in memory of [#allocate]'s kind, which devices reach that may

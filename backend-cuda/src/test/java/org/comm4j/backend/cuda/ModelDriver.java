@@ -69,7 +69,7 @@ final class ModelDriver {
     this.capture = function("model_capture", JAVA_INT);
     this.captureStream = function("model_capture_stream", JAVA_LONG, JAVA_INT);
     this.holdEvents = function("model_hold_events", JAVA_INT);
-    this.pooled = function("model_pooled");
+    this.pooled = function("model_pooled", JAVA_INT);
     this.process = function("model_process", JAVA_INT);
     this.openOwn = function("model_open_own");
     this.free = function("model_free", JAVA_LONG);
@@ -180,8 +180,10 @@ final class ModelDriver {
   }
 
   /// Lets memory be of a pool, or mapped by the program, until the next reset.
-  void poolMemory() {
-    call(pooled);
+  ///
+  /// @param refuses whether who asks for its context gets an error; else there is none
+  void poolMemory(boolean refuses) {
+    call(pooled, refuses ? 1 : 0);
   }
 
   /// Lets this thread act as another process from now on; 0 as its own.
