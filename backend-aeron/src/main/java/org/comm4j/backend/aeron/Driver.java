@@ -170,11 +170,12 @@ final class Driver implements AutoCloseable {
   }
 
   /// Uses the media driver that another rank of this host has started.
-  static Driver following(int leader, Path directory, Duration liveness) {
-    DriverFolder.check(directory, nameOf(leader));
+  ///
+  /// @param said where that is, by the session's word
+  static Driver following(int leader, Path said, Duration liveness) {
     return new Driver(
         nameOf(leader),
-        directory,
+        DriverFolder.check(OwnFolder.root(), said, nameOf(leader)),
         true,
         new Faults(),
         null,

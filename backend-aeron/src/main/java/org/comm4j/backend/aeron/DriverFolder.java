@@ -15,19 +15,23 @@ final class DriverFolder implements AutoCloseable {
       "free some, make it larger (with Docker --shm-size) or lower COMM_AERON_TERM";
 
   private static final String PREFIX = "comm4j-aeron-";
+  private static final String DRIVER = "driver";
 
   private final Path root;
   private final OwnFolder folder;
+  private final Path driver;
 
-  private DriverFolder(Path root, OwnFolder folder) {
+  private DriverFolder(Path root, OwnFolder folder, Path driver) {
     this.root = root;
     this.folder = folder;
+    this.driver = driver;
   }
 
   static DriverFolder create(Path root) {
     sweep(root);
     try {
-      return new DriverFolder(root, OwnFolder.create(root, PREFIX));
+      OwnFolder folder = OwnFolder.create(root, PREFIX);
+      return new DriverFolder(root, folder, folder.path().toRealPath().resolve(DRIVER));
     } catch (IOException e) {
       String files = OpenFiles.remedy(e);
       throw new TransportFailedException(
@@ -40,20 +44,33 @@ final class DriverFolder implements AutoCloseable {
   /// Makes sure that a driver of another rank is where [#create] puts it: what the session says of
   /// it may be somebody else's word.
   ///
+  /// @param root of this rank, which the other one has too
+  /// @param said where that is, perhaps behind links, which may lead elsewhere at any time
   /// @param name of the driver, for messages
-  static void check(Path driver, String name) {
-    Path folder = driver.getParent();
-    if (folder == null || !OwnFolder.isOfThisUser(folder)) {
-      throw new TransportFailedException(
-          "%s is said to be in %s (expected: in a folder of mode rwx------ of this user); if a stranger takes part in the session set COMM_SECRET_FILE on all ranks, or set COMM_AERON_DRIVER to embedded"
-              .formatted(name, driver),
-          null);
+  /// @return where it is, without links
+  static Path check(Path root, Path said, String name) {
+    Path folder = said.getParent();
+    if (folder != null && said.endsWith(DRIVER)) {
+      try {
+        Path real = folder.toRealPath();
+        if (root.toRealPath().equals(real.getParent())
+            && real.getFileName().toString().startsWith(PREFIX)
+            && OwnFolder.isOfThisUser(real)) {
+          return real.resolve(DRIVER);
+        }
+      } catch (IOException _) {
+        // there is no such folder, or not for this user
+      }
     }
+    throw new TransportFailedException(
+        "%s is said to be in %s (expected: in a folder %s… of %s that has mode rwx------ and is of this user); if a stranger takes part in the session set COMM_SECRET_FILE on all ranks, or set COMM_AERON_DRIVER to embedded"
+            .formatted(name, said, PREFIX, root),
+        null);
   }
 
-  /// Where the driver's files go; does not exist yet.
+  /// Where the driver's files go, without links; does not exist yet.
   Path driver() {
-    return folder.path().resolve("driver");
+    return driver;
   }
 
   @Override

@@ -15,6 +15,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.session.MembersSession;
+import org.comm4j.core.session.OwnFolder;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -60,23 +61,63 @@ class DriverFolderTest {
   /// secret says where it is.
   @Test
   void open_othersMayEnterWhereTheSharedDriverIs_isRefused() throws Exception {
+    assertIsRefused(OwnFolder.root(), "comm4j-aeron-of-a-test-", "rwxr-x---");
+  }
+
+  @Test
+  void open_sharedDriverIsInAnotherFolderOfThisUser_isRefused() throws Exception {
+    assertIsRefused(OwnFolder.root(), "of-a-test-", "rwx------");
+  }
+
+  /// Whoever has made the link may let it lead elsewhere once it was looked at.
+  @Test
+  void open_sharedDriverIsElsewhereBehindALink_isRefused() throws Exception {
+    Path elsewhere = Files.createDirectory(root.resolve("elsewhere"));
+    Path link = Files.createSymbolicLink(root.resolve("link"), elsewhere);
+    assertIsRefused(link, "comm4j-aeron-", "rwx------");
+  }
+
+  /// @param prefix of the folder's name that the driver is said to be in
+  private static void assertIsRefused(Path in, String prefix, String mode) throws Exception {
+    Path folder = Files.createTempDirectory(in, prefix);
+    try {
+      Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString(mode));
+      assertIsRefused(folder.resolve("driver"));
+    } finally {
+      Files.delete(folder);
+    }
+  }
+
+  private static void assertIsRefused(Path driver) throws Exception {
     CommConfig config =
         CommConfig.builder()
             .joinTimeout(Duration.ofSeconds(5))
             .option("COMM_AERON_DRIVER", "shared")
             .build();
-    try (var driver = ExternalDriver.start(context -> context.epochClock(SteadyClock.EPOCH));
-        var sessions = InMemorySessions.group(2);
+    try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newVirtualThreadPerTaskExecutor()) {
-      Files.setPosixFilePermissions(
-          driver.directory(), PosixFilePermissions.fromString("rwxrwxrwx"));
-      var _ = threads.submit(() -> sayItHasStarted(sessions.session(0), driver.directory()));
+      var _ = threads.submit(() -> sayItHasStarted(sessions.session(0), driver));
       assertThatThrownBy(() -> new Rendezvous(sessions.session(1), config).open().close())
           .isInstanceOf(TransportFailedException.class)
           .hasMessageContainingAll(
               "the media driver that rank 0 runs for this host",
-              driver.directory().toString(),
+              driver.toString(),
+              OwnFolder.root().toString(),
               "COMM_SECRET_FILE");
+    }
+  }
+
+  /// So a name that leads out of the folder is none.
+  @Test
+  void check_folderOfADriver_isFollowedToWhereItIs() throws Exception {
+    Path real = Files.createDirectory(root.resolve("real"));
+    Path link = Files.createSymbolicLink(root.resolve("link"), real);
+    try (DriverFolder folder = DriverFolder.create(real)) {
+      Path driver = folder.driver();
+      Path said = link.resolve(real.toRealPath().relativize(driver));
+      assertThat(DriverFolder.check(link, said, "it")).isEqualTo(driver);
+      assertThatThrownBy(() -> DriverFolder.check(link, said.resolveSibling(".."), "it"))
+          .isInstanceOf(TransportFailedException.class);
     }
   }
 
