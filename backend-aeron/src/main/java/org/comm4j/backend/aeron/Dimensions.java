@@ -32,7 +32,8 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   /// A message may be an eighth of a term, and a datagram no longer than a message.
   static final int DATAGRAMS_PER_TERM = 8;
 
-  /// With fewer on their way the receiver would answer too late.
+  /// With fewer on their way the receiver would answer too late. Payloads leave some of a window to
+  /// what comes behind them ([Peer#CONTROL_ROOM_BYTES]).
   private static final int DATAGRAMS_PER_WINDOW = 3;
 
   /// For many senders; for few whatever their windows need.
@@ -56,10 +57,11 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   static Dimensions of(Options options, int ranks, int datagramBytes, int socketBytes) {
     int term = termBytes(options, ranks);
     int receive = Math.min(wantedBufferBytes(options, ranks), socketBytes);
-    int least = Math.max(LEAST_WINDOW, DATAGRAMS_PER_WINDOW * options.mtu());
+    int room = Peer.CONTROL_ROOM_BYTES;
+    int least = Math.max(LEAST_WINDOW, DATAGRAMS_PER_WINDOW * options.mtu() + room);
     int share = payloadBytes(receive) / senders(ranks);
     int window = Math.min(Math.min(term / 2, receive), Math.max(least, share));
-    int datagram = Math.min(term / DATAGRAMS_PER_TERM, window / DATAGRAMS_PER_WINDOW);
+    int datagram = Math.min(term / DATAGRAMS_PER_TERM, (window - room) / DATAGRAMS_PER_WINDOW);
     int most = Math.min(Options.MOST_MTU, datagram) / Options.MTU_STEP * Options.MTU_STEP;
     if (options.mtu() > most) {
       throw new IllegalArgumentException(

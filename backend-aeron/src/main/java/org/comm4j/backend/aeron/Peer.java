@@ -43,7 +43,7 @@ final class Peer {
 
   /// What payloads leave of the peer's room, for the probes behind the last one, a goodbye and the
   /// answer to one, with their seals: else what is lost of a full way would be noticed late.
-  private static final int CONTROL_ROOM_BYTES = 8 * 64;
+  static final int CONTROL_ROOM_BYTES = 8 * 64;
 
   private static final long FIRST_PROBE_NS = TimeUnit.MILLISECONDS.toNanos(2);
 

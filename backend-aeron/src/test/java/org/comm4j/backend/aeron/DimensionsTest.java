@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.Map;
+import org.comm4j.core.session.PortRange;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -77,7 +78,26 @@ class DimensionsTest {
       assertThat(dimensions.windowBytes()).isEqualTo(16 << 10);
       assertThat(dimensions.mtu()).isEqualTo(1472);
     }
-    assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(5440);
+    assertThat(Dimensions.of(NONE, 16, 8972, 212_992).mtu()).isEqualTo(5280);
+  }
+
+  /// As payloads leave some of a window to what comes behind them.
+  @ParameterizedTest
+  @CsvSource({"0, 0", "65536, 0", "67108864, 0", "0, 1024", "0, 1408", "0, 8160", "1048576, 65504"})
+  void of_settings_windowTakesThreeDatagramsOfPayloads(int termBytes, int mtu) {
+    var options =
+        new Options(
+            "", mtu, termBytes, PortRange.ANY, true, Options.DriverKind.EMBEDDED, "", true, false);
+    for (int ranks : new int[] {2, 3, 4, 5, 8, 16, 33, 64, 1024}) {
+      for (int datagramBytes : new int[] {1472, 8972, 65_508}) {
+        for (int socketBytes : new int[] {212_992, 1 << 20, 4 << 20, 64 << 20}) {
+          Dimensions dimensions = Dimensions.of(options, ranks, datagramBytes, socketBytes);
+          assertThat(3 * dimensions.mtu() + Peer.CONTROL_ROOM_BYTES)
+              .as("%d ranks, %s, sockets of %d bytes", ranks, dimensions, socketBytes)
+              .isLessThanOrEqualTo(dimensions.windowBytes());
+        }
+      }
+    }
   }
 
   @Test
@@ -89,7 +109,7 @@ class DimensionsTest {
         .returns(212_992 * 2 / 3 / 4, Dimensions::windowBytes);
     assertThat(Dimensions.of(large, 16, LOOPBACK, 212_992))
         .returns(8960, Dimensions::mtu)
-        .returns(3 * 8960, Dimensions::windowBytes);
+        .returns(3 * 8960 + 512, Dimensions::windowBytes);
   }
 
   @Test
