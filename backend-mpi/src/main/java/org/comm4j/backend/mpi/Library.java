@@ -5,10 +5,13 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
+import org.jspecify.annotations.Nullable;
 
 /// The library's life in this process. It is initialised once, by the first communicator, and
 /// finalised once, when the JVM ends: it can't be initialised again. Nothing is finalised that
@@ -37,8 +40,8 @@ final class Library {
   /// How long it waits, and calls nothing, before it finalises. Not final for tests.
   static volatile long quietNs = QUIET_NS;
 
-  private static boolean initialised;
-  private static boolean isOurs; // and to be finalised, also where it can't be used
+  private static @Nullable FutureTask<Boolean> starting; // whether it is ours
+  private static boolean isReady;
   private static boolean absent; // ranks, which may never come
   private static long patienceNs = Long.MAX_VALUE; // with the others
   private static volatile boolean usesNetwork;
@@ -49,18 +52,11 @@ final class Library {
 
   /// Loads and initialises it, unless that has happened.
   ///
+  /// @param patience throws if other ranks are not to be waited for any longer; that goes on then,
+  ///   and who calls this later waits for it
   /// @throws BackendUnavailableException if it was finalised already, or can't be initialised
-  static synchronized void initialise(MpiLibrary library, ThreadLevel level) {
-    if (initialised) {
-      Functions.load(library, level);
-    } else {
-      Signals.keepUcxAway();
-      try (Signals _ = Signals.save()) { // UCX takes them as soon as it is loaded
-        Functions.load(library, level);
-        initialise();
-      }
-      initialised = true;
-    }
+  static void initialise(MpiLibrary library, ThreadLevel level, Runnable patience) {
+    makeReady(isOurs(started(library, level), patience));
     if (isFinalised()) {
       throw new BackendUnavailableException(
           "mpi",
@@ -70,31 +66,63 @@ final class Library {
     }
   }
 
-  private static void initialise() {
-    if (isFinalised()) {
+  private static boolean isOurs(FutureTask<Boolean> started, Runnable patience) {
+    boolean isOver = false;
+    try {
+      boolean isOurs = Worker.await(started, patience);
+      isOver = true;
+      return isOurs;
+    } finally {
+      if (!isOver) {
+        markAbsent();
+      }
+    }
+  }
+
+  /// On a thread of its own, since the library waits for all ranks there and can't be thrown out.
+  private static synchronized FutureTask<Boolean> started(MpiLibrary library, ThreadLevel level) {
+    FutureTask<Boolean> last = starting;
+    if (last != null && last.state() != Future.State.FAILED) {
+      Functions.load(library, level); // refuses another one
+      return last;
+    }
+    FutureTask<Boolean> next = new FutureTask<>(() -> start(library, level));
+    starting = next;
+    Thread.ofPlatform().daemon().name("comm4j-mpi-initialise").start(next);
+    return next;
+  }
+
+  /// {@return whether it is ours, and to be finalised, also where it can't be used}
+  private static boolean start(MpiLibrary library, ThreadLevel level) {
+    Signals.keepUcxAway();
+    try (Signals _ = Signals.save(); // UCX takes them as soon as it is loaded
+        Arena arena = Arena.ofConfined()) {
+      Functions.load(library, level);
+      if (isFinalised() || Errors.ask("MPI_Initialized", Mpi::initialized) != 0) {
+        return false;
+      }
+      MemorySegment provided = arena.allocate(JAVA_INT);
+      int code =
+          Mpi.initThread(MemorySegment.NULL, MemorySegment.NULL, level.inLibrary(), provided);
+      if (code != Constants.SUCCESS) {
+        throw new BackendUnavailableException(
+            "mpi",
+            "MPI_Init_thread of %s returned %d".formatted(library.version(), code),
+            "see what the library and its launcher have printed");
+      }
+      Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
+      return true;
+    }
+  }
+
+  /// On the caller's thread: the program may have initialised it for that one alone.
+  private static synchronized void makeReady(boolean isOurs) {
+    if (isReady || isFinalised()) {
       return;
     }
-    boolean isThere = Errors.ask("MPI_Initialized", Mpi::initialized) != 0;
     ThreadLevel wanted = Functions.level();
     Constants constants = Functions.constants();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment provided = arena.allocate(JAVA_INT);
-      if (isThere) {
-        Errors.check(Mpi.queryThread(provided), "MPI_Query_thread");
-      } else {
-        int code =
-            Mpi.initThread(MemorySegment.NULL, MemorySegment.NULL, wanted.inLibrary(), provided);
-        if (code != Constants.SUCCESS) {
-          throw new BackendUnavailableException(
-              "mpi",
-              "MPI_Init_thread of %s returned %d".formatted(Functions.library().version(), code),
-              "see what the library and its launcher have printed");
-        }
-        isOurs = true;
-        Runtime.getRuntime().addShutdownHook(new Thread(Library::finish, "comm4j-mpi-finalize"));
-      }
-      threadLevel = provided.get(JAVA_INT, 0);
-    }
+    threadLevel = Errors.ask("MPI_Query_thread", Mpi::queryThread);
     long comm = constants.commWorld;
     Errors.check(Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
     // whose handler errors without a communicator go to, from MPI 4 on
@@ -106,11 +134,12 @@ final class Library {
           "mpi",
           "%s gives thread level %s (expected: %s)"
               .formatted(Functions.library().version(), threadLevelName(), wanted.shown()),
-          lowLevelRemedy(wanted));
+          lowLevelRemedy(wanted, isOurs));
     }
+    isReady = true;
   }
 
-  private static String lowLevelRemedy(ThreadLevel wanted) {
+  private static String lowLevelRemedy(ThreadLevel wanted, boolean isOurs) {
     if (threadLevel == ThreadLevel.SERIALIZED.inLibrary()) {
       return "set %s=serialized: then threads wait for each other".formatted(ThreadLevel.OPTION);
     }

@@ -39,22 +39,44 @@ final class MeetingPlace {
   private final CommConfig config;
   private final int rank;
   private final int size;
-  private final long sinceNs = System.nanoTime();
+  private final Runnable patience;
 
-  private MeetingPlace(CommConfig config) {
+  private MeetingPlace(CommConfig config, Runnable patience) {
     this.config = config;
+    this.patience = patience;
     this.rank = config.rank().orElse(0);
     this.size = config.worldSize().orElse(1);
+  }
+
+  /// What throws if the other ranks of the job are not to be waited for any longer: the thread is
+  /// interrupted, or the time to join is over, which begins now.
+  static Runnable patience(CommConfig config) {
+    long sinceNs = System.nanoTime();
+    return () -> checkPatience(config, sinceNs);
+  }
+
+  private static void checkPatience(CommConfig config, long sinceNs) {
+    int rank = config.rank().orElse(0);
+    if (Thread.currentThread().isInterrupted()) {
+      throw new InterruptedCallException("joining the MPI job was interrupted on rank " + rank);
+    }
+    long waitedNs = System.nanoTime() - sinceNs;
+    if (waitedNs >= config.joinTimeout().toNanos()) {
+      throw new JoinException(
+          JoinException.Reason.MISSING_RANKS,
+          "rank %d waited %.1f s for others of the %d ranks of the MPI job, who have not opened their communicator; let all ranks open it, or raise COMM_JOIN_TIMEOUT if they may take longer"
+              .formatted(rank, waitedNs / 1e9, config.worldSize().orElse(1)));
+    }
   }
 
   /// {@return the configuration with what it lacks: the same on all ranks}
   ///
   /// @param config of this rank, which the library agrees with; an address, a port or a secret in
   ///   it is kept
-  /// @throws JoinException on all ranks, if the others reach no address of rank 0's; if others
-  ///   don't come in time
-  static CommConfig find(CommConfig config) {
-    return new MeetingPlace(config).find();
+  /// @param patience throws if others are not to be waited for any longer
+  /// @throws JoinException on all ranks, if the others reach no address of rank 0's
+  static CommConfig find(CommConfig config, Runnable patience) {
+    return new MeetingPlace(config, patience).find();
   }
 
   private CommConfig find() {
@@ -223,7 +245,7 @@ final class MeetingPlace {
         MpiCollectives.startBroadcast(
             data, bytes.length, constants.byteType, 0, constants.commWorld, request.next()),
         "MPI_Ibcast");
-    Comms.await(request, this::checkPatience, data);
+    Comms.await(request, patience, data);
     return data.toArray(JAVA_BYTE);
   }
 
@@ -237,23 +259,10 @@ final class MeetingPlace {
         MpiCollectives.startAllGather(
             own, all, bytes.length, constants.byteType, constants.commWorld, request.next()),
         "MPI_Iallgather");
-    Comms.await(request, this::checkPatience, own, all);
+    Comms.await(request, patience, own, all);
     return Stream.iterate(0L, at -> at + bytes.length)
         .limit(size)
         .map(at -> all.asSlice(at, bytes.length).toArray(JAVA_BYTE))
         .toList();
-  }
-
-  private void checkPatience() {
-    if (Thread.currentThread().isInterrupted()) {
-      throw new InterruptedCallException("joining the MPI job was interrupted on rank " + rank);
-    }
-    long waitedNs = System.nanoTime() - sinceNs;
-    if (waitedNs >= config.joinTimeout().toNanos()) {
-      throw new JoinException(
-          JoinException.Reason.MISSING_RANKS,
-          "rank %d waited %.1f s for others of the %d ranks of the MPI job, who have not opened their communicator; let all ranks open it, or raise COMM_JOIN_TIMEOUT if they may take longer"
-              .formatted(rank, waitedNs / 1e9, size));
-    }
   }
 }

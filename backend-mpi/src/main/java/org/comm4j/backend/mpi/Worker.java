@@ -2,14 +2,19 @@ package org.comm4j.backend.mpi;
 
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /// Runs collectives that were started, one after the other, in the library's blocking functions: to
 /// MPI a blocking collective and a non-blocking one are two operations, and here one rank may start
 /// what another one runs. One daemon thread per communicator, from the first such call on.
 final class Worker {
+  private static final long POLL_NS = TimeUnit.MICROSECONDS.toNanos(200);
   private static final AtomicInteger IN_LIBRARY = new AtomicInteger();
 
   private final String name;
@@ -69,6 +74,20 @@ final class Worker {
       thread = running;
     }
     return running;
+  }
+
+  /// Waits for what runs on a thread of ours, in the library, until other ranks have come.
+  ///
+  /// @param patience throws if it is not to be waited for any longer: it stays there
+  static <T> T await(FutureTask<T> running, Runnable patience) {
+    while (!running.isDone()) {
+      patience.run();
+      LockSupport.parkNanos(POLL_NS);
+    }
+    if (running.state() == Future.State.FAILED) {
+      throw Functions.failed(running.exceptionNow());
+    }
+    return running.resultNow();
   }
 
   /// Takes no more calls; one that is in the library stays there until it ends.

@@ -25,14 +25,14 @@ final class World {
   private World() {}
 
   static BackendCommunicator open(MpiLibrary library, Session session, CommConfig config) {
-    initialise(library, config);
+    long endNs = System.nanoTime() + config.joinTimeout().toNanos();
+    Runnable patience = () -> checkAllCome(session, endNs);
+    initialise(library, config, patience);
     Library.jobStarted();
     MpiGroup group = null;
     boolean opened = false;
     try {
-      long endNs = System.nanoTime() + config.joinTimeout().toNanos();
       MpiJob job = new MpiJob(session, config, Wait.agree(session, config));
-      Runnable patience = () -> checkAllCome(session, endNs);
       long world = Comms.duplicate(Functions.constants().commWorld, patience);
       checkTags(library, world);
       int[] members = IntStream.range(0, session.size()).toArray();
@@ -52,9 +52,10 @@ final class World {
 
   /// Initialises the library and holds what it says of this process against the launch.
   ///
+  /// @param patience throws if other ranks are not to be waited for any longer
   /// @throws BackendUnavailableException if they differ
-  static void initialise(MpiLibrary library, CommConfig config) {
-    Library.initialise(library, ThreadLevel.of(config));
+  static void initialise(MpiLibrary library, CommConfig config, Runnable patience) {
+    Library.initialise(library, ThreadLevel.of(config), patience);
     long world = Functions.constants().commWorld;
     int rank = Errors.ask("MPI_Comm_rank", answer -> Mpi.commRank(world, answer));
     int size = Errors.ask("MPI_Comm_size", answer -> Mpi.commSize(world, answer));
@@ -109,8 +110,9 @@ final class World {
 
   /// Lets the ranks of a job agree on where they meet.
   static CommConfig meet(MpiLibrary library, CommConfig config) {
-    initialise(library, config);
-    return MeetingPlace.find(config);
+    Runnable patience = MeetingPlace.patience(config);
+    initialise(library, config, patience);
+    return MeetingPlace.find(config, patience);
   }
 
   private static void checkTags(MpiLibrary library, long comm) {

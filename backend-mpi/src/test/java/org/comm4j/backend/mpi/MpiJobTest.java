@@ -209,6 +209,23 @@ class MpiJobTest {
     }
   }
 
+  /// The library waits for it when it is initialised, and can't be initialised again.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void meet_anotherComesLate_endsAtTheDeadlineAndMeetsLater(Abi abi) throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    String[] arguments = {"meet-late", folder.toString()};
+    try (var job = MpiTestJob.start(launcher, 2, Map.of(), folder, arguments)) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(failure(job))
+          .matches("failed: MISSING_RANKS rank 0 waited [\\d.]+ s for others of the 2 ranks(?s).*");
+      assertThat(job.output()).contains("interrupted: true");
+      assertThat(job.output().lines().filter("met as test"::equals)).as(job.output()).hasSize(2);
+    }
+  }
+
   @ParameterizedTest
   @EnumSource(
       value = Abi.class,

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,6 +29,7 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.Communicators;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
+import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.Partition;
 import org.comm4j.api.PointToPoint;
@@ -42,13 +44,13 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | slow-end | survive | <what RankInTrouble does>
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | meet-late <folder> | slow-end | survive | <what RankInTrouble does>
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` says who it is too, and looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `slow-end` lets rank 1 come out of the barrier late that all go through before they finalise.
-/// `meet` lets rank 0 wait for rank 1, which does not open a communicator.
+/// `meet` lets rank 0 wait for rank 1, which initialises the library but does not open a communicator; `meet-late` for one that does nothing until rank 0 has given up, after which both meet.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
 final class MpiRank {
@@ -58,6 +60,7 @@ final class MpiRank {
   private static final byte[] ONES = new byte[REGION_BYTES];
   private static final int WARM_UP = 100;
   private static final long SLOW_NS = 50_000_000;
+  private static final Duration HASTY = Duration.ofMillis(500);
   private static final long NOTICED_NS = 2_000_000_000L;
   static final long LATE_NS = 3_500_000_000L; // longer than what can't end may go on
 
@@ -73,6 +76,7 @@ final class MpiRank {
       case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
       case "impatient" -> impatient(config);
       case "meet" -> meet(config, Path.of(args[1]));
+      case "meet-late" -> meetLate(config, Path.of(args[1]));
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
@@ -347,6 +351,7 @@ final class MpiRank {
   private static void meet(CommConfig config, Path folder) throws IOException {
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
     Path over = folder.resolve("over");
+    Library.initialise(library, ThreadLevel.of(config), () -> {});
     if (config.rank().orElseThrow() == 0) {
       try {
         World.meet(library, config);
@@ -355,12 +360,34 @@ final class MpiRank {
       }
       Files.createFile(over);
     } else {
-      Library.initialise(library, ThreadLevel.of(config));
       while (!Files.exists(over)) {
         LockSupport.parkNanos(1_000_000);
       }
     }
     Runtime.getRuntime().halt(0); // finalising would wait for a rank that is lost
+  }
+
+  private static void meetLate(CommConfig config, Path folder) throws IOException {
+    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
+    Path over = folder.resolve("over");
+    if (config.rank().orElseThrow() == 0) {
+      Thread.currentThread().interrupt();
+      try {
+        World.meet(library, config);
+      } catch (InterruptedCallException e) {
+        System.out.println("interrupted: " + Thread.interrupted());
+      }
+      try {
+        World.meet(library, config.toBuilder().joinTimeout(HASTY).build());
+      } catch (JoinException e) {
+        System.out.println("failed: " + e.reason() + " " + e.getMessage());
+      }
+      Files.createFile(over);
+    }
+    while (!Files.exists(over)) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    System.out.println("met as " + World.meet(library, config).session().orElseThrow());
   }
 
   /// What [Library] does when the JVM ends, but that rank 1 goes on to move messages along for some
@@ -393,7 +420,8 @@ final class MpiRank {
           LockSupport.parkNanos(10 * NOTICED_NS);
           Runtime.getRuntime().halt(1);
         });
-    Library.initialise(MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.MULTIPLE);
+    Library.initialise(
+        MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.MULTIPLE, () -> {});
     long world = Functions.constants().commWorld;
     Requests request = new Requests(1);
     Errors.check(MpiCollectives.barrier(world), "MPI_Barrier");

@@ -154,7 +154,7 @@ final class RankInTrouble {
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
     var session = new DefaultSessionFactory().join(config, List.of(MpiProvider.NAME));
     if (session.rank() == 1) {
-      World.initialise(library, config);
+      World.initialise(library, config, () -> {});
       var _ = Wait.agree(session, config);
       long world = Comms.duplicate(Functions.constants().commWorld, () -> {});
       long messages = Comms.duplicate(world, () -> {});
@@ -345,7 +345,7 @@ final class RankInTrouble {
     var library = new MpiLibrary(file, abi, maker, "No MPI", "3.1", Set.of());
     for (int i = 0; i < 2; i++) {
       try {
-        Library.initialise(library, ThreadLevel.MULTIPLE);
+        Library.initialise(library, ThreadLevel.MULTIPLE, () -> {});
       } catch (CommException e) {
         System.out.println("failed: " + e.getMessage());
       }
