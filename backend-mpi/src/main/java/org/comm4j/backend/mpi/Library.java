@@ -205,7 +205,7 @@ final class Library {
 
   private static synchronized void finish() {
     try {
-      if (!areJobsOver() || Worker.isAnyBusy() || isFinalised()) {
+      if (!areJobsOver() || isFinalised()) {
         return; // what is open would be in its way
       }
       Thread finishing =
@@ -237,7 +237,9 @@ final class Library {
     } finally {
       ALL_COME.countDown();
     }
-    int ignored = Mpi.finish();
+    if (!Worker.isAnyBusy()) { // in what has been given up, which would be in its way
+      int ignored = Mpi.finish();
+    }
   }
 
   /// Returns when all ranks have come, and none of them moves its messages along any more.

@@ -66,14 +66,15 @@ class MpiTroubleTest {
 
   /// The launcher would end the others, and MPICH's would call that a success.
   @ParameterizedTest
-  @EnumSource(
-      value = Abi.class,
-      names = {"OPEN_MPI", "MPICH"})
-  void end_afterAFailure_waitsForTheOthers(Abi abi) throws Exception {
+  @CsvSource({"OPEN_MPI, test", "MPICH, test", "OPEN_MPI, native", "MPICH, native"})
+  void end_afterAFailure_waitsForTheOthers(Abi abi, String wait) throws Exception {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
-    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", wait);
     try (var job = MpiTestJob.start(launcher, 3, settings, folder, "abort")) {
-      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      int code = job.await(BOUND);
+      if (wait.equals("test")) { // else a thread stays in the library, which can't be finalised
+        assertThat(code).as(job.output()).isZero();
+      }
       assertThat(job.output())
           .contains("to see how that ends")
           .contains("rank 0 has done all", "rank 1 has done all", "rank 2 has done all");

@@ -103,7 +103,7 @@ final class RankInTrouble {
         copy.abort("to see how that ends");
       }
       try {
-        copy.barrier();
+        copy.start(new Collective.Barrier()).await(); // which may run on a thread of ours
       } catch (CommException e) {
         System.out.println("failed: " + e.getMessage());
       }
