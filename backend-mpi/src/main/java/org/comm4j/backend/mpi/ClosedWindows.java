@@ -84,13 +84,13 @@ final class ClosedWindows {
       for (Window window : List.copyOf(chosen)) {
         List<Integer> ranks = ranks(window, meeting.group());
         if (ranks.stream().allMatch(rank -> contains(all[rank], window.number()))) {
+          chosen.remove(window); // whatever becomes of it, it is not freed again
           meeting.group().make(label, ranks, () -> free(window));
         }
       }
     }
 
-    private boolean free(Window window) {
-      chosen.remove(window); // whatever becomes of it, it is not freed again
+    private static boolean free(Window window) {
       window.free();
       return true;
     }

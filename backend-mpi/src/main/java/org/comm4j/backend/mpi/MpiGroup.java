@@ -4,6 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
@@ -265,15 +266,26 @@ final class MpiGroup {
   }
 
   /// Makes something by functions of the library that wait for ranks, which have agreed on that and
-  /// are on their way.
+  /// are on their way, unless the communicator breaks on one of them before it has heard that all
+  /// agree. So where waits can be ended it is made on a thread of ours, and given up then.
   ///
   /// @param ranks of this group, this one among them
+  /// @param body may go on when it is given up, but does not begin then
   <T extends @Nullable Object> T make(String label, List<Integer> ranks, Supplier<T> body) {
-    if (Functions.level() == ThreadLevel.MULTIPLE) {
+    if (Functions.level() == ThreadLevel.SERIALIZED) {
+      try (Turn _ = Turn.take(this, ranks, patience(label))) {
+        return watched(label, null, 0, body);
+      }
+    }
+    if (job.waitsInLibrary()) {
       return watched(label, null, 0, body);
     }
-    try (Turn _ = Turn.take(this, ranks, patience(label))) {
-      return watched(label, null, 0, body);
+    try {
+      return worker.run(body, patience(label));
+    } catch (BackendException e) {
+      throw Errors.inCall(e, rank, label, name);
+    } catch (RejectedExecutionException _) {
+      throw closed(label);
     }
   }
 

@@ -8,11 +8,13 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Runs collectives that were started, one after the other, in the library's blocking functions: to
 /// MPI a blocking collective and a non-blocking one are two operations, and here one rank may start
-/// what another one runs. One daemon thread per communicator, from the first such call on.
+/// what another one runs. Where calls wait outside the library, it runs what only a blocking
+/// function of it makes. One daemon thread per communicator, from the first such call on.
 final class Worker {
   private static final long POLL_NS = TimeUnit.MICROSECONDS.toNanos(200);
   private static final AtomicInteger IN_LIBRARY = new AtomicInteger();
@@ -47,18 +49,38 @@ final class Worker {
     last = call;
     try {
       start()
-          .execute(() -> {
-            IN_LIBRARY.incrementAndGet();
-            try {
-              if (!call.hasEnded()) {
-                call.runBlockingForOthers();
-              }
-            } finally {
-              IN_LIBRARY.decrementAndGet();
-            }
-          });
+          .execute(() ->
+              runCounted(() -> {
+                if (!call.hasEnded()) {
+                  call.runBlockingForOthers();
+                }
+              }));
     } catch (RejectedExecutionException closed) {
       throw call.group.closed(call.label());
+    }
+  }
+
+  /// Has something run and waits for it.
+  ///
+  /// @param patience throws if it is not to be waited for any longer: what has begun then stays in
+  ///   the library, else it does not begin
+  /// @throws RejectedExecutionException after [#close]
+  <T extends @Nullable Object> T run(Supplier<T> body, Runnable patience) {
+    FutureTask<T> running = new FutureTask<>(body::get);
+    start().execute(() -> runCounted(running));
+    try {
+      return await(running, patience);
+    } finally {
+      running.cancel(false); // else it has ended
+    }
+  }
+
+  private static void runCounted(Runnable task) {
+    IN_LIBRARY.incrementAndGet();
+    try {
+      task.run();
+    } finally {
+      IN_LIBRARY.decrementAndGet();
     }
   }
 
@@ -79,7 +101,7 @@ final class Worker {
   /// Waits for what runs on a thread of ours, in the library, until other ranks have come.
   ///
   /// @param patience throws if it is not to be waited for any longer: it stays there
-  static <T> T await(FutureTask<T> running, Runnable patience) {
+  static <T extends @Nullable Object> T await(FutureTask<T> running, Runnable patience) {
     while (!running.isDone()) {
       patience.run();
       LockSupport.parkNanos(POLL_NS);

@@ -82,6 +82,26 @@ class MpiTroubleTest {
     }
   }
 
+  /// The others are where only that rank could let them out, and still have their world.
+  @ParameterizedTest
+  @CsvSource({"OPEN_MPI, split", "MPICH, split"})
+  void abort_othersMakeWhatAllHaveAgreedOn_isThrownThere(Abi abi, String what) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "20s");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "half-made", what)) {
+      int code = job.await(BOUND);
+      if (what.equals("copy")) { // else a thread stays in the library, which can't be finalised
+        assertThat(code).as(job.output()).isZero();
+      }
+      assertThat(job.output().lines().filter(line -> line.endsWith("to see how that ends")))
+          .as(job.output())
+          .hasSize(2);
+      assertThat(job.output())
+          .contains("rank 0 has done all", "rank 1 has done all", "rank 2 has done all");
+      assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
+    }
+  }
+
   /// The others wait in the barrier, and nothing else would end it before the deadline.
   @ParameterizedTest
   @EnumSource(

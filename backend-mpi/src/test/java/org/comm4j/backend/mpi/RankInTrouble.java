@@ -45,12 +45,12 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
+///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-made <copy or split> | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-both` has two threads give up a job's last two communicators, time and again. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
-/// JVM with code 7 while a communicator is open. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
+/// JVM with code 7 while a communicator is open. `half-made` lets rank 0 break a communicator when all have agreed to make another one. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
 /// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `unreceived` leaves a message to a communicator that is closed, and looks for it in others. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
@@ -76,6 +76,7 @@ final class RankInTrouble {
       case "close-receiver" -> closeReceiver(config);
       case "closed-sender" -> closedSender(config);
       case "exit" -> exit(config);
+      case "half-made" -> halfMade(config, args[1].equals("copy"));
       case "half-open" -> halfOpen(config);
       case "hook" -> hook(config);
       case "late" -> late(config);
@@ -109,6 +110,35 @@ final class RankInTrouble {
       }
       communicator.barrier();
     }
+    end(rank);
+  }
+
+  /// It has said what it wants, but does not make it.
+  private static void halfMade(CommConfig config, boolean isCopy) {
+    MpiCommunicator world = open(config);
+    MpiCommunicator parent = (MpiCommunicator) world.duplicate();
+    int rank = parent.rank();
+    try {
+      if (rank == 0) {
+        var purpose = isCopy ? CallSignature.Purpose.DUPLICATE : CallSignature.Purpose.SPLIT;
+        var _ = parent.gather(purpose, world.group().job().propose(), 0, 0, 0);
+        parent.abort(new AbortedException(0, "to see how that ends", null));
+      } else if (isCopy) {
+        parent.duplicate().close();
+      } else {
+        parent.split(0, -rank).orElseThrow().close();
+      }
+    } catch (AbortedException e) {
+      System.out.println("failed: " + e.getMessage());
+    }
+    parent.close();
+    world.run(new Collective.Barrier());
+    world.close();
+    end(rank);
+  }
+
+  /// Rank 1 ends long before the others.
+  private static void end(int rank) {
     if (rank != 1) {
       LockSupport.parkNanos(MpiRank.LATE_NS); // it saves what it has
     }
