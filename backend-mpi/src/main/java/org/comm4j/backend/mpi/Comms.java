@@ -75,7 +75,7 @@ final class Comms {
     } finally {
       if (!haveEnded) {
         CallMemory.keep(requests, used); // they may still end
-        Library.markAbsent();
+        Library.markLost();
       }
     }
   }

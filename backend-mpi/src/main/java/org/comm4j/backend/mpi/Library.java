@@ -42,8 +42,9 @@ final class Library {
 
   private static @Nullable FutureTask<Boolean> starting; // whether it is ours
   private static boolean isReady;
-  private static boolean absent; // ranks, which may never come
-  private static long patienceNs = Long.MAX_VALUE; // with the others
+  private static boolean areAbsent; // ranks, which may never come
+  private static boolean isLost; // a request, which may never end
+  private static long timeoutNs = Long.MAX_VALUE; // of the last launch
   private static volatile boolean usesNetwork;
   private static int jobs;
   private static int threadLevel;
@@ -176,8 +177,17 @@ final class Library {
   }
 
   /// A launch opens its first communicator.
-  static synchronized void jobStarted() {
+  ///
+  /// @param mostNs how long its ranks may be late
+  static synchronized void jobStarted(long mostNs) {
     jobs++;
+    timeoutNs = mostNs;
+  }
+
+  /// It has opened it, so all ranks are there, whatever was before.
+  static synchronized void jobOpened() {
+    areAbsent = false;
+    isLost = false;
   }
 
   /// A launch's last communicator is closed.
@@ -186,16 +196,14 @@ final class Library {
     Library.class.notifyAll();
   }
 
-  /// A failure has left requests that may never end.
-  ///
-  /// @param timeoutNs how long ranks may be late
-  static synchronized void markLost(long timeoutNs) {
-    patienceNs = timeoutNs;
+  /// A failure has left something in the library that may never end.
+  static synchronized void markLost() {
+    isLost = true;
   }
 
   /// Ranks are gone, or have not come where they should.
   static synchronized void markAbsent() {
-    absent = true;
+    areAbsent = true;
   }
 
   /// Ranks are there that share no memory with others.
@@ -210,14 +218,19 @@ final class Library {
       }
       Thread finishing =
           Thread.ofPlatform().daemon().name("comm4j-mpi-finish").start(Library::finishNow);
-      if (absent) { // it may wait for ever
+      if (areAbsent) { // it may wait for ever
         finishing.join(ABSENT_MILLIS);
-      } else if (ALL_COME.await(patienceNs, TimeUnit.NANOSECONDS)) { // ranks may go on
+      } else if (ALL_COME.await(patienceNs(), TimeUnit.NANOSECONDS)) { // ranks may go on
         finishing.join(FINALIZE_MILLIS);
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     }
+  }
+
+  /// How long the others are waited for: they may wait for what never ends, if anything does not.
+  private static long patienceNs() {
+    return isLost ? timeoutNs : Long.MAX_VALUE;
   }
 
   /// Waits a little for those that the program ends while the JVM does: its hooks run beside ours.

@@ -379,7 +379,7 @@ final class MpiGroup {
   /// Requests will never end, as far as we know.
   void lose(CallMemory memory, Requests requests) {
     hasLost = true;
-    job.markLost();
+    Library.markLost();
     memory.lose(requests);
   }
 

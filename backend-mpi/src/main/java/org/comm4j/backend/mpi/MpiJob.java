@@ -291,11 +291,6 @@ final class MpiJob {
     return moved;
   }
 
-  /// Requests are running that nobody can end.
-  void markLost() {
-    Library.markLost(timeoutNs);
-  }
-
   // --- progress without anybody waiting ---
 
   /// Runs an action soon, on the progress thread.

@@ -71,7 +71,9 @@ final class Worker {
     try {
       return await(running, patience);
     } finally {
-      running.cancel(false); // else it has ended
+      if (running.cancel(false)) { // it has not ended
+        Library.markLost();
+      }
     }
   }
 

@@ -28,7 +28,7 @@ final class World {
     long endNs = System.nanoTime() + config.joinTimeout().toNanos();
     Runnable patience = () -> checkAllCome(session, endNs);
     initialise(library, config, patience);
-    Library.jobStarted();
+    Library.jobStarted(config.timeout().toNanos());
     MpiGroup group = null;
     boolean opened = false;
     try {
@@ -41,6 +41,7 @@ final class World {
       new SameBits(group, patience).probe("open");
       probeSharing(job, communicator);
       opened = true;
+      Library.jobOpened();
       return communicator;
     } finally {
       if (!opened) {
@@ -112,7 +113,16 @@ final class World {
   static CommConfig meet(MpiLibrary library, CommConfig config) {
     Runnable patience = MeetingPlace.patience(config);
     initialise(library, config, patience);
-    return MeetingPlace.find(config, patience);
+    boolean haveMet = false;
+    try {
+      CommConfig place = MeetingPlace.find(config, patience);
+      haveMet = true;
+      return place;
+    } finally {
+      if (!haveMet) {
+        Library.markAbsent();
+      }
+    }
   }
 
   private static void checkTags(MpiLibrary library, long comm) {

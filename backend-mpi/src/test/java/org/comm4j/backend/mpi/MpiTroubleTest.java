@@ -82,9 +82,25 @@ class MpiTroubleTest {
     }
   }
 
+  /// By opening another communicator they have all come.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void end_rankWasLateBefore_waitsForIt(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "late-once")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains("who are alive but have not come")
+          .contains("rank 0 has done all", "rank 1 has done all");
+    }
+  }
+
   /// The others are where only that rank could let them out, and still have their world.
   @ParameterizedTest
-  @CsvSource({"OPEN_MPI, split", "MPICH, split"})
+  @CsvSource({"OPEN_MPI, split", "MPICH, split", "OPEN_MPI, copy", "MPICH, copy"})
   void abort_othersMakeWhatAllHaveAgreedOn_isThrownThere(Abi abi, String what) throws Exception {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
     Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "20s");

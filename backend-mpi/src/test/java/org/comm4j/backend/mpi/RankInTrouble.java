@@ -27,6 +27,7 @@ import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
+import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.CommException;
@@ -45,13 +46,13 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-made <copy or split> | half-open | hook | late | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
+///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-made <copy or split> | half-open | hook | late | late-once | left-host | left-sender | load <file> <interface> | pins | room | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-both` has two threads give up a job's last two communicators, time and again. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
 /// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-made` lets rank 0 break a communicator when all have agreed to make another one. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
-/// barrier. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
+/// barrier; `late-once` too, after which all open another communicator. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
 /// different ones. `unreceived` leaves a message to a communicator that is closed, and looks for it in others. `two` opens a communicator by one library and then by the other. `watched` breaks one in which a call has waited for long. `wrong-rank`
 /// sends to a rank that is not there, past the checks of the API, and copies what is no communicator to the library.
@@ -80,6 +81,7 @@ final class RankInTrouble {
       case "half-open" -> halfOpen(config);
       case "hook" -> hook(config);
       case "late" -> late(config);
+      case "late-once" -> lateOnce(config);
       case "left-host" -> leftHost(config);
       case "left-sender" -> leftSender(config);
       case "load" -> load(Path.of(args[1]), Abi.valueOf(args[2]));
@@ -110,7 +112,7 @@ final class RankInTrouble {
       }
       communicator.barrier();
     }
-    end(rank);
+    end(1, rank);
   }
 
   /// It has said what it wants, but does not make it.
@@ -134,12 +136,12 @@ final class RankInTrouble {
     parent.close();
     world.run(new Collective.Barrier());
     world.close();
-    end(rank);
+    end(1, rank);
   }
 
-  /// Rank 1 ends long before the others.
-  private static void end(int rank) {
-    if (rank != 1) {
+  /// @param first ends long before the others
+  private static void end(int first, int rank) {
+    if (rank != first) {
       LockSupport.parkNanos(MpiRank.LATE_NS); // it saves what it has
     }
     System.out.println("rank " + rank + " has done all");
@@ -223,6 +225,27 @@ final class RankInTrouble {
       LockSupport.park();
     }
     communicator.run(new Collective.Barrier());
+  }
+
+  private static void lateOnce(CommConfig config) {
+    MpiCommunicator world = open(config);
+    Session session = world.group().job().session();
+    MpiCommunicator communicator = hasty(world, Duration.ofMillis(200));
+    int rank = world.rank();
+    if (rank == 0) {
+      try {
+        communicator.run(new Collective.Barrier());
+      } catch (CollectiveTimeoutException e) {
+        System.out.println("failed: " + e.getMessage());
+      }
+    } else {
+      awaitFailure(communicator);
+    }
+    communicator.close();
+    world.close();
+    session.close();
+    Communicators.open(config).close();
+    end(0, rank);
   }
 
   private static void leftHost(CommConfig config) {
@@ -481,7 +504,7 @@ final class RankInTrouble {
     CommConfig config = job.config().toBuilder().timeout(timeout).build();
     long comm = Comms.duplicate(group.collectives(), () -> {});
     long messages = Comms.duplicate(comm, () -> {});
-    Library.jobStarted();
+    Library.jobStarted(timeout.toNanos());
     var own = new MpiJob(job.session(), config, job.waitsInLibrary());
     return new MpiCommunicator(new MpiGroup(own, group.name(), 1, group.members(), comm, messages));
   }
@@ -613,7 +636,7 @@ final class RankInTrouble {
     MpiGroup group = world.group();
     var turns = new Phaser(2);
     for (int round = 0; round < ROUNDS; round++) {
-      Library.jobStarted();
+      Library.jobStarted(config.timeout().toNanos());
       var job = new MpiJob(group.job().session(), config, false);
       var first = new MpiGroup(job, "first", 1, new int[1], 0, 0);
       var second = new MpiGroup(job, "second", 2, new int[1], 0, 0);
