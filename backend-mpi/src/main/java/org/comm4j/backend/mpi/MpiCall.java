@@ -231,6 +231,7 @@ class MpiCall implements Pending {
           return; // it was ended meanwhile, and stays so
         }
         stage.end(own);
+        current++;
       }
       group.lock();
       try {
@@ -347,11 +348,16 @@ class MpiCall implements Pending {
     return own != null && running && own.cancel();
   }
 
-  /// What is wrong with a message that did not fit.
+  /// What is wrong with a message that did not fit. Of a collective of its own the library does not
+  /// tell who sent it.
   MismatchedCallException truncated(TruncatedException found) {
+    boolean isOurs = current < stages.size() && stages.get(current) instanceof Exchange;
     return new MismatchedCallException(
-        "rank %d sent more than rank %d's %s expects (expected: the same counts on all ranks)"
-            .formatted(found.source(), group.rank(), label));
+        isOurs
+            ? "rank %d sent more than rank %d's %s expects (expected: the same counts on all ranks)"
+                .formatted(found.source(), group.rank(), label)
+            : "another rank's %s of '%s' moves more than rank %d's (expected: the same counts on all ranks); set COMM_CHECK=full to see whose"
+                .formatted(label, group.name(), group.rank()));
   }
 
   final boolean touches(MemorySegment segment) {

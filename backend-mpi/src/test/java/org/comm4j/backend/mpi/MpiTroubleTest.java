@@ -98,6 +98,20 @@ class MpiTroubleTest {
     }
   }
 
+  /// Of a collective the library does not say who has sent too much.
+  @Test
+  void broadcast_rootHasMore_namesNoOtherRankForIt() throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 3);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
+    try (var job = MpiTestJob.start(launcher, 3, settings, folder, "short")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .containsPattern(
+              "failed: another rank's broadcast of 'world/.*' moves more than rank [01]'s .*COMM_CHECK=full")
+          .doesNotContain("rank 0 sent", "rank 1 sent");
+    }
+  }
+
   /// The others are where only that rank could let them out, and still have their world.
   @ParameterizedTest
   @CsvSource({"OPEN_MPI, split", "MPICH, split", "OPEN_MPI, copy", "MPICH, copy"})
