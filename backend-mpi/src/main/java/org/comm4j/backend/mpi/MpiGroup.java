@@ -515,11 +515,17 @@ final class MpiGroup {
     }
     if (failure == null && waitedNs >= timeoutNs() && looks > patientLooks()) {
       List<Integer> missing = waiters.late(call);
+      String why =
+          missing.isEmpty()
+              ? "in which all ranks wait by now, each in its collective #%d; set COMM_CHECK=full to see whether they have called different things, or raise COMM_TIMEOUT if one may come late"
+                  .formatted(call.number())
+              : "for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+                  .formatted(missing);
       breakWith(
           new CollectiveTimeoutException(
               missing,
-              "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
-                  .formatted(rank, waitedNs / 1e9, call.label(), name, missing)),
+              "rank %d waited %.1f s in %s of '%s' %s"
+                  .formatted(rank, waitedNs / 1e9, call.label(), name, why)),
           true);
     } else if (failure == null && call.isStalled()) {
       LOG.log(

@@ -114,7 +114,8 @@ final class Watchdog {
     if (waitedNs >= job.timeoutNs()) {
       end(
           what
-              + " for ranks that have not come; raise COMM_TIMEOUT if they may take longer, or use"
+              + " for ranks that have not come, or call something else; raise COMM_TIMEOUT if they may"
+              + " take longer, set COMM_CHECK=full to see whether they call something else, or use"
               + " COMM_MPI_WAIT=test, where this is an exception");
     }
     CommException failure = hopeless(group, post, count, now);

@@ -38,7 +38,8 @@ class MpiTroubleTest {
       assertThat(job.output())
           .containsPattern(
               "comm4j: rank 0 has waited \\d+\\.\\d s in barrier of 'world', in the library's blocking"
-                  + " function for ranks that have not come; raise COMM_TIMEOUT .*"
+                  + " function for ranks that have not come, or call something else; raise COMM_TIMEOUT .*"
+                  + "COMM_CHECK=full.*"
                   + "COMM_MPI_WAIT=test, where this is an exception; ending the job with MPI_Abort");
       assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
     }
@@ -109,6 +110,24 @@ class MpiTroubleTest {
           .containsPattern(
               "failed: another rank's broadcast of 'world/.*' moves more than rank [01]'s .*COMM_CHECK=full")
           .doesNotContain("rank 0 sent", "rank 1 sent");
+    }
+  }
+
+  /// Nobody is late.
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void deadline_ranksCallDifferentThings_saysSo(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "2s");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "differ")) {
+      var _ = job.await(BOUND); // what is lost may keep the library from its end
+      assertThat(job.output())
+          .containsPattern(
+              "failed: ranks \\[\\], rank \\d waited [\\d.]+ s in broadcast of 'world/.*' in which all ranks"
+                  + " wait by now, each in its collective #0; set COMM_CHECK=full")
+          .doesNotContain("rank(s) []");
     }
   }
 

@@ -46,11 +46,11 @@ import org.jspecify.annotations.Nullable;
 
 /// What an [MpiRank] does to show how errors look and that the JVM lives on.
 ///
-///     abort | close | close-both | close-buffer | close-receiver | closed-sender | exit | half-made <copy or split> | half-open | hook | late | late-once | left-host | left-sender | load <file> <interface> | pins | room | short | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
+///     abort | close | close-both | close-buffer | close-receiver | closed-sender | differ | exit | half-made <copy or split> | half-open | hook | late | late-once | left-host | left-sender | load <file> <interface> | pins | room | short | signals | sums | two <file> <file> | unreceived | watched | wrong-rank
 ///
 /// `abort` lets rank 0 break a communicator while the others wait in the library, after which rank 1
 /// ends long before them. `close` lets rank 0 close while a thread of its is about to begin a barrier, and another one while it splits it. `close-both` has two threads give up a job's last two communicators, time and again. `close-buffer` closes one while a receive into it begins. `close-receiver` lets rank 1 close while a long message comes. `closed-sender`
-/// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `exit` ends rank 0's
+/// lets rank 0 close, as far as rank 1 can see, during a send that this receives, and tells what arrays that has not back. `differ` has each of two ranks take the other one for a root. `exit` ends rank 0's
 /// JVM with code 7 while a communicator is open. `half-made` lets rank 0 break a communicator when all have agreed to make another one. `half-open` lets rank 1 leave while they open, when rank 0 has made its communicator. `hook` closes a communicator while the JVM ends. `late` lets rank 1 not come to a
 /// barrier; `late-once` too, after which all open another communicator. `left-host` lets rank 3 leave, which shares a host with rank 2 as these are told, and this use a region and make one. `left-sender` lets rank 1 send many messages while rank 0 computes for longer than it may wait, and again before it leaves. `load` loads a library that is none. `pins` lends arrays of bytes, and tells where their elements stand. `room` makes regions where the leader has little room for them. `short` lets rank 2 broadcast more than the others expect. `signals` tells which of the JVM's signals others
 /// handle, with a communicator and after it. `sums` has the library's sums of floats taken for
@@ -76,6 +76,7 @@ final class RankInTrouble {
       case "close-buffer" -> closeBuffer(config);
       case "close-receiver" -> closeReceiver(config);
       case "closed-sender" -> closedSender(config);
+      case "differ" -> differ(config);
       case "exit" -> exit(config);
       case "half-made" -> halfMade(config, args[1].equals("copy"));
       case "half-open" -> halfOpen(config);
@@ -377,6 +378,18 @@ final class RankInTrouble {
       System.out.println("no failure");
     } catch (CommException e) {
       System.out.println("failed: " + e.getMessage());
+    }
+    communicator.close();
+    world.close();
+  }
+
+  private static void differ(CommConfig config) {
+    MpiCommunicator world = open(config);
+    MpiCommunicator communicator = (MpiCommunicator) world.duplicate();
+    try {
+      communicator.run(new Collective.Broadcast(CommData.of(new int[10]), 1 - communicator.rank()));
+    } catch (CollectiveTimeoutException e) {
+      System.out.println("failed: ranks %s, %s".formatted(e.missing(), e.getMessage()));
     }
     communicator.close();
     world.close();
