@@ -17,6 +17,7 @@ import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.Capabilities;
+import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommBuffer;
 import org.comm4j.api.CommData;
@@ -385,7 +386,7 @@ final class MpiCommunicator implements BackendCommunicator {
         split(CallSignature.Purpose.SPLIT, "host", leader, 0, this::splitByHost));
   }
 
-  private interface Splitter {
+  interface Splitter {
     /// Makes the library's communicator of this rank's colour.
     ///
     /// @param members the ranks of that colour, in their new order
@@ -396,7 +397,7 @@ final class MpiCommunicator implements BackendCommunicator {
   /// Whatever fails breaks the communicator: other ranks may wait in what the library makes.
   ///
   /// @param part what the new ones are called, with a number
-  private @Nullable MpiCommunicator split(
+  @Nullable MpiCommunicator split(
       CallSignature.Purpose purpose, String part, int color, int key, Splitter splitter) {
     group.refuseOperators();
     try {
@@ -405,6 +406,12 @@ final class MpiCommunicator implements BackendCommunicator {
       throw broken(Errors.inCall(e, rank(), purpose.label(), name()));
     } catch (CommException e) {
       throw broken(e);
+    } catch (ClosedException e) { // the others have been told
+      throw e;
+    } catch (RuntimeException | Error e) {
+      group.breakNow(
+          new AbortedException(rank(), "'%s' threw %s".formatted(purpose.label(), e), e));
+      throw e;
     }
   }
 
@@ -441,8 +448,10 @@ final class MpiCommunicator implements BackendCommunicator {
       MpiGroup own = new MpiGroup(job, name, id, world, made, Comms.duplicate(made, patience));
       lookAtSums(own, isCopy(members), label, patience);
       return new MpiCommunicator(own);
-    } catch (CommException e) { // others may have it already, and would wait for this rank
-      String message = "rank %d could not make it: %s".formatted(rank(), e.getMessage());
+    } catch (RuntimeException | Error e) {
+      // others may have it already, and would wait for this rank
+      String why = e instanceof CommException ? e.getMessage() : e.toString();
+      String message = "rank %d could not make it: %s".formatted(rank(), why);
       job.session().abort(id, new AbortNotice(AbortNotice.Kind.ABORT, List.of(), message).encode());
       throw e;
     }

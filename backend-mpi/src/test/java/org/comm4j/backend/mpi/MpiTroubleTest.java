@@ -131,6 +131,24 @@ class MpiTroubleTest {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(
+      value = Abi.class,
+      names = {"OPEN_MPI", "MPICH"})
+  void split_errorOnARank_isHeardByWhoHasTheChild(Abi abi) throws Exception {
+    RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "20s");
+    try (var job = MpiTestJob.start(launcher, 2, settings, folder, "no-memory")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output())
+          .contains("failed: java.lang.OutOfMemoryError: to see how that ends")
+          .containsPattern("failed: .*AbortedException: .*OutOfMemoryError: to see how that ends");
+      assertThat(job.output().lines().filter(line -> line.contains("'split' threw java.lang.Out")))
+          .as(job.output())
+          .hasSizeGreaterThanOrEqualTo(2); // also of whom the child's end has told already
+    }
+  }
+
   /// The others are where only that rank could let them out, and still have their world.
   @ParameterizedTest
   @CsvSource({"OPEN_MPI, split", "MPICH, split", "OPEN_MPI, copy", "MPICH, copy"})
