@@ -6,10 +6,12 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -27,8 +29,9 @@ import org.comm4j.api.spi.RankLauncher;
 /// for rank 0 of 1.
 ///
 /// `COMM_MPI_LAUNCHER` decides where it is set. Else it is looked for in the `bin` beside and above
-/// the library, then in `PATH`; what a program answers to `--version` tells whose launcher it is,
-/// for its name may lead anywhere (`mpirun` of Debian is a link that an administrator sets).
+/// the library, as far as only who is trusted may write there, then in `PATH`; what a program
+/// answers to `--version` tells whose launcher it is, for its name may lead anywhere (`mpirun` of
+/// Debian is a link that an administrator sets).
 final class MpiLauncher {
   static final String OPTION = "COMM_MPI_LAUNCHER";
   static final String ARGUMENTS_OPTION = "COMM_MPI_LAUNCHER_ARGS";
@@ -196,18 +199,39 @@ final class MpiLauncher {
   }
 
   /// The `bin` of every folder above the library, where links lead and as it is named, but not of
-  /// the root; then `PATH`.
+  /// the root, nor from where on others could have put a program; then `PATH`.
   private Collection<Path> folders() {
     Set<Path> folders = new LinkedHashSet<>();
     for (Path file : List.of(real(library.file()), library.file().toAbsolutePath())) {
       for (Path above = file.getParent();
-          above != null && above.getParent() != null;
+          above != null && above.getParent() != null && isTrusted(above);
           above = above.getParent()) {
-        folders.add(above.resolve("bin"));
+        Path bin = above.resolve("bin");
+        if (isTrusted(bin)) {
+          folders.add(bin);
+        }
       }
     }
     folders.addAll(path);
     return folders;
+  }
+
+  /// Whether nobody can put a file there but root, this user, and who owns the library, which runs
+  /// in each rank.
+  private boolean isTrusted(Path folder) {
+    try {
+      Object owner = Files.getAttribute(folder, "unix:uid");
+      Set<Object> trusted = new HashSet<>();
+      trusted.add(0);
+      trusted.add(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
+      trusted.add(Files.getAttribute(library.file(), "unix:uid"));
+      Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(folder);
+      return trusted.contains(owner)
+          && !permissions.contains(PosixFilePermission.GROUP_WRITE)
+          && !permissions.contains(PosixFilePermission.OTHERS_WRITE);
+    } catch (IOException _) {
+      return false;
+    }
   }
 
   private static Path real(Path file) {

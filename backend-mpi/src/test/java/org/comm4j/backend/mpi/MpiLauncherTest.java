@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Set;
@@ -14,14 +15,15 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankLauncher;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.DisabledOnOs;
+import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Launchers are scripts that say what real ones say.
-@DisabledOnOs(value = OS.WINDOWS, disabledReason = "its launchers are shell scripts")
+@EnabledOnOs(value = OS.LINUX, disabledReason = "the backend needs Linux")
 class MpiLauncherTest {
   private static final String OPEN_MPI = "mpirun (Open MPI) 5.0.3";
   private static final String DEBIAN = "mpirun.openmpi (OpenRTE) 4.1.4";
@@ -34,7 +36,7 @@ class MpiLauncherTest {
   @BeforeEach
   void makePath() throws IOException {
     root = root.toRealPath();
-    bin = Files.createDirectories(root.resolve("path/bin"));
+    bin = folder("path/bin");
   }
 
   @Test
@@ -78,13 +80,29 @@ class MpiLauncherTest {
     assertThat(program(launcher(library(Abi.OPEN_MPI, "opt/mpi/" + lib)))).isEqualTo(own);
   }
 
+  /// As with a library below `/tmp`.
+  @ParameterizedTest
+  @ValueSource(strings = {"rwxrwxrwx", "rwxrwxr-x"})
+  void search_folderThatOthersWrite_isLeftAlone(String permissions) throws IOException {
+    Path own = program("path/bin/mpirun", OPEN_MPI);
+    Path marker = root.resolve("marker");
+    Path other = program("shared/bin/mpirun", OPEN_MPI);
+    Files.writeString(other, "\ntouch " + marker + "\n", StandardOpenOption.APPEND);
+    MpiLibrary library = library(Abi.OPEN_MPI, "shared/mpi/lib");
+    Files.setPosixFilePermissions(
+        root.resolve("shared"), PosixFilePermissions.fromString(permissions));
+
+    assertThat(program(launcher(library))).isEqualTo(own);
+    assertThat(marker).doesNotExist();
+  }
+
   /// Where a link to the library stands says nothing, where it leads does.
   @Test
   void search_linkedLibrary_takesTheLauncherWhereItIs() throws IOException {
     program("usr/bin/mpirun", OPEN_MPI);
     Path own = program("opt/mpi/bin/mpirun", OPEN_MPI);
     MpiLibrary installed = library(Abi.OPEN_MPI, "opt/mpi/lib");
-    Path link = Files.createDirectories(root.resolve("usr/lib")).resolve("libmpi.so.40");
+    Path link = folder("usr/lib").resolve("libmpi.so.40");
     Files.createSymbolicLink(link, installed.file());
 
     assertThat(
@@ -206,7 +224,7 @@ class MpiLauncherTest {
   }
 
   private MpiLibrary library(Abi abi, String folder) throws IOException {
-    Path file = Files.createDirectories(root.resolve(folder)).resolve("libmpi.so");
+    Path file = folder(folder).resolve("libmpi.so");
     if (!Files.exists(file)) {
       Files.createFile(file);
     }
@@ -220,9 +238,16 @@ class MpiLauncherTest {
     return new MpiLibrary(file, abi, maker, version, "3.1", Set.of());
   }
 
+  /// Which nobody else may write, whatever files are made with here.
+  private Path folder(String name) throws IOException {
+    return Files.createDirectories(
+        root.resolve(name),
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwxr-xr-x")));
+  }
+
   private Path program(String name, String version) throws IOException {
     Path file = root.resolve(name);
-    Files.createDirectories(file.getParent());
+    var _ = folder(root.relativize(file.getParent()).toString());
     Files.writeString(file, "#!/bin/sh\n[ \"$1\" = --version ] && echo '" + version + "'\n");
     return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwx------"));
   }
