@@ -70,7 +70,8 @@ final class MpiLauncher {
             Pattern.compile("HYDRA|MPICH|Intel\\(R\\) MPI|MVAPICH"),
             List.of("mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "mpirun", "mpiexec"),
             List.of("-bind-to", "none"),
-            Map.of(),
+            // else it takes the hosts of a PBS, LSF, SGE or LoadLeveler job that it is in
+            Map.of("HYDRA_RMK", "user"),
             "PMI_RANK",
             "install mpich (apt, dnf)");
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -49,6 +50,28 @@ class MpiJobTest {
       assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("shared memory: true"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("a region of INT8"::equals)).hasSize(3);
+    }
+  }
+
+  /// Of which another host is a part that nobody reaches.
+  @Test
+  void open_ownLauncherInABatchJob_startsRanksHere() throws Exception {
+    var launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
+    String here = InetAddress.getLocalHost().getHostName();
+    Path hosts = folder.resolve("hosts");
+    Files.write(hosts, List.of(here, "no.such.host.invalid"));
+    Map<String, String> batch =
+        Map.of(
+            "PBS_NODEFILE",
+            hosts.toString(),
+            "PBS_ENVIRONMENT",
+            "PBS_BATCH",
+            "PBS_JOBID",
+            "1.server");
+    try (var job = MpiTestJob.start(launcher, 2, batch, folder, "open")) {
+      assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output().lines())
+          .contains("rank 0 of 2 on mpi, sum 2", "rank 1 of 2 on mpi, sum 2");
     }
   }
 

@@ -63,7 +63,9 @@ class MpiLauncherTest {
 
     assertThat(launcher.command()).containsExactly(hydra.toString(), "-bind-to", "none", "-n", "4");
     assertThat(launcher.rankVariable()).isEqualTo("PMI_RANK");
-    assertThat(launcher.environment()).containsOnlyKeys("COMM_MPI_LIBRARY");
+    assertThat(launcher.environment())
+        .containsOnlyKeys("COMM_MPI_LIBRARY", "HYDRA_RMK")
+        .containsEntry("HYDRA_RMK", "user");
   }
 
   @ParameterizedTest
