@@ -66,7 +66,7 @@ public interface Request {
   /// @param requests at least one
   /// @return the index of an ended request; awaiting it tells how it ended
   /// @throws ConcurrentUseException if the thread is interrupted, and another one awaits the first
-  ///   request: that one is to end of it
+  ///   request: that one is to end of it; or if a user-defined operator waits
   /// @throws IllegalArgumentException if there is none
   static int waitAny(List<? extends Request> requests) {
     if (requests.isEmpty()) {
@@ -81,7 +81,8 @@ public interface Request {
   ///
   /// @param requests in the order in which their failures matter; may be empty
   /// @throws CommException why the first that failed did; awaiting another one tells why that did.
-  ///   [ConcurrentUseException] if another thread awaits one, which then may not have ended
+  ///   [ConcurrentUseException] if another thread awaits one, which then may not have ended, or if
+  ///   a user-defined operator waits
   /// @throws ClosedException as [#await()]
   /// @throws java.util.concurrent.CancellationException as [#await()]
   static void waitAll(List<? extends Request> requests) {

@@ -18,6 +18,7 @@ final class RequestWait {
 
   /// {@return the index of one that has ended} Sleeps longer each time.
   static int any(List<? extends Request> requests) {
+    OperatorCalls.refuse("waitAny");
     check(requests);
     return any(requests, requests.size(), LONGEST_SLEEP_NANOS);
   }
@@ -26,6 +27,7 @@ final class RequestWait {
   /// all along whichever is awaited. Those of several ranks have several, and no rank's may get on
   /// without the others': nobody else may be there to move them along, so sleeps are short.
   static void all(List<? extends Request> requests) {
+    OperatorCalls.refuse("waitAll");
     check(requests);
     boolean areOfOneRank = areOfOneRank(requests);
     RuntimeException first = null;

@@ -484,6 +484,28 @@ class CheckedRequestTest {
         .withMessage("requests[1]: null (expected: a request)");
   }
 
+  /// Nothing ends while it waits: its thread has what moves operations along.
+  @Test
+  void wait_insideAnOperator_isRefused() {
+    Request first = comm.start(RECEIVE);
+    Request ofAnotherRank =
+        new CheckedCommunicator(backend, new LaunchScope(() -> {}), CallListeners.NONE)
+            .start(RECEIVE);
+    List<Request> both = List.of(first, ofAnotherRank);
+
+    for (Runnable wait :
+        List.<Runnable>of(() -> Request.waitAny(both), () -> Request.waitAll(both))) {
+      assertThatExceptionOfType(ConcurrentUseException.class)
+          .isThrownBy(() -> insideAnOperator(wait))
+          .withMessageContaining("user-defined operator");
+    }
+  }
+
+  private static void insideAnOperator(Runnable action) {
+    var element = CommData.of(new long[1]).segment();
+    OperatorCalls.marked((_, _, _, _) -> action.run()).combine(element, element, DataType.INT64, 1);
+  }
+
   @Test
   void waitAll_throwsTheFirstFailure() {
     Request first = comm.start(BARRIER);

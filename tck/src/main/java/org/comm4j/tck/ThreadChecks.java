@@ -265,6 +265,8 @@ final class ThreadChecks {
                   comm::duplicate,
                   other::await,
                   other::cancel,
+                  () -> Request.waitAny(List.of(other)),
+                  () -> Request.waitAll(List.of(other, other)),
                   comm::close,
                   buffer::close));
       region.ifPresent(each -> calls.add(each::close));
