@@ -79,6 +79,11 @@ public interface Request {
   /// its data any more. Where they are of several ranks that are threads of this JVM it moves all
   /// of them along: so one thread may wait for a whole [LocalGroup].
   ///
+  /// An interrupt breaks the communicator of the request that it finds in the wait, as in
+  /// [#await()], and spares others where it can: of the requests behind that one, receives and
+  /// probes that no message has matched are taken back, and the rest gets a second to end. What has
+  /// not ended then, or at another interrupt, breaks its communicator too.
+  ///
   /// @param requests in the order in which their failures matter; may be empty
   /// @throws CommException why the first that failed did; awaiting another one tells why that did.
   ///   [ConcurrentUseException] if another thread awaits one, which then may not have ended, or if

@@ -14,6 +14,10 @@ final class RequestWait {
   private static final long FIRST_SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
   private static final long LONGEST_SLEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
+  /// How long what peers are part of may take to end by itself after an interrupt: longer than most
+  /// operations take, but not a deadline for which an executor that shuts down would wait.
+  private static final long SPARE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
   private RequestWait() {}
 
   /// {@return the index of one that has ended} Sleeps longer each time.
@@ -31,6 +35,7 @@ final class RequestWait {
     check(requests);
     boolean areOfOneRank = areOfOneRank(requests);
     RuntimeException first = null;
+    boolean wasInterrupted = false;
     for (int index = 0; index < requests.size(); index++) {
       try {
         if (!areOfOneRank) {
@@ -39,10 +44,49 @@ final class RequestWait {
         requests.get(index).await();
       } catch (CommException | IllegalStateException failure) {
         first = first == null ? failure : first;
+        if (!wasInterrupted && Thread.currentThread().isInterrupted()) {
+          wasInterrupted = true;
+          spare(requests.subList(index + 1, requests.size()));
+        }
       }
     }
     if (first != null) {
       throw first;
+    }
+  }
+
+  /// Lets those end that an interrupt need not break: a wait for them would, since it leaves the
+  /// flag set. A receive or probe is taken back if it can be; another interrupt ends this at once.
+  private static void spare(List<? extends Request> others) {
+    Thread.interrupted();
+    try {
+      long start = System.nanoTime();
+      boolean areDone = areDone(others);
+      others.forEach(RequestWait::takeBack);
+      while (!areDone
+          && !Thread.currentThread().isInterrupted()
+          && System.nanoTime() - start < SPARE_NANOS) {
+        LockSupport.parkNanos(FIRST_SLEEP_NANOS);
+        areDone = areDone(others);
+      }
+    } finally {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static boolean areDone(List<? extends Request> requests) {
+    boolean areDone = true;
+    for (Request each : requests) {
+      areDone &= each.isDone(); // each is moved along
+    }
+    return areDone;
+  }
+
+  private static void takeBack(Request request) {
+    try {
+      request.cancel();
+    } catch (CommException | IllegalStateException _) {
+      // another operation, or another thread awaits it
     }
   }
 

@@ -506,6 +506,49 @@ class CheckedRequestTest {
     OperatorCalls.marked((_, _, _, _) -> action.run()).combine(element, element, DataType.INT64, 1);
   }
 
+  /// What peers may have a part in gets a moment to end by itself, what nobody has is taken back.
+  @Test
+  void waitAll_interrupted_leavesOtherCommunicatorsUsable() {
+    LaunchScope scope = ((CheckedCommunicator) comm).scope();
+    var sibling = new FakeCommunicator(1, 4, "fake-net");
+    Communicator other = new CheckedCommunicator(sibling, scope, CallListeners.NONE);
+    Request first = comm.start(BARRIER);
+    Request barrier = other.start(BARRIER);
+    Request receive = other.start(RECEIVE);
+    FakePending pending = sibling.pendings.get(0);
+    pending.whenLookedAt(() -> pending.whenLookedAt(() -> pending.end(null)));
+    Thread.currentThread().interrupt();
+
+    try {
+      assertThatExceptionOfType(InterruptedCallException.class)
+          .isThrownBy(() -> Request.waitAll(List.of(first, barrier, receive)));
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+
+    assertThatExceptionOfType(InterruptedCallException.class).isThrownBy(first::await);
+    barrier.await();
+    assertThatExceptionOfType(CancellationException.class).isThrownBy(receive::await);
+    assertThat(other.failure()).isEmpty();
+  }
+
+  /// The data of none is used when it returns, and the interrupt is not to wait for a deadline.
+  @Test
+  void waitAll_interruptedAndAnotherDoesNotEnd_breaksThatToo() {
+    Request first = comm.start(BARRIER);
+    Request second = comm.start(BARRIER);
+    Thread.currentThread().interrupt();
+
+    try {
+      assertThatExceptionOfType(InterruptedCallException.class)
+          .isThrownBy(() -> Request.waitAll(List.of(first, second)));
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+
+    assertThatExceptionOfType(InterruptedCallException.class).isThrownBy(second::await);
+  }
+
   @Test
   void waitAll_throwsTheFirstFailure() {
     Request first = comm.start(BARRIER);
