@@ -3,6 +3,8 @@ package org.comm4j.tck;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,10 +27,12 @@ import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.comm4j.api.AbortedException;
+import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.DataType;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
@@ -42,6 +46,8 @@ import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// The engine on threads, by messages alone.
 class EngineByMessagesTest extends CommunicatorContract {
@@ -154,6 +160,65 @@ class EngineByMessagesTest extends CommunicatorContract {
         waiting.get(30, TimeUnit.SECONDS);
         assertThat(got).containsExactly(5);
       }
+    }
+  }
+
+  /// Another thread gets at once what it waits for, and takes only that further.
+  @ParameterizedTest
+  @EnumSource
+  @Timeout(60)
+  void call_whosePayloadAnotherThreadTakes_goesOn(Taken taken) throws Exception {
+    Nap nap = new Nap();
+    CommConfig config = CommConfig.builder().synchronousSend(taken == Taken.GRANT).build();
+    try (LocalGroup group = open(config, nap.ofRank0(Sleepy::new))) {
+      Communicator here = group.communicator(0);
+      Communicator there = group.communicator(1);
+      List<Communicator> copies = duplicates(group);
+      nap.begin();
+      CompletableFuture<Void> waiting =
+          ThreadChecks.async(Thread.ofPlatform(), () -> taken.wait(copies.getFirst()));
+      nap.await();
+      Request peers = taken.start(copies.getLast());
+      assertThat(peers.isDone()).isEqualTo(taken != Taken.GRANT); // has sent what is taken
+      Request send = there.start(new PointToPoint.Send(CommData.of(new int[1]), 0, 2));
+      CompletableFuture<Void> sending = ThreadChecks.async(Thread.ofPlatform(), send::await);
+      here.receive(CommData.of(new int[1]), 1, 2);
+      ThreadChecks.join("X7", waiting);
+      ThreadChecks.join("X7", sending);
+      peers.await();
+      copies.forEach(Communicator::close);
+    }
+  }
+
+  /// What rank 0 gets for the call of a thread that sleeps.
+  private enum Taken {
+    PAYLOAD_OF_COLLECTIVE,
+    PART_OF_EXCHANGE,
+    PART_OF_CONFINED_EXCHANGE,
+    GRANT;
+
+    void wait(Communicator here) {
+      try (Arena own = Arena.ofConfined()) { // so no other thread may take the call further
+        CommData confined = CommData.of(DataType.INT32, own.allocate(ValueLayout.JAVA_INT));
+        CommData plain = CommData.of(new int[1]);
+        switch (this) {
+          case PAYLOAD_OF_COLLECTIVE -> here.barrier();
+          case PART_OF_EXCHANGE -> here.sendReceive(plain, 1, CommData.of(new int[1]), 1, 1);
+          case PART_OF_CONFINED_EXCHANGE -> here.sendReceive(plain, 1, confined, 1, 1);
+          case GRANT -> here.send(confined, 1, 1);
+        }
+      }
+    }
+
+    Request start(Communicator there) {
+      CommData plain = CommData.of(new int[1]);
+      return there.start(
+          switch (this) {
+            case PAYLOAD_OF_COLLECTIVE -> new Collective.Barrier();
+            case PART_OF_EXCHANGE, PART_OF_CONFINED_EXCHANGE ->
+                new PointToPoint.SendReceive(plain, 0, 1, CommData.of(new int[1]), 0, 1);
+            case GRANT -> new PointToPoint.Receive(plain, 0, 1);
+          });
     }
   }
 

@@ -34,6 +34,7 @@ abstract class Call implements Pending {
   final Engine engine;
   final Context context;
   private final String label;
+  private @Nullable Call whole; // that this is a part of, for which a thread waits instead
   private boolean inFlight; // returned to the caller before it ended
   private long startNs;
   private @Nullable Thread boundTo;
@@ -70,6 +71,16 @@ abstract class Call implements Pending {
   /// With release only: a volatile store's fence would be a tenth of a short call.
   private void setDone(boolean now) {
     DONE.setRelease(this, now);
+  }
+
+  /// Makes it a part of a call that ends once its parts have.
+  final void partOf(Call other) {
+    whole = other;
+  }
+
+  /// What a thread waits for that waits for this.
+  final Call awaited() {
+    return whole == null ? this : whole;
   }
 
   /// Goes on after its start, and begins to count the time. A call that ends at once does neither:
@@ -244,6 +255,9 @@ abstract class Call implements Pending {
     VarHandle.fullFence(); // a waiter says that it waits and then looks at what was set above
     LockSupport.unpark(waiter);
     engine.waiting().wake(this);
+    if (whole != null) {
+      context.partHasEnded(whole);
+    }
     if (!actions.isEmpty()) {
       actions.forEach(engine.waiting()::later);
       actions = List.of();

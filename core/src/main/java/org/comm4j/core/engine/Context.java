@@ -301,6 +301,14 @@ final class Context {
     calls.remove(call);
   }
 
+  /// Ends a call with the last of its parts, or lets that thread which alone may.
+  void partHasEnded(Call whole) {
+    wakeIfElsewhere(whole);
+    if (whole.isHere()) {
+      advance(whole);
+    }
+  }
+
   boolean isIdle() {
     return calls.isEmpty();
   }
@@ -417,7 +425,7 @@ final class Context {
   private void lookForAwaited() {
     int looks = engine.waiting().looksBeforeWaiting();
     while (looks > 0 && messages.isAwaiting()) {
-      boolean moved = engine.pollOne(); // what comes later is best left where it is
+      boolean moved = engine.pollOne(this); // what comes later is best left where it is
       if (messages.isAwaiting() && (moved || looks % LOOKS_PER_ADVANCE == 0)) {
         moved |= advance();
       }
@@ -497,6 +505,7 @@ final class Context {
         CollectiveCall call = find(sequence);
         if (call != null) {
           call.granted(worldPeer, aux);
+          wakeIfElsewhere(call);
         }
         yield false;
       }
@@ -505,6 +514,7 @@ final class Context {
         SendCall granted = findSend(worldPeer, aux, sequence);
         if (granted != null) {
           granted.granted();
+          wakeIfElsewhere(granted);
         }
         yield false;
       }
@@ -512,6 +522,7 @@ final class Context {
         SendCall read = findSend(worldPeer, aux, sequence);
         if (read != null) {
           read.read();
+          wakeIfElsewhere(read);
         }
         yield false;
       }
@@ -525,6 +536,13 @@ final class Context {
                   .formatted(peer, Frame.kind(word)),
               null);
     };
+  }
+
+  /// A call can go on, which its own thread alone may take further.
+  private void wakeIfElsewhere(Call call) {
+    if (!call.isHere()) {
+      engine.waiting().wakeToTake(call);
+    }
   }
 
   private @Nullable SendCall findSend(int worldPeer, int tag, long number) {

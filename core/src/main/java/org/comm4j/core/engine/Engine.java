@@ -60,6 +60,8 @@ final class Engine {
   private final TemporaryMemory temporary = new TemporaryMemory();
   private final PayloadHandler payloads = this::onPayload;
   private final List<Context> contexts = new ArrayList<>();
+  private @Nullable Context polling; // what the thread moves along itself that polls
+  private boolean hasTakenForOthers; // since that has begun
   private final List<Link> backlog = new ArrayList<>(); // links with control frames to send
   private final List<Orphan> orphans = new ArrayList<>();
   private final Loans loans = new Loans();
@@ -466,21 +468,45 @@ final class Engine {
     }
   }
 
-  /// Takes what has come; the caller holds the lock.
+  /// Takes what has come; the caller holds the lock. Who waits for some of that, in the transport
+  /// or nowhere, does not hear of it: such calls are moved along here.
   ///
   /// @return whether there was anything
   boolean poll() {
-    return poll(POLL_LIMIT);
+    return pollFor(null, POLL_LIMIT);
   }
 
-  /// Does the same for a thread that waits for a call, and has the lock.
+  /// Does the same for a thread that waits for a call, and moves its communicator along itself.
   boolean poll(Call awaited) {
-    return poll(pollLimit(awaited));
+    return pollFor(awaited.context, pollLimit(awaited));
   }
 
-  /// Takes one payload at most, and otherwise does the same.
-  boolean pollOne() {
-    return poll(1);
+  /// Takes one payload at most, for a thread that moves this communicator along itself.
+  boolean pollOne(Context own) {
+    return pollFor(own, 1);
+  }
+
+  private boolean pollFor(@Nullable Context own, int limit) {
+    polling = own;
+    hasTakenForOthers = false;
+    boolean moved = poll(limit);
+    polling = null;
+    if (hasTakenForOthers) {
+      advanceOthers(own);
+    }
+    return moved;
+  }
+
+  private void advanceOthers(@Nullable Context own) {
+    try {
+      for (int i = 0; i < contexts.size(); i++) {
+        if (contexts.get(i) != own) {
+          contexts.get(i).advance();
+        }
+      }
+    } catch (Throwable thrown) {
+      breakAll(thrown);
+    }
   }
 
   /// How many payloads a thread that waits for a call takes at a time. What comes behind an awaited
@@ -537,6 +563,7 @@ final class Engine {
       }
       return;
     }
+    hasTakenForOthers |= context != polling;
     boolean kept = context != null && context.deliver(peer, frame, payload);
     if (!kept && Frame.isCredited(word)) {
       owe(peer, Frame.cost(payload.byteSize()));

@@ -13,6 +13,8 @@ final class ExchangeCall extends Call {
     super(context, operation, send.isBound() || receive.isBound() ? Thread.currentThread() : null);
     this.send = send;
     this.receive = receive;
+    send.partOf(this);
+    receive.partOf(this);
   }
 
   @Override

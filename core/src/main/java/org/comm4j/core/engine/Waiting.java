@@ -275,8 +275,9 @@ final class Waiting {
   /// The same where it has got something for it that its own thread must take, which may be just
   /// about to park.
   void wakeToTake(Call call) {
-    call.tellNews();
-    wake(call);
+    Call awaited = call.awaited();
+    awaited.tellNews();
+    wake(awaited);
   }
 
   /// Lets the progress thread do the work: a virtual thread never spins.

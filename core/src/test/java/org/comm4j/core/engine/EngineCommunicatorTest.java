@@ -16,9 +16,11 @@ import java.util.concurrent.TimeUnit;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
 import org.comm4j.api.DataType;
+import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Probe;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
+import org.comm4j.api.PointToPoint.SendReceive;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.PayloadHandler;
@@ -65,8 +67,8 @@ class EngineCommunicatorTest {
 
   /// By another thread of its rank: nothing comes by the transport, which would wake it.
   @ParameterizedTest
-  @ValueSource(booleans = {true, false})
-  void send_toMyself_wakesWhoWaitsForIt(boolean isReceive) throws Exception {
+  @ValueSource(classes = {Receive.class, Probe.class, SendReceive.class})
+  void send_toMyself_wakesWhoWaitsForIt(Class<?> kind) throws Exception {
     var transport = new Sleeping();
     try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newSingleThreadExecutor()) {
@@ -77,9 +79,13 @@ class EngineCommunicatorTest {
           threads.submit(() -> {
             try (Arena own = Arena.ofConfined()) { // so no other thread may receive into it
               CommData data = CommData.of(DataType.INT32, own.allocate(ValueLayout.JAVA_INT));
-              return communicator
-                  .submit(isReceive ? new Receive(data, 0, 3) : new Probe(0, 3))
-                  .await(Long.MAX_VALUE);
+              Operation awaited =
+                  kind == Receive.class
+                      ? new Receive(data, 0, 3)
+                      : kind == Probe.class
+                          ? new Probe(0, 3)
+                          : new SendReceive(CommData.of(new int[1]), 0, 4, data, 0, 3);
+              return communicator.submit(awaited).await(Long.MAX_VALUE);
             }
           });
       transport.sleeps.orTimeout(20, TimeUnit.SECONDS).join();
