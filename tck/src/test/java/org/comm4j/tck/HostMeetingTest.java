@@ -20,6 +20,7 @@ import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.BackendCommunicator;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.CallSignature;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
 import org.junit.jupiter.api.Test;
@@ -87,6 +88,20 @@ final class HostMeetingTest {
     }
   }
 
+  /// Any call among the ranks of a host may be the first.
+  @Test
+  void register_othersHaveNotCome_isWhatTheWaitIsToldAsPartOf() {
+    List<MemoryTransport> transports = MemoryTransport.group(RANKS, 4096, 16 << 20);
+    try (var sessions = InMemorySessions.group(RANKS)) {
+      EngineCommunicator world =
+          open(sessions.session(0), transports.getFirst(), Duration.ofMillis(200));
+      assertThatThrownBy(() -> world.gatherInNode("register", CallSignature.Purpose.REGION, 1))
+          .isInstanceOf(CollectiveTimeoutException.class)
+          .hasMessageContaining("in register of 'world' for rank(s) [1, 2] of its host");
+      world.close();
+    }
+  }
+
   /// Containers that share everything but their names.
   @Test
   void splitLocal_hostHasTwoNames_isOneHost() throws Exception {
@@ -120,7 +135,12 @@ final class HostMeetingTest {
   }
 
   private static EngineCommunicator open(Session session, MemoryTransport transport) {
-    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(20)).build();
+    return open(session, transport, Duration.ofSeconds(20));
+  }
+
+  private static EngineCommunicator open(
+      Session session, MemoryTransport transport, Duration timeout) {
+    CommConfig config = CommConfig.builder().timeout(timeout).build();
     return (EngineCommunicator)
         EngineCommunicator.open("memory", session, transport, transport, config);
   }

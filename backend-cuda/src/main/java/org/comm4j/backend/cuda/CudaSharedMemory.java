@@ -52,7 +52,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
     this.members = members;
     this.key = key;
     int[] worldRanks = IntStream.range(0, host.size()).map(host::worldRank).toArray();
-    this.calls = new HostCalls<>(communicator, worldRanks, () -> host, each -> each);
+    this.calls = new HostCalls<>(communicator, worldRanks, _ -> host, each -> each);
   }
 
   @Override
@@ -298,7 +298,7 @@ final class CudaSharedMemory implements SharedMemoryProvider {
   // --- together; what fails here, fails on all ranks ---
 
   private long[][] gather(String label, Purpose purpose, long... mine) {
-    return calls.run(each -> each.gatherInNode(label, purpose, mine));
+    return calls.run(label, each -> each.gatherInNode(label, purpose, mine));
   }
 
   private CudaIpcBlocks open(String what, String key, Gpu gpu, CudaIpcBlocks.Block own) {

@@ -95,14 +95,13 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   }
 
   /// The host's ranks as a communicator; a collective of them the first time.
-  private MpiCommunicator node() {
+  private MpiCommunicator node(String label) {
     MpiCommunicator group = node;
     if (group == null) {
       MpiGroup all = parent.group();
-      meet(all);
-      Runnable patience = all.patience("createRegion");
-      long comm =
-          all.make("createRegion", ranksHere, () -> Comms.ofRanks(all.collectives(), ranksHere));
+      meet(label, all);
+      Runnable patience = all.patience(label);
+      long comm = all.make(label, ranksHere, () -> Comms.ofRanks(all.collectives(), ranksHere));
       String name = "node/" + Long.toHexString(all.scope());
       group =
           new MpiCommunicator(
@@ -126,8 +125,8 @@ final class MpiSharedMemory implements SharedMemoryProvider {
 
   /// Waits until the host's ranks are here: the library makes a group in a blocking function, where
   /// nobody could be given up.
-  private void meet(MpiGroup all) {
-    Exchange exchange = new Exchange(all, "createRegion", Tags.CLOSED + 2, DataType.UINT8);
+  private void meet(String label, MpiGroup all) {
+    Exchange exchange = new Exchange(all, label, Tags.CLOSED + 2, DataType.UINT8);
     for (int peer : ranksHere) {
       exchange.send(peer, MemorySegment.NULL, 0, 0);
       exchange.receive(peer, MemorySegment.NULL, 0, 0);
@@ -135,7 +134,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
     MpiCall meeting =
         new MpiCall(
             all,
-            "createRegion",
+            label,
             0,
             new CallMemory(all.job().memory(), all.staging(), null),
             List.of(exchange)) {
@@ -159,7 +158,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
         };
     all.lock();
     try {
-      all.checkUsable("createRegion");
+      all.checkUsable(label);
       all.start(meeting);
     } finally {
       all.unlock();
@@ -175,7 +174,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   /// call of it does.
   private <T> T inNode(String label, Function<MpiCommunicator, T> call) {
     parent.group().checkUsable(label);
-    return calls.run(call);
+    return calls.run(label, call);
   }
 
   @Override
@@ -258,7 +257,7 @@ final class MpiSharedMemory implements SharedMemoryProvider {
   /// others waiting in it.
   private Window window(DataType type, long count, long number) {
     try {
-      return new Window(node().group(), isLeader(), type, count, number);
+      return new Window(node("createRegion").group(), isLeader(), type, count, number);
     } catch (BackendException e) {
       throw calls.broken(
           new TransportFailedException(

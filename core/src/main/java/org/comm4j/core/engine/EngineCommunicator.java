@@ -490,8 +490,10 @@ public final class EngineCommunicator implements BackendCommunicator {
   }
 
   /// The ranks of this host, made without the others. Once.
-  EngineCommunicator hostGroup() {
-    return groups.host();
+  ///
+  /// @param label what the program calls
+  EngineCommunicator hostGroup(String label) {
+    return groups.host(label);
   }
 
   /// One for other ranks, which goes on as this one does.

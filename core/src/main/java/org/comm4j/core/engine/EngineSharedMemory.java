@@ -36,20 +36,19 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   EngineSharedMemory(EngineCommunicator parent, Engine engine) {
     this.parent = parent;
     this.engine = engine;
-    this.calls =
-        new HostCalls<>(
-            parent, parent.members(), this::node, rank -> parent.rankOf(node().worldRank(rank)));
+    int[] here = parent.ranksHere().toArray();
+    this.calls = new HostCalls<>(parent, parent.members(), this::node, rank -> here[rank]);
   }
 
   /// The ranks of the host as a communicator, which breaks with this one; a collective of them the
   /// first time.
-  private EngineCommunicator node() {
+  private EngineCommunicator node(String label) {
     try (var _ = engine.enter()) {
       if (node != null) {
         return node;
       }
     }
-    EngineCommunicator made = parent.hostGroup();
+    EngineCommunicator made = parent.hostGroup(label);
     try (var _ = engine.enter()) {
       node = made;
       if (!isClosed) {
@@ -64,7 +63,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
   /// call of it does.
   <T> T inNode(String label, Function<EngineCommunicator, T> call) {
     parent.checkNow(label);
-    return calls.run(call);
+    return calls.run(label, call);
   }
 
   /// Who is there, the session says; the ranks meet in the barrier.
@@ -86,7 +85,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       @Override
       public void barrier() {
         inNode(
-            "barrier",
+            "barrier of the node group",
             node -> {
               node.barrierInternal(NODE_BARRIER);
               return node;
@@ -235,7 +234,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
                 hasFenced = true;
                 return node.gatherInternal(FENCE, number);
               });
-      calls.checkSameFence(all, node().rank());
+      calls.checkSameFence(all, node("fence").rank());
     }
 
     @Override

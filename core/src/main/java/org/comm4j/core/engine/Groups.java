@@ -126,15 +126,17 @@ final class Groups {
 
   /// Makes one of the ranks of this host, without the others, over the session; it breaks with the
   /// parent. Once.
-  EngineCommunicator host() {
+  ///
+  /// @param label what the program calls
+  EngineCommunicator host(String label) {
     int[] members = parent.ranksHere().map(context::worldRank).toArray();
     return propose(mine ->
         finished(
-            HostMeeting.WHAT,
+            label,
             child(
                 "node",
                 members,
-                new HostMeeting(parent, this, members).hold(mine),
+                new HostMeeting(label, parent, this, members).hold(mine),
                 context::makingTogether)));
   }
 

@@ -2,7 +2,6 @@ package org.comm4j.core.engine;
 
 import java.util.function.Function;
 import java.util.function.IntUnaryOperator;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
@@ -16,14 +15,18 @@ import org.comm4j.api.spi.BackendCommunicator;
 public final class HostCalls<G extends BackendCommunicator> {
   private final BackendCommunicator parent;
   private final int[] members;
-  private final Supplier<G> group;
+  private final Function<String, G> group;
   private final IntUnaryOperator rankOf;
 
   /// @param members the parent's, as world ranks
-  /// @param group the host's ranks; a collective of them the first time
+  /// @param group the host's ranks, for a call that is named so; a collective of them the first
+  ///   time
   /// @param rankOf of a rank of the host its number in the parent
   public HostCalls(
-      BackendCommunicator parent, int[] members, Supplier<G> group, IntUnaryOperator rankOf) {
+      BackendCommunicator parent,
+      int[] members,
+      Function<String, G> group,
+      IntUnaryOperator rankOf) {
     this.parent = parent;
     this.members = members;
     this.group = group;
@@ -31,10 +34,10 @@ public final class HostCalls<G extends BackendCommunicator> {
   }
 
   /// Makes a call; that the parent can be used is for the caller to see.
-  public <T> T run(Function<G, T> call) {
+  public <T> T run(String label, Function<G, T> call) {
     G here;
     try {
-      here = group.get();
+      here = group.apply(label);
     } catch (CommException failure) {
       throw broken(failure);
     }

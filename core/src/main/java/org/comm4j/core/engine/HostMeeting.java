@@ -13,8 +13,7 @@ import org.comm4j.api.CommException;
 /// It is no call in flight, so it looks itself for what ends calls: the communicator breaks or is
 /// closed, the time is over, a rank is gone, or has closed the communicator ([Absentees]).
 final class HostMeeting {
-  static final String WHAT = "createRegion() or the barrier of the node group";
-
+  private final String label;
   private final EngineCommunicator parent;
   private final Groups groups;
   private final Engine engine;
@@ -23,8 +22,10 @@ final class HostMeeting {
   private final String key;
   private final Absentees absentees;
 
+  /// @param label what the program calls
   /// @param members world ranks
-  HostMeeting(EngineCommunicator parent, Groups groups, int[] members) {
+  HostMeeting(String label, EngineCommunicator parent, Groups groups, int[] members) {
+    this.label = label;
     this.parent = parent;
     this.groups = groups;
     this.engine = parent.engine();
@@ -45,7 +46,7 @@ final class HostMeeting {
   }
 
   private void look(List<Integer> missing, boolean isOver) {
-    parent.checkNow(WHAT);
+    parent.checkNow(label);
     if (isOver) {
       throw late(missing);
     }
@@ -56,8 +57,8 @@ final class HostMeeting {
   }
 
   private CommException lacking(List<Integer> worldRanks) {
-    parent.checkNow(WHAT); // of those who have failed it says how
-    return context.lacking(worldRanks.stream().map(context::rankOf).toList(), WHAT);
+    parent.checkNow(label); // of those who have failed it says how
+    return context.lacking(worldRanks.stream().map(context::rankOf).toList(), label);
   }
 
   private CollectiveTimeoutException late(List<Integer> missing) {
@@ -65,6 +66,6 @@ final class HostMeeting {
     return new CollectiveTimeoutException(
         ranks,
         "rank %d waited %.1f s in %s of '%s' for rank(s) %s of its host, who have not come; raise COMM_TIMEOUT if they may take longer"
-            .formatted(context.rank(), engine.timeoutNs() / 1e9, WHAT, context.name(), ranks));
+            .formatted(context.rank(), engine.timeoutNs() / 1e9, label, context.name(), ranks));
   }
 }
