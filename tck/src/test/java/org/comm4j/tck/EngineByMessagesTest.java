@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -37,6 +38,7 @@ import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.PointToPoint;
 import org.comm4j.api.Received;
+import org.comm4j.api.ReduceOp;
 import org.comm4j.api.Request;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.engine.EngineCommunicator;
@@ -102,6 +104,34 @@ class EngineByMessagesTest extends CommunicatorContract {
           .hasMessageContaining("on purpose")
           .hasCause(thrown.get());
       assertThat(comm.failure()).containsInstanceOf(TransportFailedException.class);
+    }
+  }
+
+  /// Whose user-defined operator has nothing to do with it.
+  @Test
+  @Timeout(60)
+  void userDefined_transportThrowsInItsCall_isNotBlamed() {
+    var failure = new IllegalArgumentException("on purpose");
+    var isBroken = new AtomicBoolean();
+    UnaryOperator<Transport> throwing =
+        inner ->
+            new BrokenWire(inner) {
+              @Override
+              public boolean offer(int peer, long[] header, MemorySegment payload) {
+                if (isBroken.get()) {
+                  throw failure;
+                }
+                return inner.offer(peer, header, payload);
+              }
+            };
+    try (LocalGroup group = open(CommConfig.builder().build(), throwing)) {
+      ReduceOp op = ReduceOp.of("innocent", (_, _, _, _) -> {});
+      isBroken.set(true);
+      assertThatThrownBy(() -> group.communicator(0).allReduce(new long[] {1}, op))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining(": the library threw " + failure)
+          .hasCause(failure);
+      isBroken.set(false);
     }
   }
 
@@ -191,7 +221,7 @@ class EngineByMessagesTest extends CommunicatorContract {
   }
 
   /// What rank 0 gets for the call of a thread that sleeps.
-  private enum Taken {
+  enum Taken {
     PAYLOAD_OF_COLLECTIVE,
     PART_OF_EXCHANGE,
     PART_OF_CONFINED_EXCHANGE,

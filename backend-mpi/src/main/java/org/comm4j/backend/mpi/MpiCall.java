@@ -96,11 +96,6 @@ class MpiCall implements Pending {
     return number;
   }
 
-  /// Who is to blame where something was thrown that is no report.
-  String thrower() {
-    return "the library";
-  }
-
   final CallMemory memory() {
     return memory;
   }

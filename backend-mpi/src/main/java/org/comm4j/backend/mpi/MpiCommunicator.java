@@ -168,13 +168,8 @@ final class MpiCommunicator implements BackendCommunicator {
       case Collective collective -> {
         long number = group.nextSequence();
         List<Stage> stages = collectives.stages(collective, number, memory);
-        yield new CollectiveCall(
-            group,
-            collective.label(),
-            collective,
-            number,
-            memory,
-            checked(collective, number, memory, stages));
+        yield new MpiCall(
+            group, collective.label(), number, memory, checked(collective, number, memory, stages));
       }
       case PointToPoint message -> messages.call(message, memory);
     };
@@ -182,7 +177,7 @@ final class MpiCommunicator implements BackendCommunicator {
 
   /// With what a full check, and an operator that may throw, need before and after.
   private List<Stage> checked(Collective call, long number, CallMemory memory, List<Stage> stages) {
-    boolean mayThrow = Reductions.userDefined(call) != null;
+    boolean mayThrow = Reductions.isUserDefined(call);
     if (!job.isFullyChecked() && !mayThrow) {
       return stages;
     }
@@ -350,7 +345,7 @@ final class MpiCommunicator implements BackendCommunicator {
         stages.add(Agreement.stage(group, memory, signature, number));
       }
       stages.addAll(collectives.stages(call, number, memory));
-      waiting = new CollectiveCall(group, purpose.label(), call, number, memory, stages);
+      waiting = new MpiCall(group, purpose.label(), number, memory, stages);
       if (job.waitsInLibrary()) { // as users' collectives, which a rank may call instead
         group.startOnWorker(waiting);
       } else {

@@ -637,17 +637,17 @@ final class MpiGroup {
     breakWith(
         switch (thrown) {
           case BackendException known -> Errors.inCall(known, rank, call.label(), name);
-          case OperatorFailedException operator -> threw(call, operator.thrown());
+          case OperatorFailedException operator ->
+              threw(call, operator.getMessage(), operator.thrown());
           case CommException known -> known;
           case TruncatedException truncated -> call.truncated(truncated);
-          default -> threw(call, thrown);
+          default -> threw(call, "the library threw " + thrown, thrown);
         },
         true);
   }
 
-  private AbortedException threw(MpiCall call, Throwable thrown) {
-    return new AbortedException(
-        rank, "%s threw %s in %s".formatted(call.thrower(), thrown, call.label()), thrown);
+  private AbortedException threw(MpiCall call, @Nullable String what, Throwable thrown) {
+    return new AbortedException(rank, what + " in " + call.label(), thrown);
   }
 
   /// Breaks the communicator: every call in flight fails. The first reason stays.

@@ -633,11 +633,9 @@ final class Reductions {
     return List.of(receive.then(combine), pass);
   }
 
-  /// The name of a user-defined operator; null of others.
-  static @Nullable String userDefined(Collective call) {
+  /// Whether it reduces by a user-defined operator.
+  static boolean isUserDefined(Collective call) {
     return call instanceof Collective.Reducing reducing
-            && reducing.op() instanceof ReduceOp.UserDefined op
-        ? op.name()
-        : null;
+        && reducing.op() instanceof ReduceOp.UserDefined;
   }
 }

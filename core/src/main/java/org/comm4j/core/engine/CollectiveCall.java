@@ -10,6 +10,7 @@ import org.comm4j.api.Collective;
 import org.comm4j.api.MismatchedCallException;
 import org.comm4j.api.ReduceOp;
 import org.comm4j.api.spi.KnownOperation;
+import org.comm4j.core.kernel.OperatorFailedException;
 import org.comm4j.core.schedule.Round;
 import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
@@ -26,7 +27,7 @@ final class CollectiveCall extends Call {
   /// kilobytes twice.
   private static final long LEAST_LOAN_BYTES = 4096;
 
-  private final @Nullable ReduceOp op;
+  private final @Nullable ReduceOp op; // null where it does not reduce
   private final Shape shape;
   private long sequence;
   private final CallSignature signature;
@@ -249,7 +250,7 @@ final class CollectiveCall extends Call {
   boolean waitsInsteadOf(Throwable thrown) {
     if (round == null
         || stepIndex == round.stepsInOrder()
-        || !(thrown instanceof RuntimeException)
+        || !(OperatorFailedException.unwrapped(thrown) instanceof RuntimeException)
         || !usesPeerMemory()
         || !context.lane().isRevoked()) {
       return false;
@@ -750,10 +751,5 @@ final class CollectiveCall extends Call {
   @Override
   boolean touches(MemorySegment memory) {
     return buffers.touches(memory);
-  }
-
-  /// Null for a call that does not reduce.
-  @Nullable ReduceOp op() {
-    return op;
   }
 }

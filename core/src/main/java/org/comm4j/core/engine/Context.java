@@ -626,26 +626,28 @@ final class Context {
 
   /// Breaks the communicator because a call failed on this rank.
   private void breakBy(@Nullable Call call, Throwable thrown) {
-    int closer = closer(call, thrown);
+    boolean isOfOperator = thrown instanceof OperatorFailedException;
+    Throwable unwrapped = OperatorFailedException.unwrapped(thrown);
+    int closer = closer(call, unwrapped);
     CommException reason =
-        switch (thrown) {
-          case OperatorFailedException operator -> threw(call, operator.thrown());
-          case CommException known -> known;
+        switch (unwrapped) {
+          case CommException known when !isOfOperator -> known;
           case IllegalStateException closed when closer >= 0 ->
               new AbortedException(
                   closer,
                   "memory of rank %d's %s was closed while that was in flight; await a call before you close what it uses"
                       .formatted(closer, call == null ? name : call.describe()),
                   closed);
-          default -> threw(call, thrown);
+          default ->
+              new AbortedException(
+                  rank,
+                  "%s in %s"
+                      .formatted(
+                          isOfOperator ? thrown.getMessage() : "the library threw " + thrown,
+                          call == null ? name : call.describe()),
+                  unwrapped);
         };
     breakWith(reason, true);
-  }
-
-  private AbortedException threw(@Nullable Call call, Throwable thrown) {
-    String label = call == null ? name : call.describe();
-    return new AbortedException(
-        rank, "%s threw %s in %s".formatted(thrower(call), thrown, label), thrown);
   }
 
   private int closer(@Nullable Call call, Throwable thrown) {
@@ -653,13 +655,6 @@ final class Context {
       return call.closer();
     }
     return ALREADY_CLOSED.equals(thrown.getMessage()) ? rank : -1;
-  }
-
-  private static String thrower(@Nullable Call call) {
-    return call instanceof CollectiveCall collective
-            && collective.op() instanceof org.comm4j.api.ReduceOp.UserDefined op
-        ? "user-defined operator '" + op.name() + "'"
-        : "the library";
   }
 
   /// Breaks the communicator: every call in flight fails. The first reason stays.

@@ -37,7 +37,7 @@ final class Kernels {
               .formatted(op.name(), type));
     }
     return switch (op) {
-      case UserDefined user -> new UserKernel(user.function(), type);
+      case UserDefined user -> new UserKernel(user, type);
       case Predefined predefined -> known(predefined, type);
     };
   }

@@ -1,17 +1,16 @@
 package org.comm4j.core.kernel;
 
 import java.lang.foreign.MemorySegment;
-import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.ReduceOp;
 
 /// A user-defined operator: elements are combined in their own type, by the user's function.
 final class UserKernel implements Kernel {
-  private final ReduceOp.Function function;
+  private final ReduceOp.UserDefined op;
   private final DataType type;
 
-  UserKernel(ReduceOp.Function function, DataType type) {
-    this.function = function;
+  UserKernel(ReduceOp.UserDefined op, DataType type) {
+    this.op = op;
     this.type = type;
   }
 
@@ -81,9 +80,9 @@ final class UserKernel implements Kernel {
 
   private void apply(MemorySegment source, MemorySegment accumulator, long count) {
     try {
-      function.combine(source.asReadOnly(), accumulator, type, count);
-    } catch (CommException failure) { // not of the communicator that the operator works for
-      throw new OperatorFailedException(failure);
+      op.function().combine(source.asReadOnly(), accumulator, type, count);
+    } catch (Throwable thrown) {
+      throw new OperatorFailedException(op, thrown);
     }
   }
 
