@@ -16,6 +16,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.comm4j.api.FakeCommunicator.FakePending;
 import org.comm4j.api.spi.CallListener;
 import org.junit.jupiter.api.Test;
@@ -426,6 +427,34 @@ class CheckedRequestTest {
     first.await();
     prepared.start();
     assertThat(prepared.operation()).isSameAs(BARRIER);
+  }
+
+  /// Both may look at the last start before either has begun its own.
+  @Test
+  void prepared_startedByTwoThreadsAtOnce_isInFlightOnce() throws Exception {
+    for (int round = 0; round < 2000; round++) {
+      var once = new FakeCommunicator(1, 4, "fake-net");
+      PersistentRequest prepared =
+          new CheckedCommunicator(once, new LaunchScope(() -> {}), CallListeners.NONE)
+              .prepare(BARRIER);
+      var ready = new AtomicInteger();
+      Thread other = Thread.ofPlatform().start(() -> startWithAnother(prepared, ready));
+      startWithAnother(prepared, ready);
+      other.join();
+      assertThat(once.pendings).hasSize(1);
+    }
+  }
+
+  private static void startWithAnother(PersistentRequest prepared, AtomicInteger ready) {
+    ready.incrementAndGet();
+    while (ready.get() < 2) {
+      Thread.onSpinWait();
+    }
+    try {
+      prepared.start();
+    } catch (ConcurrentUseException | IllegalStateException _) {
+      // the other one was first
+    }
   }
 
   @Test

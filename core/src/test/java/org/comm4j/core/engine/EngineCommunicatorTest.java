@@ -99,6 +99,36 @@ class EngineCommunicatorTest {
     }
   }
 
+  /// Another thread ends the call while its own comes to say that it was interrupted.
+  @Test
+  void await_interruptedAsTheCallEnds_breaksNothing() throws Exception {
+    try (var sessions = InMemorySessions.group(2);
+        var threads = Executors.newSingleThreadExecutor()) {
+      var communicator =
+          (EngineCommunicator)
+              EngineCommunicator.open(
+                  "test", sessions.session(0), new Counting(), null, CommConfig.builder().build());
+      Engine engine = communicator.engine();
+      var call = (Call) communicator.submit(new Receive(CommData.of(new int[1]), 1, 3));
+      Future<Boolean> waiting;
+      try (var _ = engine.lock()) {
+        waiting =
+            threads.submit(() -> {
+              Thread.currentThread().interrupt();
+              return call.await(Long.MAX_VALUE);
+            });
+        for (long start = System.nanoTime();
+            !engine.isWanted() && System.nanoTime() - start < 20_000_000_000L; ) {
+          Thread.onSpinWait(); // until that thread wants the lock to break the communicator
+        }
+        call.complete(null);
+      }
+      assertThat(waiting.get(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(communicator.failure()).isNull();
+      communicator.close();
+    }
+  }
+
   /// Rank 0, to which nothing comes.
   private abstract static class Silent extends OneOfTwo {
     Silent() {
