@@ -74,7 +74,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// use of it is an exception. Closing twice does nothing.
   ///
   /// @throws IllegalStateException while an operation in flight, the writer of [#populate] or
-  ///   another thread's [#read] uses it; it stays open
+  ///   another thread's [#fence] or [#read] uses it; it stays open
   /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override
   void close();

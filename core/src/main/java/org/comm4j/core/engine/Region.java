@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.CommData;
@@ -8,6 +9,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.DataType;
 import org.comm4j.api.HostData;
 import org.comm4j.api.SharedRegion;
+import org.jspecify.annotations.Nullable;
 
 /// The life of a region, wherever its memory is. Looking at it and reading wait for nobody: a
 /// user-defined operator may do so while another thread, which closes the region, waits for the
@@ -20,9 +22,10 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   private final boolean leader;
   private final Owner owner;
   private final AtomicInteger readers = new AtomicInteger();
+  private final ReentrantLock lock = new ReentrantLock();
   private volatile Phase phase = Phase.ALLOCATED; // set with the lock
   private volatile boolean isClosing;
-  private boolean isWriting; // the leader's writer is in it
+  private volatile @Nullable String use; // what the thread does that has the lock, if not closing
 
   /// Whose memory a region is.
   public interface Owner {
@@ -84,28 +87,30 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
     populate("write", whole -> copyIn(source, part("source", whole, from, source)));
   }
 
-  private synchronized void populate(String what, Consumer<D> writer) {
+  private void populate(String what, Consumer<D> writer) {
     if (!leader) {
       throw new IllegalStateException(
           "%s: only the leader, the host's rank 0, writes a region; ask isLeader()"
               .formatted(what));
     }
-    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
-      throw wrong(what, "before the fence");
-    }
-    boolean isNested = isWriting;
-    isWriting = true;
+    lock.lock();
+    String outer = use;
     try {
+      if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+        throw wrong(what, "before the fence");
+      }
+      use = "writes";
       writer.accept(whole(false));
+      phase = Phase.POPULATED;
     } finally {
-      isWriting = isNested;
+      use = outer;
+      lock.unlock();
     }
-    phase = Phase.POPULATED;
   }
 
   /// The lock does not keep the writer itself out.
   private void checkNotWriting(String what) {
-    if (isWriting) {
+    if (use != null) {
       throw new IllegalStateException(
           "%s: the region is being written by populate (expected: called after it)"
               .formatted(what));
@@ -121,13 +126,27 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   }
 
   @Override
-  public final synchronized void fence() {
-    if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
-      throw wrong("fence", "once, before the close");
+  public final void fence() {
+    lock.lock();
+    try {
+      if (phase != Phase.ALLOCATED && phase != Phase.POPULATED) {
+        throw wrong("fence", "once, before the close");
+      }
+      checkNotWriting("fence");
+      fenceOwner();
+      phase = Phase.FENCED;
+    } finally {
+      lock.unlock();
     }
-    checkNotWriting("fence");
-    owner.fence();
-    phase = Phase.FENCED;
+  }
+
+  private void fenceOwner() {
+    use = "fences";
+    try {
+      owner.fence();
+    } finally {
+      use = null;
+    }
   }
 
   @Override
@@ -156,22 +175,39 @@ public abstract class Region<D extends CommData> implements SharedRegion<D> {
   }
 
   @Override
-  public final synchronized void close() {
-    if (phase == Phase.CLOSED) {
-      return;
-    }
-    checkNotWriting("close");
-    isClosing = true;
+  public final void close() {
+    lockToClose();
     try {
+      if (phase == Phase.CLOSED) {
+        return;
+      }
+      checkNotWriting("close");
+      isClosing = true;
       if (readers.get() != 0) {
-        throw new IllegalStateException(
-            "close: another thread reads the region (expected: called after it)");
+        throw inUse("reads");
       }
       closeOwner();
       phase = Phase.CLOSED;
     } finally {
       isClosing = false;
+      lock.unlock();
     }
+  }
+
+  /// Waits for nobody but a thread that closes the region too: a fence waits for other ranks.
+  private void lockToClose() {
+    while (!lock.tryLock()) {
+      String other = use;
+      if (other != null) {
+        throw inUse(other);
+      }
+      Thread.yield();
+    }
+  }
+
+  private static IllegalStateException inUse(String how) {
+    return new IllegalStateException(
+        "close: another thread %s the region (expected: called after it)".formatted(how));
   }
 
   private void closeOwner() {

@@ -55,6 +55,39 @@ class RegionTest {
     assertThat(region.phase()).isEqualTo(Phase.CLOSED);
   }
 
+  /// Other ranks may be late, and the close of a communicator waits for none either.
+  @Test
+  void close_anotherThreadFences_isRefusedAndTheRegionStays() {
+    var fencing = new CompletableFuture<Void>();
+    var othersCame = new CompletableFuture<Void>();
+    var region =
+        new HostRegion(
+            CommData.of(WRITTEN),
+            true,
+            new Region.Owner() {
+              @Override
+              public void fence() {
+                fencing.complete(null);
+                othersCame.join();
+              }
+
+              @Override
+              public void close() {}
+            });
+    CompletableFuture<Void> fence = CompletableFuture.runAsync(region::fence);
+    fencing.join();
+    othersCame.completeOnTimeout(null, 10, TimeUnit.SECONDS); // if the close waited
+
+    assertThatThrownBy(region::close)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("another thread fences the region");
+
+    othersCame.complete(null);
+    fence.join();
+    assertThat(region.phase()).isEqualTo(Phase.FENCED);
+    region.close();
+  }
+
   private static HostRegion region(Runnable close) {
     var region = new HostRegion(CommData.of(WRITTEN), true, owner(close));
     region.fence();
