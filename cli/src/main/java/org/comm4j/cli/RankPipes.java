@@ -62,13 +62,15 @@ final class RankPipes implements AutoCloseable {
   /// A command that writes to the pipes of its rank; where that is not known, or has no pipes here,
   /// to where the launcher lets it. Only rank 0 reads the standard input: no two can share a
   /// terminal. Descriptor 7 keeps the launcher's own stream open, since Open MPI forwards no input
-  /// to whoever has closed its output.
+  /// to whoever has closed its output. The launcher sees the command's words quoted: to those of
+  /// MPI a `:` is where another program begins.
   ///
   /// @param rankVariable where the rank is
   List<String> command(String rankVariable, List<String> command) {
     String script =
         """
         rank=${%s-}; to=$1/$rank; shift
+        eval "set -- $*"
         [ "$rank" = 0 ] || exec </dev/null
         [ -p "$to.out" ] || exec "$@"
         exec "$@" 7>&2 >"$to.out" 2>"$to.err"
@@ -76,8 +78,12 @@ final class RankPipes implements AutoCloseable {
             .formatted(rankVariable);
     List<String> whole =
         new ArrayList<>(List.of("sh", "-c", script, "comm-cli", folder.path().toString()));
-    whole.addAll(command);
+    command.stream().map(RankPipes::quoted).forEach(whole::add);
     return whole;
+  }
+
+  private static String quoted(String word) {
+    return "'" + word.replace("'", "'\\''") + "'";
   }
 
   /// Starts copying.

@@ -26,10 +26,12 @@ public final class LaunchedBackend implements BackendProvider {
   /// Starts ranks as Hydra does, by its environment; when one fails, or on SIGTERM, it ends the
   /// others, not before there is a file (`SCRIPT_AWAITS`) if one is named. It says something on
   /// both streams. As Open MPI does, it keeps something of the ranks (`SCRIPT_KEEPS`) that it
-  /// removes in the end, but not when it hears of a second signal before.
+  /// removes in the end, but not when it hears of a second signal before. As both, it ends a
+  /// program's arguments at a colon; here it refuses them.
   private static final String SCRIPT =
       """
       size=$1; shift
+      for word in "$@"; do [[ $word != : ]] || exit 1; done
       echo "the launcher starts $size ranks"
       [[ $SCRIPT_KEEPS ]] && touch "$SCRIPT_KEEPS"
       finish() { [[ ! $SCRIPT_KEEPS ]] || rm "$SCRIPT_KEEPS"; exit $1; }

@@ -111,6 +111,28 @@ class LauncherTest {
         .containsOnlyOnce("[0] launched-0--launcher a  b", "[1] launched-1--launcher a  b");
   }
 
+  /// Among them what a launcher, or a shell, takes for something else.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"launched", "mpi mpirun.mpich libmpich.so.12", "mpi mpirun.openmpi libmpi.so.40"})
+  void run_programsArguments_areAsGiven(String by) throws Exception {
+    String[] backend = by.split(" ", 3);
+    Map<String, String> more = new HashMap<>(environment);
+    if (backend.length > 1) {
+      assumeTrue(Binding.isProgram(backend[1], System.getenv("PATH")), "there is no " + backend[1]);
+      more.put("COMM_MPI_LAUNCHER", backend[1]);
+      more.put("COMM_MPI_LIBRARY", backend[2]);
+    }
+    List<String> command =
+        new ArrayList<>(List.of("run", "-n", "1", "--backend", backend[0], "--", "sh", "-c"));
+    command.addAll(List.of("printf '<%s>' \"$@\"; echo", "x", ":", "it's", "", "$PATH", "a\n b"));
+    try (var launch = Launches.start(more, command.toArray(String[]::new))) {
+      var done = launch.await();
+      assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out().lines()).contains("[0] <:><it's><><$PATH><a", "[0]  b>");
+    }
+  }
+
   @Test
   void run_rankLeavesAWriterBehind_endsAllTheSame() throws Exception {
     Path file = folder.resolve("pid");
