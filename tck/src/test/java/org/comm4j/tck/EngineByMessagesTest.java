@@ -420,6 +420,34 @@ class EngineByMessagesTest extends CommunicatorContract {
     }
   }
 
+  /// Half of the time of L1 stays for calls in flight and the transport.
+  @Test
+  @Timeout(60)
+  void close_dependentBlocksTheProgressThread_waitsBriefly() throws Exception {
+    CountDownLatch isInside = new CountDownLatch(1);
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    try (LocalGroup group = open(CommConfig.builder().build(), UnaryOperator.identity());
+        AutoCloseable _ = mayEnd::countDown) {
+      Communicator here = group.communicator(0);
+      CompletableFuture<Boolean> dependent =
+          receive(here)
+              .toCompletableFuture()
+              .thenApply(_ -> {
+                isInside.countDown();
+                Expect.eventually("L1", "the close is over", () -> mayEnd.getCount() == 0);
+                return true;
+              });
+      group.communicator(1).send(CommData.of(5), 0, 1);
+      assertThat(isInside.await(30, TimeUnit.SECONDS)).isTrue();
+
+      long start = System.nanoTime();
+      here.close();
+
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(1));
+      assertThat(dependent).isNotDone();
+    }
+  }
+
   private static boolean isJoining(Thread thread) {
     return Stream.of(thread.getStackTrace())
         .anyMatch(frame ->
