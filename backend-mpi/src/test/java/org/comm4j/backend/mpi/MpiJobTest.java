@@ -148,22 +148,6 @@ class MpiJobTest {
     }
   }
 
-  /// By the library's blocking functions, which get arrays where they are if the collector goes on
-  /// around them, else copies; not one element may be lost to a collection.
-  @ParameterizedTest
-  @CsvSource({"OPEN_MPI, G1", "OPEN_MPI, Serial", "MPICH, G1"})
-  void collective_arraysWhileObjectsMove_isWhole(Abi abi, String collector) throws Exception {
-    var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 2);
-    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "native");
-    try (var job = MpiTestJob.start(launcher, 2, settings, folder, MpiRank.ARRAYS, collector)) {
-      assertThat(job.await(BOUND.multipliedBy(3))).as(job.output()).isZero();
-      assertThat(job.output().lines().filter("2 of 2 rounds"::equals)).hasSize(2);
-      boolean pins = collector.equals("G1") && "amd64".equals(System.getProperty("os.arch"));
-      assertThat(job.output().lines().filter(("pins arrays: " + pins)::equals)).hasSize(2);
-      assertThat(job.output().lines().filter("has not back: 0"::equals)).hasSize(2);
-    }
-  }
-
   /// By the library's blocking functions and its others. Takes 4 GiB of memory and more.
   @ParameterizedTest
   @CsvSource({"OPEN_MPI, native", "OPEN_MPI, test", "MPICH, native", "MPICH, test"})
