@@ -39,8 +39,8 @@ import picocli.CommandLine.Spec;
       "",
       "What follows the program are its own arguments.",
       "",
-      "JDK_JAVA_OPTIONS in the environment has more options for the JVMs of all ranks, for example"
-          + " JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ... comm-cli's own JVM has them too.",
+      "JDK_JAVA_OPTIONS in the environment has more options for the JVMs of all ranks, and for comm-cli's"
+          + " own, for example JDK_JAVA_OPTIONS=-Xmx4g comm-cli run ...",
       "",
       "A .java file is compiled once. A jar gets the JVM's flags through JDK_JAVA_OPTIONS and uses the"
           + " comm4j that is in it or in its manifest's class path; where ranks are threads (local) it"

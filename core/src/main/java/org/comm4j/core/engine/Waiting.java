@@ -201,7 +201,7 @@ final class Waiting {
   /// the transport; briefly where nobody would say so.
   private void nap(Call call, long idleNs, long leftNs, Engine.Turn turn) {
     Nap nap = new Nap(Thread.currentThread(), call);
-    naps.add(nap); // before looking at who is there: he looks at this when he leaves
+    naps.add(nap); // before looking who sleeps: that thread looks here when it leaves
     try {
       boolean isCalled = parkedFor != null || Thread.currentThread().isVirtual();
       if (!call.hasEnded() && !call.takeNews()) {
