@@ -91,7 +91,7 @@ final class Functions {
   }
 
   private static SymbolLookup symbols(MpiLibrary library) {
-    try {
+    try (Signals _ = Signals.keep()) { // UCX takes them as soon as it is loaded
       return SymbolLookup.libraryLookup(library.file(), Arena.global());
     } catch (IllegalArgumentException e) {
       throw new BackendUnavailableException(

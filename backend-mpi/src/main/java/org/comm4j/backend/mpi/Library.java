@@ -95,10 +95,9 @@ final class Library {
 
   /// {@return whether it is ours, and to be finalised, also where it can't be used}
   private static boolean start(MpiLibrary library, ThreadLevel level) {
-    Signals.keepUcxAway();
-    try (Signals _ = Signals.save(); // UCX takes them as soon as it is loaded
+    Functions.load(library, level);
+    try (Signals _ = Signals.keep(); // an MPI may load UCX only now
         Arena arena = Arena.ofConfined()) {
-      Functions.load(library, level);
       if (isFinalised() || Errors.ask("MPI_Initialized", Mpi::initialized) != 0) {
         return false;
       }

@@ -32,8 +32,18 @@ final class Signals implements AutoCloseable {
     return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), descriptor);
   }
 
-  /// Tells UCX, should it be loaded, to handle no signal; what the user has set stays.
-  static void keepUcxAway() {
+  /// Notes how signals are handled now; closing it has them handled so again. Tells UCX, should it
+  /// be loaded, to handle none; what the user has set stays.
+  static Signals keep() {
+    keepUcxAway();
+    Signals kept = new Signals();
+    for (int i = 0; i < OF_THE_JVM.length; i++) {
+      kept.call(i, MemorySegment.NULL, kept.action(i));
+    }
+    return kept;
+  }
+
+  private static void keepUcxAway() {
     try (Arena arena = Arena.ofConfined()) {
       int ignored =
           (int)
@@ -42,15 +52,6 @@ final class Signals implements AutoCloseable {
     } catch (Throwable e) {
       throw Functions.failed(e);
     }
-  }
-
-  /// Notes how signals are handled now; closing it has them handled so again.
-  static Signals save() {
-    Signals saved = new Signals();
-    for (int i = 0; i < OF_THE_JVM.length; i++) {
-      saved.call(i, MemorySegment.NULL, saved.action(i));
-    }
-    return saved;
   }
 
   private MemorySegment action(int i) {

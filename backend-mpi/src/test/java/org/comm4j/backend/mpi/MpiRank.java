@@ -134,11 +134,10 @@ final class MpiRank {
 
   /// A program that uses MPI beside comm4j.
   private static void guest(CommConfig config, boolean withThreads) throws IOException {
-    Signals.keepUcxAway();
     Functions.load(MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.of(config));
     Constants constants = Functions.constants();
     try (Arena arena = Arena.ofConfined();
-        Signals _ = Signals.save()) {
+        Signals _ = Signals.keep()) {
       MemorySegment provided = arena.allocate(ValueLayout.JAVA_INT);
       int level = withThreads ? constants.threadMultiple : constants.threadSerialized;
       Errors.check(

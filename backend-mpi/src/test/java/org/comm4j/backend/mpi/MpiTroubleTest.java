@@ -330,6 +330,7 @@ class MpiTroubleTest {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       for (String line :
           List.of(
+              "handled otherwise when loaded: []",
               "handled otherwise while open: []",
               "null pointers found: 10000",
               "handled otherwise when closed: []")) {

@@ -519,6 +519,8 @@ final class RankInTrouble {
 
   private static void signals(CommConfig config) throws IOException {
     List<String> before = handlers();
+    Functions.load(MpiLibraries.here().choose(config).orElseThrow(), ThreadLevel.of(config));
+    System.out.println("handled otherwise when loaded: " + changed(before));
     try (var communicator = Communicators.open(config)) {
       communicator.barrier();
       System.out.println("handled otherwise while open: " + changed(before));
