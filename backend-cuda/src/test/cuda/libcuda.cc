@@ -244,6 +244,15 @@ State& state() {
   return all;
 }
 
+// Threads' stacks, which the system keeps for the next threads if they are small: kernels have many
+// that live short.
+const int stacks = [] {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 256 << 10);
+  return pthread_setattr_default_np(&attributes);
+}();
+
 constexpr int MOST_DEVICES = 16;
 
 // Which there are at most; a primary context is one of these and outlives a reset.
