@@ -227,34 +227,6 @@ class CudaFailuresTest extends ModelGroups {
                     "broadcast(FLOAT32 × %d, root 0)".formatted(count)));
   }
 
-  @Test
-  void naive_rankDoesNotCome_isNamedAtTheDeadline() {
-    var over = new CountDownLatch(1);
-    CommConfig config =
-        options(Map.of("COMM_CUDA_PATH", "naive")).toBuilder()
-            .timeout(Duration.ofSeconds(2))
-            .build();
-    List<Throwable> failures =
-        failures(
-            2,
-            config,
-            comm -> {
-              try (CommBuffer buffer = comm.allocate(DataType.FLOAT32, 4)) {
-                assertSum(comm, buffer);
-                if (comm.rank() == 1) {
-                  assertThat(over.await(1, TimeUnit.MINUTES)).isTrue();
-                }
-                comm.allReduce(buffer.data(), ReduceOp.SUM);
-              } finally {
-                over.countDown();
-              }
-            });
-
-    assertThat(failures.getFirst())
-        .isInstanceOf(CollectiveTimeoutException.class)
-        .hasMessageContainingAll("allReduce(SUM, FLOAT32 × 4)", "[1]", "COMM_TIMEOUT");
-  }
-
   /// By other algorithms, or by the same on other numbers of blocks.
   @ParameterizedTest
   @ValueSource(strings = {"two-stage", "one-stage blocks=1"})
@@ -282,15 +254,18 @@ class CudaFailuresTest extends ModelGroups {
     }
   }
 
-  @Test
-  void rank_doesNotCome_isNamedAtTheDeadline() {
-    CommConfig config = CONFIG.toBuilder().timeout(Duration.ofSeconds(2)).build();
+  @ParameterizedTest
+  @ValueSource(strings = {"auto", "naive"})
+  void rank_doesNotCome_isNamedAtTheDeadline(String path) {
+    CommConfig config =
+        options(Map.of("COMM_CUDA_PATH", path)).toBuilder().timeout(Duration.ofSeconds(2)).build();
     var over = new CountDownLatch(1);
     List<Throwable> failures = failures(3, config, comm -> missRankOne(comm, over));
 
     assertThat(failures)
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(CollectiveTimeoutException.class));
-    assertThat(failures.getFirst()).hasMessageContainingAll("[1]", "COMM_TIMEOUT");
+    assertThat(failures.getFirst())
+        .hasMessageContainingAll("allReduce(SUM, FLOAT32 × 4)", "[1]", "COMM_TIMEOUT");
   }
 
   /// Rank 1 does not come to the others' second all-reduce, and waits for nothing with a deadline
