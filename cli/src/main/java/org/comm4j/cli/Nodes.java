@@ -343,8 +343,8 @@ final class Nodes implements AutoCloseable {
   private void hear() {
     Session.News news = Objects.requireNonNull(launchers).news();
     String evicted = news.evicted();
-    if (evicted != null) {
-      failureElsewhere.complete("this host was given up by the others: " + evicted);
+    if (evicted != null && news.failures().stream().noneMatch(Session.Failure::hosted)) {
+      failureElsewhere.complete("this host is out: " + evicted);
     }
     for (Session.Abort end : news.aborts()) {
       if (end.rank() != node()) {

@@ -674,11 +674,13 @@ final class JoinTest {
     host.kill();
     awaitDeath(news, start);
     for (Session session : List.of(rank1, rank2)) {
-      assertThat(session.news().evicted()).isNull();
+      assertThat(session.news().evicted())
+          .contains("rank 0, which hosted the session, is gone", "pid " + host.pid());
       assertThat(session.news().failures())
           .singleElement()
           .satisfies(failure -> {
             assertThat(failure.rank()).isZero();
+            assertThat(failure.hosted()).isTrue();
             assertThat(failure.evidence())
                 .contains("its control connection closed")
                 .contains("pid " + host.pid());

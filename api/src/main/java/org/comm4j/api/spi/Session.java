@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// All ranks see what happens in one order: if a failure decides an exchange on one rank, it
 /// decides it on all, and whoever comes later is told the same. When the session itself is lost,
-/// calls throw what [#news()] tells: [org.comm4j.api.PeerFailedException] where the rank that
-/// hosted it is gone, [org.comm4j.api.EvictedException] where this rank is out or the launcher is
-/// gone.
+/// [#news()] says so ([News#evicted()]) and calls throw: [org.comm4j.api.PeerFailedException] where
+/// the rank that hosted it is gone, [org.comm4j.api.EvictedException] where this rank is out or the
+/// launcher is gone.
 public interface Session extends AutoCloseable {
   /// {@return this process's rank}
   int rank();
@@ -173,10 +173,19 @@ public interface Session extends AutoCloseable {
     /// What is in the evidence where a rank does not take what the session has for it.
     public static final String UNREAD = "it does not read what it is sent";
 
+    /// How the evidence ends where the rank hosted the session, which has ended with it.
+    public static final String HOSTED = "; it hosted the session, which has ended with it";
+
     /// {@return whether the rank has left in order} What it sent still arrives, and who needs
     /// nothing more of it is not concerned.
     public boolean left() {
       return evidence.equals(LEFT);
+    }
+
+    /// {@return whether the session has ended with the rank, which hosted it} Then [News#evicted()]
+    /// says so to those who have no communicator with that rank.
+    public boolean hosted() {
+      return evidence.endsWith(HOSTED);
     }
 
     /// {@return whether the rank's process may still be there} It has left in order, or was only

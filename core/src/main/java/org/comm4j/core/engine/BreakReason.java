@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 /// what came first is not always the reason. A rank that ends by an exception has often said before
 /// why: then that is the reason, and not that it is gone. Nor does a rank's end make others
 /// disagree or come too late. And what a program itself has aborted while all were there, nobody's
-/// end has broken: ranks often end because of it.
+/// end has broken: ranks often end because of it. Where the session has ended with the rank that
+/// hosted it, that is a failed peer to whoever has a communicator with it, and else an eviction.
 public final class BreakReason {
   private BreakReason() {}
 
@@ -27,10 +28,10 @@ public final class BreakReason {
   /// @param rankOf of a world rank its number in the communicator; -1 for one that is no member
   public static @Nullable CommException of(
       Session.News news, long scope, int rank, int[] members, IntUnaryOperator rankOf) {
-    if (news.evicted() != null) {
+    List<Session.Failure> failed = failed(news.failures(), rankOf);
+    if (news.evicted() != null && failed.stream().noneMatch(Session.Failure::hosted)) {
       return new EvictedException(news.evicted());
     }
-    List<Session.Failure> failed = failed(news.failures(), rankOf);
     for (Session.Abort abort : news.aborts()) {
       int by = rankOf.applyAsInt(abort.rank());
       if (abort.scope() != scope || by < 0 || by == rank) {

@@ -171,12 +171,17 @@ final class HostRank implements ReplicatedSession.History {
   }
 
   /// The server's thread has failed, and with it all that waits here.
-  void fail(String evidence, Throwable cause) {
-    joined.completeExceptionally(
-        new JoinException(JoinException.Reason.PEER_FAILED, evidence, cause));
+  ///
+  /// @return whether the rank knows; else it has left
+  boolean fail(String evidence, Throwable cause) {
+    boolean isKnown =
+        joined.completeExceptionally(
+            new JoinException(JoinException.Reason.PEER_FAILED, evidence, cause));
     if (session != null) {
       session.evict(evidence);
       session.tellNews();
+      isKnown = true;
     }
+    return isKnown;
   }
 }

@@ -314,16 +314,22 @@ final class ReplicatedSession implements Session {
     }
   }
 
-  /// The history can't go on without the rank that keeps it.
+  /// The history can't go on without the rank that keeps it, which may have left in order before.
+  /// That is the end of all communicators: nobody hears any more of deaths and of what others
+  /// break.
   void loseHost(int host, String evidence) {
+    String hosted = evidence + Failure.HOSTED;
     lock.lock();
     try {
-      Gone before = gone.get(host);
-      String how = before == null ? evidence : before.evidence();
-      if (lost == null) {
-        lost = () -> new PeerFailedException(List.of(host), List.of(host), how, null);
+      if (lost != null) {
+        return; // this rank was out before
       }
-      fail(host, evidence, null);
+      boolean hadLeft = gone.containsKey(host);
+      lost = () -> new PeerFailedException(List.of(host), List.of(host), hosted, null);
+      fail(host, hosted, null); // first: its communicators break by the peer that has failed
+      publishEviction(
+          "rank %d, which hosted the session%s, is gone: %s"
+              .formatted(host, hadLeft ? " and had left it" : "", evidence));
       changed.signalAll();
     } finally {
       lock.unlock();
@@ -334,15 +340,19 @@ final class ReplicatedSession implements Session {
   void evict(String why) {
     lock.lock();
     try {
-      if (news.evicted() == null) {
-        publish(new News(news.failures(), news.aborts(), why));
-      }
+      publishEviction(why);
       if (lost == null) {
         lost = () -> new EvictedException(why);
       }
       changed.signalAll();
     } finally {
       lock.unlock();
+    }
+  }
+
+  private void publishEviction(String why) {
+    if (news.evicted() == null) {
+      publish(new News(news.failures(), news.aborts(), why));
     }
   }
 

@@ -517,12 +517,10 @@ public final class SessionServer implements AutoCloseable {
     fail(rank, "it has given up the session's host: " + evidence);
   }
 
-  /// The thread has failed. The own rank is told why; of a launcher's ranks none hears more than
-  /// that their connections have closed.
+  /// The thread has failed. The own rank is told why, unless it has left; all others hear no more
+  /// than that their connections have closed.
   private void tellFailure(String evidence, Throwable cause) {
-    if (hostRank != null) {
-      hostRank.fail(evidence, cause);
-    } else {
+    if (hostRank == null || !hostRank.fail(evidence, cause)) {
       LOG.log(
           System.Logger.Level.ERROR,
           "the session of job '%s' at port %d has ended for all its ranks: %s"

@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.CommException;
+import org.comm4j.api.EvictedException;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session.Abort;
@@ -59,6 +60,30 @@ class BreakReasonTest {
   @Test
   void nothing_isNoReason() {
     assertThat(reason(News.NONE)).isNull();
+  }
+
+  /// Its end is that of all communicators, but who had the rank that hosted it is told of that.
+  @Test
+  void hostOfTheSessionIsGone_otherCommunicatorsHaveAReasonToo() {
+    var news = new News(List.of(failure(13), hostGone(10)), List.of(), "rank 10 is gone");
+    assertThat(reason(news))
+        .isInstanceOfSatisfying(
+            PeerFailedException.class, reason -> assertThat(reason.ranks()).containsExactly(0));
+    var ofOthers = new News(List.of(failure(12), hostGone(13)), List.of(), "rank 13 is gone");
+    assertThat(reason(ofOthers))
+        .isInstanceOf(EvictedException.class)
+        .hasMessageContaining("rank 13 is gone");
+  }
+
+  /// What the others say of each other then is no matter of this rank's.
+  @Test
+  void evicted_othersFail_evictionIsTheReason() {
+    var news = new News(List.of(failure(10)), List.of(), "they have given up rank 12");
+    assertThat(reason(news)).isInstanceOf(EvictedException.class);
+  }
+
+  private static Failure hostGone(int rank) {
+    return new Failure(rank, "silent for 10.1 s" + Failure.HOSTED, null);
   }
 
   private static TransportFailedException lost() {

@@ -15,6 +15,7 @@ import java.util.function.IntConsumer;
 import java.util.stream.IntStream;
 import org.comm4j.api.EvictedException;
 import org.comm4j.api.PeerFailedException;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.api.spi.Session.Member;
 import org.junit.jupiter.api.Test;
 
@@ -132,11 +133,24 @@ final class ReplicatedSessionTest {
         .containsExactly(BYTES, BYTES, null);
   }
 
+  /// Who is in a communicator with the host is told of a failed peer, the others of the session.
+  @Test
+  void loseHost_isAFailureAndTheEnd() {
+    ReplicatedSession session = session(it -> {});
+    session.loseHost(0, "silent for 10.1 s");
+    assertThat(session.news().failures())
+        .singleElement()
+        .matches(failure -> failure.rank() == 0 && failure.hosted() && failure.mayGoOn());
+    assertThat(session.news().evicted())
+        .isEqualTo("rank 0, which hosted the session, is gone: silent for 10.1 s");
+  }
+
   @Test
   void loseHost_evictedBefore_reasonStays() {
     ReplicatedSession session = session(it -> {});
     session.deliver(failure(1));
     session.loseHost(0, "its control connection closed");
+    assertThat(session.news().failures()).extracting(Failure::rank).containsExactly(1);
     assertThatThrownBy(() -> session.agree("a", List.of(0, 1, 2), BYTES, TIMEOUT))
         .isInstanceOf(EvictedException.class)
         .hasMessageContaining("silent");

@@ -30,7 +30,9 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.EvictedException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.Secret;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.api.spi.Session.Member;
 import org.comm4j.core.session.FrameCodec.ProtocolException;
 import org.jspecify.annotations.Nullable;
@@ -427,6 +429,47 @@ final class SessionServerTest {
     }
   }
 
+  /// Rank 0 serves the others once it has left; that its process ends then concerns all of them.
+  @Test
+  void history_hostHasLeftAndEnds_allIsOver() throws Exception {
+    try (var listener = new ServerSocket(0, 1, address.getAddress())) {
+      TcpSession rank = start(placeOf(listener), request("1", 1), Authenticator.NONE);
+      ReplicatedSession session;
+      var isOver = new CompletableFuture<Boolean>();
+      try (var host = listener.accept()) {
+        Frame.Join join = greet(host, InMemorySessions.randomId());
+        write(
+            host,
+            new Frame.Accepted(0, "pid 7 on h", new byte[0]),
+            new Frame.Joined(request("1", 0).member()),
+            new Frame.Joined(join.request().member()),
+            new Frame.Welcome("00112233445566778899aabbccddeeff"));
+        session = joined(rank);
+        session.onNews(() -> {
+          if (session.news().evicted() != null) {
+            isOver.complete(true);
+          }
+        });
+        write(host, new Event.Leave(0));
+      }
+      isOver.orTimeout(20, TimeUnit.SECONDS).join();
+      String gone = "its control connection closed (pid 7 on h)";
+      assertThat(session.news().evicted())
+          .isEqualTo("rank 0, which hosted the session and had left it, is gone: " + gone);
+      assertThat(session.news().failures())
+          .singleElement()
+          .matches(Failure::left, "has left in order");
+      assertThatThrownBy(() -> session.put("key", new byte[0]))
+          .isInstanceOfSatisfying(
+              PeerFailedException.class,
+              e -> {
+                assertThat(e.worldRanks()).containsExactly(0);
+                assertThat(e.evidence()).contains(gone);
+              });
+      session.close();
+    }
+  }
+
   /// As a launcher does that is out of descriptors: what it has refused it does not form any more.
   @Test
   void join_hostGivesUp_comesForTheNextGroup() throws Exception {
@@ -679,6 +722,20 @@ final class SessionServerTest {
     assertThat(session.news().failures()).isEmpty();
     assertThatThrownBy(() -> session.put("key", new byte[0])).isInstanceOf(EvictedException.class);
     session.close();
+  }
+
+  /// Then nobody else says why the session has ended for the others: the server logs it.
+  @Test
+  void threadFails_rankThatHostsHasLeft_doesNotKnow() {
+    HostRank host =
+        new HostRank(request("1", 0), address.getAddress(), () -> {}, () -> {}, () -> 0L, _ -> {});
+    host.form("id", List.of(request("1", 0).member(), request("1", 1).member()));
+    host.hear(host.unheard());
+    var failure = new OutOfMemoryError("a test's");
+    assertThat(host.fail("it failed", failure)).isTrue();
+    assertThat(host.joined().join().news().evicted()).isEqualTo("it failed");
+    host.leave();
+    assertThat(host.fail("it failed", failure)).isFalse();
   }
 
   private static InetSocketAddress placeOf(ServerSocket listener) {
