@@ -413,7 +413,7 @@ public abstract class SessionContract {
     long start = System.nanoTime();
     sessions.get(1).close();
     sessions.get(1).close();
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+    Promise.CLOSED.keep("L1", "to close a session twice", start);
     Session closed = sessions.get(1);
     assertThatThrownBy(() -> closed.exchange("k", new byte[0], SOON))
         .isInstanceOf(ClosedException.class);
@@ -539,8 +539,7 @@ public abstract class SessionContract {
                   PeerFailedException.class, () -> session.exchange("k", new byte[0], SOON));
           assertThat(failure.worldRanks()).containsExactly(2);
           assertThat(failure.evidence()).isNotBlank();
-          // The promise is 500 ms; a busy machine may need longer, but never the liveness time.
-          assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+          Promise.DEATH_KNOWN.keep("F5", "to hear of a death", start);
           assertThat(session.news().failures()).extracting(Failure::rank).containsExactly(2);
           assertThat(session.news().evicted()).isNull();
           return "";
