@@ -33,9 +33,9 @@ final class Acceptor {
   private final SelectionKey key;
   private final ObjLongConsumer<SocketChannel> guests;
   private final Consumer<String> log;
+  private final Trouble trouble = new Trouble();
+  private boolean isLogged;
   private long againNs; // when a pause ends; 0 if there is none
-  private long failingNs; // since when no connection can be accepted
-  private long failedNs; // when that was tried last
 
   private Acceptor(
       ServerSocketChannel channel,
@@ -119,6 +119,7 @@ final class Acceptor {
     try {
       for (int i = 0; i < PendingConnections.PLACES; i++) {
         SocketChannel guest = channel.accept();
+        trouble.end();
         if (guest == null) {
           return null;
         }
@@ -134,14 +135,35 @@ final class Acceptor {
   private boolean pause(IOException e, long now) {
     key.interestOps(0);
     againNs = now + PAUSE_NS;
-    if (failedNs == 0) {
+    if (!isLogged) {
+      isLogged = true;
       log.accept(text(e));
     }
-    if (failedNs == 0 || now - failedNs > PATIENCE_NS) {
-      failingNs = now; // it is not what was the trouble before
+    return trouble.lasts(now);
+  }
+
+  /// For how long nobody can be let in.
+  static final class Trouble {
+    private boolean isThere;
+    private long sinceNs;
+    private long lastNs;
+
+    /// Somebody could be.
+    void end() {
+      isThere = false;
     }
-    failedNs = now;
-    return now - failingNs >= PATIENCE_NS;
+
+    /// Nobody could be.
+    ///
+    /// @return whether it has been so for a second
+    boolean lasts(long now) {
+      if (!isThere || now - lastNs > PATIENCE_NS) {
+        sinceNs = now; // it is not what was the trouble before
+      }
+      isThere = true;
+      lastNs = now;
+      return now - sinceNs >= PATIENCE_NS;
+    }
   }
 
   /// Says what [#accept] has returned.

@@ -280,6 +280,25 @@ final class SessionServerTest {
     assertThat(DefaultSessionFactory.isTaken(join, new InetSocketAddress(nobodys, 5000))).isFalse();
   }
 
+  /// Who runs out of descriptors now and then lets ranks in between.
+  @Test
+  void accept_failsOnceAndAgain_isReportedAfterASecondWithoutAnybody() {
+    var trouble = new Acceptor.Trouble();
+    assertThat(lasts(trouble, 0, 100)).isFalse();
+    trouble.end();
+    assertThat(lasts(trouble, 950, 1050, 1900)).isFalse();
+    assertThat(lasts(trouble, 1950)).isTrue();
+    assertThat(lasts(trouble, 3000)).isFalse(); // nobody has tried for longer than that
+  }
+
+  private static boolean lasts(Acceptor.Trouble trouble, long... millis) {
+    boolean lasts = false;
+    for (long each : millis) {
+      lasts |= trouble.lasts(TimeUnit.MILLISECONDS.toNanos(each));
+    }
+    return lasts;
+  }
+
   @Test
   @EnabledOnOs(OS.LINUX)
   void listen_portIsTaken_leavesNothingOpen() {
