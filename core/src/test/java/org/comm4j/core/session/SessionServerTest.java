@@ -511,13 +511,18 @@ final class SessionServerTest {
   /// Which one it is, as for the others; it may host the next one when it has closed the first.
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
-  void join_rankIsInTheSessionBefore_isToldToCloseThat(int rank) {
-    try (SessionServer ofRank0 = startFor(request(0, 2, 10_000))) {
+  void join_rankIsInTheSessionBefore_isToldToCloseThat(int rank) throws Exception {
+    try (SessionServer ofRank0 = startFor(request(0, 2, 10_000));
+        var between = new ServerSocket(0, 2, address.getAddress())) {
       var place = new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port());
       ReplicatedSession first =
           joined(start(place, request(1, 2, 10_000), Authenticator.NONE)); // forms it
-      JoinRequest hasty = request(rank, 2, 10_000).forHost(0, 100_000_000);
-      assertThatThrownBy(() -> joined(start(place, hasty, Authenticator.NONE)))
+      var nowNs = new AtomicLong();
+      JoinRequest request = request(rank, 2, 10_000);
+      TcpSession early = start(placeOf(between), request, Authenticator.NONE, nowNs::get);
+      passOnUntilItCloses(between, place);
+      nowNs.addAndGet(TimeUnit.MILLISECONDS.toNanos(request.patienceMillis()));
+      assertThatThrownBy(() -> joined(early))
           .cause()
           .isInstanceOf(JoinException.class)
           .hasMessageContaining("rank %d could not join", rank)
@@ -525,6 +530,23 @@ final class SessionServerTest {
           .hasMessageContaining("close it on all ranks first")
           .hasMessageContaining("COMM_MASTER_PORT");
       first.close();
+    }
+  }
+
+  /// Lets a rank and a host talk until the rank has read the host's answer.
+  private static void passOnUntilItCloses(ServerSocket between, InetSocketAddress place)
+      throws IOException, ProtocolException {
+    between.setSoTimeout(20_000);
+    try (var rank = between.accept();
+        var host = new Socket(place.getAddress(), place.getPort())) {
+      rank.setSoTimeout(20_000);
+      host.setSoTimeout(20_000);
+      var ofRank = new DataInputStream(rank.getInputStream());
+      var ofHost = new DataInputStream(host.getInputStream());
+      write(rank, read(ofHost));
+      write(host, read(ofRank));
+      write(rank, read(ofHost));
+      assertThat(ofRank.read()).isNegative();
     }
   }
 
