@@ -30,13 +30,6 @@ final class AeronTransport implements Transport {
   private static final long FIRST_NAP_NS = 1_000;
   private static final long LONGEST_NAP_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
-  /// How long a close waits for peers to take what was sent; they may be busy. With what the engine
-  /// has waited before, it makes the 0.8 s of a communicator's close that are a backend's.
-  private static final long LINGER_NS = TimeUnit.MILLISECONDS.toNanos(400);
-
-  /// How long after everything was sent, or asked for again, a peer may ask for it again.
-  private static final long REPEAT_NS = TimeUnit.MILLISECONDS.toNanos(200);
-
   /// How often this looks whether a peer has to be probed.
   private static final long PROBE_NS = TimeUnit.MILLISECONDS.toNanos(1);
 
@@ -51,6 +44,7 @@ final class AeronTransport implements Transport {
   private final Driver driver;
   private final List<Peer> peers; // in the order of their ranks, without this one
   private final LongSupplier nanoTime;
+  private final Linger linger;
   private final Thread keeper;
   private final ReentrantLock lock = new ReentrantLock();
   private int turn;
@@ -65,12 +59,14 @@ final class AeronTransport implements Transport {
   /// @param driver of this rank, closed with the transport
   /// @param peers all other ranks in order
   /// @param nanoTime the clock
-  AeronTransport(int rank, Driver driver, List<Peer> peers, LongSupplier nanoTime) {
+  /// @param linger at the end
+  AeronTransport(int rank, Driver driver, List<Peer> peers, LongSupplier nanoTime, Linger linger) {
     this.rank = rank;
     this.size = peers.size() + 1;
     this.driver = driver;
     this.peers = List.copyOf(peers);
     this.nanoTime = nanoTime;
+    this.linger = linger;
     this.probedNs = nanoTime.getAsLong();
     this.workedNs = probedNs;
     this.keeper = Thread.ofPlatform().daemon().name("comm4j-aeron-" + rank).unstarted(this::keep);
@@ -301,13 +297,13 @@ final class AeronTransport implements Transport {
       if (requests != seen || any(peer -> !peer.isSent())) {
         seen = requests;
         sentNs = nanoTime.getAsLong();
-      } else if (nanoTime.getAsLong() - sentNs > REPEAT_NS) {
+      } else if (nanoTime.getAsLong() - sentNs > linger.repeatNs()) {
         return;
       }
       if (!any(peer -> !peer.isOver())) {
         return;
       }
-      if (nanoTime.getAsLong() - startNs >= LINGER_NS) {
+      if (nanoTime.getAsLong() - startNs >= linger.mostNs()) {
         gaveUp = true;
         return;
       }

@@ -34,22 +34,26 @@ final class Rendezvous {
   private final CommConfig config;
   private final UnaryOperator<MediaDriver.Context> changes;
   private final LongSupplier nanoTime;
+  private final Linger linger;
 
   Rendezvous(Session session, CommConfig config) {
-    this(session, config, UnaryOperator.identity(), System::nanoTime);
+    this(session, config, UnaryOperator.identity(), System::nanoTime, Linger.USUAL);
   }
 
   /// @param changes to the driver's settings
   /// @param nanoTime the rank's clock; its driver goes by the system's
+  /// @param linger of its transport, when that closes
   Rendezvous(
       Session session,
       CommConfig config,
       UnaryOperator<MediaDriver.Context> changes,
-      LongSupplier nanoTime) {
+      LongSupplier nanoTime,
+      Linger linger) {
     this.session = session;
     this.config = config;
     this.changes = changes;
     this.nanoTime = nanoTime;
+    this.linger = linger;
   }
 
   AeronTransport open() {
@@ -83,7 +87,7 @@ final class Rendezvous {
                   .toList());
       all.set(session.rank(), own); // who is on the way may have changed what comes back of it
       List<Peer> peers = Driver.uninterrupted(() -> peers(driver, all, dimensions));
-      transport = new AeronTransport(session.rank(), driver, peers, nanoTime);
+      transport = new AeronTransport(session.rank(), driver, peers, nanoTime, linger);
       session.barrier("aeron/listening", config.joinTimeout()); // what comes earlier is thrown away
       return transport;
     } catch (Throwable e) {

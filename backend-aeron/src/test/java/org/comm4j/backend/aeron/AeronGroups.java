@@ -14,6 +14,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.function.IntFunction;
 import java.util.function.LongSupplier;
 import java.util.function.UnaryOperator;
@@ -31,8 +32,11 @@ import org.comm4j.tck.ThreadGroups;
 ///
 /// @param configs of each rank
 /// @param changes of each rank's driver
+/// @param linger of each transport
 record AeronGroups(
-    IntFunction<CommConfig> configs, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+    IntFunction<CommConfig> configs,
+    IntFunction<UnaryOperator<MediaDriver.Context>> changes,
+    Linger linger) {
   /// Other processes of this backend's tests.
   static final ChildJvm JVM =
       new ChildJvm(
@@ -53,6 +57,17 @@ record AeronGroups(
 
   AeronGroups(CommConfig config, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
     this(_ -> config, changes);
+  }
+
+  AeronGroups(
+      IntFunction<CommConfig> configs, IntFunction<UnaryOperator<MediaDriver.Context>> changes) {
+    this(configs, changes, Linger.USUAL);
+  }
+
+  /// Whose transports wait so long at the end that peers on a busy machine have all that was taken.
+  AeronGroups patient() {
+    var patience = new Linger(TimeUnit.SECONDS.toNanos(20), TimeUnit.SECONDS.toNanos(2));
+    return new AeronGroups(configs, changes, patience);
   }
 
   List<AeronTransport> transports(int size) throws Exception {
@@ -116,7 +131,8 @@ record AeronGroups(
           FOLDERS.add(Path.of(context.aeronDirectoryName()).getParent());
           return change.apply(context);
         },
-        nanoTime);
+        nanoTime,
+        linger);
   }
 
   /// Returns when no driver of a host runs any more.

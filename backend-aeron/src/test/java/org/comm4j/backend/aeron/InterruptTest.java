@@ -59,7 +59,8 @@ class InterruptTest {
                 Thread.currentThread().interrupt();
                 return context;
               },
-              System::nanoTime);
+              System::nanoTime,
+              Linger.USUAL);
       Throwable thrown = catchThrowable(() -> rendezvous.open().close());
       assertThat(thrown).isInstanceOf(InterruptedCallException.class);
       assertThat(Thread.currentThread().isInterrupted()).as("left as it was").isTrue();

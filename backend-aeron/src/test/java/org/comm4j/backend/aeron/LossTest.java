@@ -65,7 +65,7 @@ class LossTest {
   class OfOnePercent extends TransportContract {
     @Override
     protected List<AeronTransport> transports(int size) throws Exception {
-      return losing(new Loss(0.01, SEED)).transports(size);
+      return losing(new Loss(0.01, SEED)).patient().transports(size);
     }
   }
 
@@ -73,7 +73,7 @@ class LossTest {
   class OfFivePercent extends TransportContract {
     @Override
     protected List<AeronTransport> transports(int size) throws Exception {
-      return losing(new Loss(0.05, SEED)).transports(size);
+      return losing(new Loss(0.05, SEED)).patient().transports(size);
     }
   }
 
@@ -81,7 +81,7 @@ class LossTest {
   class OfDisorder extends TransportContract {
     @Override
     protected List<AeronTransport> transports(int size) throws Exception {
-      return disordered(new Disorder(SEED)).transports(size);
+      return disordered(new Disorder(SEED)).patient().transports(size);
     }
   }
 
@@ -157,7 +157,7 @@ class LossTest {
         (_, _, bytes) ->
             isLosing.get() && bytes > PAYLOAD_BYTES && lost.incrementAndGet() <= LOST_TIMES;
     onPair(
-        losing,
+        losingOnRank1(losing),
         clock,
         (from, to, arrived) -> {
           isLosing.set(true);
@@ -176,7 +176,7 @@ class LossTest {
     LossGenerator losing =
         (_, _, bytes) -> isLosing.get() || bytes <= DataHeaderFlyweight.HEADER_LENGTH;
     onPair(
-        losing,
+        losingOnRank1(losing).patient(),
         System::nanoTime,
         (from, to, arrived) -> {
           isLosing.set(true);
@@ -193,11 +193,9 @@ class LossTest {
 
   /// Has rank 0 send to rank 1, where one payload has arrived already.
   ///
-  /// @param losing what does not come to rank 1
   /// @param clock of rank 0
-  private static void onPair(LossGenerator losing, LongSupplier clock, Sending sending)
+  private static void onPair(AeronGroups groups, LongSupplier clock, Sending sending)
       throws Exception {
-    var groups = new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
     try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newVirtualThreadPerTaskExecutor()) {
       var opening = threads.submit(() -> groups.rendezvous(sessions.session(0), clock).open());
@@ -213,6 +211,11 @@ class LossTest {
         to.close();
       }
     }
+  }
+
+  /// @param losing what does not come to rank 1
+  private static AeronGroups losingOnRank1(LossGenerator losing) {
+    return new AeronGroups(CONFIG, rank -> rank == 1 ? losing(losing) : c -> c);
   }
 
   /// Offers the shortest payloads until nothing more is taken for a while, in which what was taken
