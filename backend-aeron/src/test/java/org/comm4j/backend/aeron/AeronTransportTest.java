@@ -8,18 +8,27 @@ import io.aeron.driver.media.SendChannelEndpoint;
 import io.aeron.exceptions.AeronException;
 import java.lang.foreign.MemorySegment;
 import java.net.SocketException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.CommData;
+import org.comm4j.api.Communicator;
+import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.transport.Transport;
+import org.comm4j.tck.ProcessorTime;
 import org.comm4j.tck.TransportContract;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -29,6 +38,8 @@ import org.junit.jupiter.api.Test;
 class AeronTransportTest {
   /// Then a driver with a thread of its own has done what it can, too.
   private static final int REFUSALS = 100_000;
+
+  private static final long LATE_MILLIS = 1800;
 
   private static final Queue<Throwable> UNCAUGHT = new ConcurrentLinkedQueue<>();
 
@@ -270,6 +281,37 @@ class AeronTransportTest {
       assertThat(group.get(0).hasGivenUp()).isFalse();
     } finally {
       group.forEach(Transport::close);
+    }
+  }
+
+  /// It looks at its driver now and then, and naps in between.
+  @Test
+  void receive_peerIsLate_leavesMostOfAProcessorAlone() throws Exception {
+    CommConfig config = CommConfig.builder().timeout(Duration.ofSeconds(60)).build();
+    try (LocalGroup group = new AeronGroups(config).communicators(2);
+        var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+      Communicator late = group.communicator(0);
+      Communicator waiting = group.communicator(1);
+      var receiver = new CompletableFuture<Thread>();
+      int[] got = new int[1];
+      Future<?> received =
+          threads.submit(() -> {
+            waiting.receive(CommData.of(got), 0, 1);
+            receiver.complete(Thread.currentThread());
+            waiting.receive(CommData.of(got), 0, 1);
+          });
+      late.send(CommData.of(1), 1, 1); // loads classes
+      Thread thread = receiver.get(1, TimeUnit.MINUTES);
+      double share =
+          ProcessorTime.share(
+              thread,
+              () ->
+                  assertThatThrownBy(() -> received.get(LATE_MILLIS, TimeUnit.MILLISECONDS))
+                      .isInstanceOf(TimeoutException.class));
+      late.send(CommData.of(2), 1, 1);
+      received.get();
+      assertThat(got).containsExactly(2);
+      assertThat(share).as("share of a processor while waiting").isLessThan(0.5);
     }
   }
 
