@@ -68,6 +68,7 @@ class SilenceTest {
         new AeronGroups(CONFIG, rank -> rank == 1 ? lost.from(isUp) : UnaryOperator.identity());
     try (LocalGroup group = groups.communicators(2)) {
       assertThat(DriverFaultTest.sums(group)).containsOnly("2");
+      long startNs = System.nanoTime();
       isUp.set(true); // what was acknowledged before may be enough for some calls
       assertThat(DriverFaultTest.sumsUntilFailure(group))
           .anyMatch(each ->
@@ -75,7 +76,15 @@ class SilenceTest {
                   && each.contains(" is alive but has ")
                   && each.contains("UDP 127.0.0.1:")
                   && each.contains("COMM_AERON_PORTS"));
+      assertThat(Duration.ofNanos(System.nanoTime() - startNs))
+          .isGreaterThan(CONFIG.liveness().multipliedBy(2));
     }
+  }
+
+  @Test
+  void peersNs_isTwiceTheLivenessTime_andAtLeastFiveSeconds() {
+    assertThat(DriverSettings.peersNs(Duration.ofSeconds(1))).isEqualTo(5_000_000_000L);
+    assertThat(DriverSettings.peersNs(Duration.ofSeconds(10))).isEqualTo(20_000_000_000L);
   }
 
   /// Rank 1 is in an operator of the program's that takes longer than a peer may be silent.
