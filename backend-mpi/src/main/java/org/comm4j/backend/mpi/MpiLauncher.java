@@ -38,12 +38,17 @@ final class MpiLauncher {
 
   private static final long VERSION_SECONDS = 10;
 
+  /// Who of Open MPI finds the hosts of batch jobs; those that a build lacks may be named too.
+  private static final String NOT_OF_A_BATCH_JOB =
+      "^alps,flux,gridengine,loadleveler,lsf,pbs,slurm,tm";
+
   /// Whose launcher one is, and what follows from that.
   ///
   /// @param version found in what it says of itself
   /// @param names it may have
   /// @param arguments that it gets; a JVM has many threads, so its processes are not bound to a
   ///   core
+  /// @param environment that it gets where the user has not set it otherwise
   /// @param remedy how to get one
   private record Kind(
       String text,
@@ -59,8 +64,17 @@ final class MpiLauncher {
             Pattern.compile("Open MPI|OpenRTE"),
             List.of("mpirun.openmpi", "mpirun", "mpiexec"),
             List.of("--oversubscribe", "--bind-to", "none"),
-            // without them it refuses root, which containers have; they concern nobody else
-            Map.of("OMPI_ALLOW_RUN_AS_ROOT", "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+            Map.of(
+                // without them it refuses root, which containers have; they concern nobody else
+                "OMPI_ALLOW_RUN_AS_ROOT",
+                "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                "1",
+                // else it takes the hosts of a batch job that it is in; of version 4, and 5
+                "OMPI_MCA_ras",
+                NOT_OF_A_BATCH_JOB,
+                "PRTE_MCA_ras",
+                NOT_OF_A_BATCH_JOB),
             "OMPI_COMM_WORLD_RANK",
             "install openmpi-bin (apt) or openmpi (dnf)");
 
@@ -103,22 +117,24 @@ final class MpiLauncher {
 
   private final MpiLibrary library;
   private final CommConfig config;
+  private final Map<String, String> environment;
   private final List<Path> path;
 
-  /// @param path the folders of `PATH`
-  MpiLauncher(MpiLibrary library, CommConfig config, List<Path> path) {
+  /// @param environment in which the launcher runs
+  MpiLauncher(MpiLibrary library, CommConfig config, Map<String, String> environment) {
     this.library = library;
     this.config = config;
-    this.path = List.copyOf(path);
+    this.environment = environment;
+    this.path =
+        Arrays.stream(environment.getOrDefault("PATH", "").split(File.pathSeparator))
+            .filter(folder -> !folder.isEmpty())
+            .map(Path::of)
+            .toList();
   }
 
-  /// {@return the folders of this process's `PATH`}
-  static List<Path> systemPath() {
-    String path = Optional.ofNullable(System.getenv("PATH")).orElse("");
-    return Arrays.stream(path.split(File.pathSeparator))
-        .filter(folder -> !folder.isEmpty())
-        .map(Path::of)
-        .toList();
+  /// For the environment of this process.
+  static MpiLauncher here(MpiLibrary library, CommConfig config) {
+    return new MpiLauncher(library, config, System.getenv());
   }
 
   /// How this library's launcher starts ranks, on this host.
@@ -127,18 +143,19 @@ final class MpiLauncher {
   RankLauncher starting(int ranks) {
     Launcher launcher = find();
     List<String> command = new ArrayList<>(List.of(launcher.file().toString()));
-    Map<String, String> environment = new HashMap<>();
+    Map<String, String> given = new HashMap<>();
     launcher
         .kind()
         .ifPresent(kind -> {
           command.addAll(kind.arguments);
-          environment.putAll(kind.environment);
+          given.putAll(kind.environment);
         });
+    given.keySet().removeAll(environment.keySet());
     command.addAll(words(config.options().getOrDefault(ARGUMENTS_OPTION, "")));
     command.addAll(List.of("-n", Integer.toString(ranks)));
-    environment.put("COMM_MPI_LIBRARY", library.file().toString());
+    given.put("COMM_MPI_LIBRARY", library.file().toString());
     Kind whose = launcher.kind().orElseGet(() -> Kind.of(library).getFirst());
-    return new RankLauncher(command, environment, whose.rankVariable);
+    return new RankLauncher(command, given, whose.rankVariable);
   }
 
   private static List<String> words(String text) {

@@ -86,7 +86,7 @@ public final class MpiProvider implements BackendProvider {
   @Override
   public Optional<RankLauncher> launcher(int ranks, CommConfig config) {
     MpiLibrary library = library(config);
-    return Optional.of(new MpiLauncher(library, config, MpiLauncher.systemPath()).starting(ranks));
+    return Optional.of(MpiLauncher.here(library, config).starting(ranks));
   }
 
   @Override

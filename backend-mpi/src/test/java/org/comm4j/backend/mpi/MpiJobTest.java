@@ -33,13 +33,14 @@ class MpiJobTest {
 
   @TempDir Path folder;
 
+  /// Of the batch job another host is a part that nobody reaches.
   @ParameterizedTest
   @EnumSource(
       value = Abi.class,
       names = {"OPEN_MPI", "MPICH"})
-  void open_ownLauncher_isTheWholeJobAndSharesMemory(Abi abi) throws Exception {
+  void open_ownLauncherInABatchJob_isTheWholeJobAndSharesMemory(Abi abi) throws Exception {
     var launcher = MpiTestJob.launcher(MpiTestJob.library(abi), 3);
-    try (var job = MpiTestJob.start(launcher, 3, Map.of(), folder, "local")) {
+    try (var job = MpiTestJob.start(launcher, 3, batchJob(), folder, "local")) {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output().lines())
           .contains("rank 0 of 3 on mpi, sum 3", "rank 1 of 3 on mpi, sum 3")
@@ -50,28 +51,6 @@ class MpiJobTest {
       assertThat(job.output().lines().filter("3 ranks on this host, sum 3"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("shared memory: true"::equals)).hasSize(3);
       assertThat(job.output().lines().filter("a region of INT8"::equals)).hasSize(3);
-    }
-  }
-
-  /// Of which another host is a part that nobody reaches.
-  @Test
-  void open_ownLauncherInABatchJob_startsRanksHere() throws Exception {
-    var launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
-    String here = InetAddress.getLocalHost().getHostName();
-    Path hosts = folder.resolve("hosts");
-    Files.write(hosts, List.of(here, "no.such.host.invalid"));
-    Map<String, String> batch =
-        Map.of(
-            "PBS_NODEFILE",
-            hosts.toString(),
-            "PBS_ENVIRONMENT",
-            "PBS_BATCH",
-            "PBS_JOBID",
-            "1.server");
-    try (var job = MpiTestJob.start(launcher, 2, batch, folder, "open")) {
-      assertThat(job.await(BOUND)).as(job.output()).isZero();
-      assertThat(job.output().lines())
-          .contains("rank 0 of 2 on mpi, sum 2", "rank 1 of 2 on mpi, sum 2");
     }
   }
 
@@ -365,6 +344,27 @@ class MpiJobTest {
           .as(job.output())
           .isNotEqualTo(survived);
     }
+  }
+
+  /// What PBS, Slurm and Grid Engine say of one.
+  private Map<String, String> batchJob() throws IOException {
+    String elsewhere = "no.such.host.invalid";
+    Path hosts = folder.resolve("hosts");
+    Files.write(hosts, List.of(InetAddress.getLocalHost().getHostName(), elsewhere));
+    Path slots = folder.resolve("slots");
+    Files.writeString(slots, elsewhere + " 3 all.q UNDEFINED\n");
+    Map<String, String> batch = new HashMap<>();
+    batch.put("PBS_NODEFILE", hosts.toString());
+    batch.put("PBS_ENVIRONMENT", "PBS_BATCH");
+    batch.put("PBS_JOBID", "1.server");
+    batch.put("SLURM_JOBID", "1");
+    batch.put("SLURM_NODELIST", elsewhere);
+    batch.put("SLURM_TASKS_PER_NODE", "3");
+    batch.put("SGE_ROOT", folder.toString());
+    batch.put("ARC", "lx-amd64");
+    batch.put("JOB_ID", "1");
+    batch.put("PE_HOSTFILE", slots.toString());
+    return batch;
   }
 
   /// A rank that communicates by now.

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
@@ -51,6 +52,8 @@ class MpiLauncherTest {
     assertThat(launcher.environment())
         .containsEntry("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .containsEntry("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .hasEntrySatisfying("OMPI_MCA_ras", list -> assertThat(list).startsWith("^").contains("tm"))
+        .containsEntry("PRTE_MCA_ras", launcher.environment().get("OMPI_MCA_ras"))
         .containsEntry("COMM_MPI_LIBRARY", root.resolve("lib/libmpi.so").toString());
   }
 
@@ -66,6 +69,18 @@ class MpiLauncherTest {
     assertThat(launcher.environment())
         .containsOnlyKeys("COMM_MPI_LIBRARY", "HYDRA_RMK")
         .containsEntry("HYDRA_RMK", "user");
+  }
+
+  /// Such as hosts that only a part of Open MPI finds.
+  @Test
+  void environment_setByTheUser_isNotGivenOtherwise() throws IOException {
+    program("path/bin/mpirun", OPEN_MPI);
+    Map<String, String> own = Map.of("PATH", bin.toString(), "OMPI_MCA_ras", "slurm");
+    CommConfig config = CommConfig.builder().build();
+
+    assertThat(new MpiLauncher(library(Abi.OPEN_MPI, "lib"), config, own).starting(4).environment())
+        .containsKey("PRTE_MCA_ras")
+        .doesNotContainKey("OMPI_MCA_ras");
   }
 
   @ParameterizedTest
@@ -217,7 +232,7 @@ class MpiLauncherTest {
     if (option.length > 0 && !emptyPath) {
       config.option(option[0], option[1]);
     }
-    return new MpiLauncher(library, config.build(), emptyPath ? List.of() : List.of(bin))
+    return new MpiLauncher(library, config.build(), Map.of("PATH", emptyPath ? "" : bin.toString()))
         .starting(4);
   }
 

@@ -64,8 +64,7 @@ final class MpiTestJob implements AutoCloseable {
   }
 
   static RankLauncher launcher(MpiLibrary library, int ranks) {
-    return new MpiLauncher(library, CommConfig.builder().build(), MpiLauncher.systemPath())
-        .starting(ranks);
+    return MpiLauncher.here(library, CommConfig.builder().build()).starting(ranks);
   }
 
   /// Starts ranks.

@@ -93,7 +93,7 @@ class WallsTest {
           "org.comm4j.core.kernel.MachineCode",
           "org.comm4j.core.kernel.WarmUp",
           "org.comm4j.core.session.OwnFolder",
-          // Asks for PATH.
+          // Asks for PATH, and what of a launcher the user has set.
           "org.comm4j.backend.mpi.MpiLauncher",
           // Take what is asked of a run of tests: a seed, one check, the long form.
           "org.comm4j.tck.CallPlan",
