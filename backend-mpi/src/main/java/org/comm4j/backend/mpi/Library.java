@@ -42,6 +42,7 @@ final class Library {
 
   private static @Nullable FutureTask<Boolean> starting; // whether it is ours
   private static boolean isReady;
+  private static volatile boolean isWorldLost;
   private static boolean areAbsent; // ranks, which may never come
   private static boolean isLost; // a request, which may never end
   private static long timeoutNs = Long.MAX_VALUE; // of the last launch
@@ -55,7 +56,8 @@ final class Library {
   ///
   /// @param patience throws if other ranks are not to be waited for any longer; that goes on then,
   ///   and who calls this later waits for it
-  /// @throws BackendUnavailableException if it was finalised already, or can't be initialised
+  /// @throws BackendUnavailableException if it was finalised already, can't be initialised, or has
+  ///   lost its world
   static void initialise(MpiLibrary library, ThreadLevel level, Runnable patience) {
     makeReady(isOurs(started(library, level), patience));
     if (isFinalised()) {
@@ -64,6 +66,13 @@ final class Library {
           "%s was finalised in this process already and can't be initialised again"
               .formatted(library.version()),
           "let comm4j finalise it, which happens when the JVM ends");
+    }
+    if (isWorldLost) {
+      throw new BackendUnavailableException(
+          "mpi",
+          "this process gave up a communicator of all ranks that was being made, and %s can't go on"
+              .formatted(library.version()),
+          "start the job again; raise COMM_JOIN_TIMEOUT if ranks may take longer");
     }
   }
 
@@ -198,6 +207,13 @@ final class Library {
   /// A failure has left something in the library that may never end.
   static synchronized void markLost() {
     isLost = true;
+  }
+
+  /// What all ranks do together with the library's world was given up: nothing of that which comes
+  /// after it would match.
+  static void loseWorld() {
+    isWorldLost = true;
+    markAbsent(); // for who finalises
   }
 
   /// Ranks are gone, or have not come where they should.

@@ -16,6 +16,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -24,26 +29,34 @@ import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
 import org.comm4j.core.session.LocalHost;
+import org.jspecify.annotations.Nullable;
 
 /// Where the ranks of an MPI job meet, on which they agree by MPI: on one host by a name, on
 /// several at an address of rank 0's that all others have reached, with a secret that nobody else
 /// gets.
 ///
-/// All ranks call it at once, before they have a session.
+/// All ranks call it at once, before they have a session. What a rank has begun with the others it
+/// can't take back, and they would take its next for that. So it does so on a thread of its own,
+/// which rests when the caller gives up and goes on for the next one.
 final class MeetingPlace {
   private static final int NAME_BYTES = 16;
   private static final int TOKEN_BYTES = 16;
   private static final int SECRET_BYTES = 32;
   private static final long ALL = -1; // places, or none to look for
 
+  /// What a caller has given up.
+  private static final AtomicReference<@Nullable MeetingPlace> LEFT = new AtomicReference<>();
+
   private final CommConfig config;
   private final int rank;
   private final int size;
-  private final Runnable patience;
+  private final FutureTask<Consumer<CommConfig.Builder>> finding = new FutureTask<>(this::inTurn);
 
-  private MeetingPlace(CommConfig config, Runnable patience) {
+  /// Who may call the library: this, or whoever has given up.
+  private final Semaphore turn = new Semaphore(0, true);
+
+  private MeetingPlace(CommConfig config) {
     this.config = config;
-    this.patience = patience;
     this.rank = config.rank().orElse(0);
     this.size = config.worldSize().orElse(1);
   }
@@ -73,34 +86,80 @@ final class MeetingPlace {
   ///
   /// @param config of this rank, which the library agrees with; an address, a port or a secret in
   ///   it is kept
-  /// @param patience throws if others are not to be waited for any longer
+  /// @param patience throws if others are not to be waited for any longer; the next call goes on
+  ///   with what was begun then
   /// @throws JoinException on all ranks, if the others reach no address of rank 0's
   static CommConfig find(CommConfig config, Runnable patience) {
-    return new MeetingPlace(config, patience).find();
+    MeetingPlace left = LEFT.getAndSet(null);
+    MeetingPlace place = left == null ? begin(config) : left;
+    CommConfig.Builder found = config.toBuilder();
+    place.await(patience).accept(found);
+    return found.build();
   }
 
-  private CommConfig find() {
+  private static MeetingPlace begin(CommConfig config) {
+    MeetingPlace place = new MeetingPlace(config);
+    Thread.ofPlatform().daemon().name("comm4j-mpi-place").start(place.finding);
+    return place;
+  }
+
+  private Consumer<CommConfig.Builder> await(Runnable patience) {
+    turn.release();
+    boolean isFound = false;
+    try {
+      Consumer<CommConfig.Builder> place = Worker.await(finding, patience);
+      isFound = true;
+      return place;
+    } finally {
+      if (!isFound && finding.state() != Future.State.FAILED) {
+        turn.acquireUninterruptibly();
+        LEFT.set(this);
+      }
+    }
+  }
+
+  private Consumer<CommConfig.Builder> inTurn() {
+    turn.acquireUninterruptibly();
+    try {
+      return find();
+    } finally {
+      turn.release();
+    }
+  }
+
+  /// Lets who gives up have the library; goes on when somebody waits again.
+  private void rest() {
+    turn.release();
+    turn.acquireUninterruptibly();
+  }
+
+  /// {@return what a configuration lacks}
+  private Consumer<CommConfig.Builder> find() {
     byte[] name = random(NAME_BYTES);
-    CommConfig.Builder place = config.toBuilder();
+    Consumer<CommConfig.Builder> place = _ -> {};
     if (config.session().isEmpty()) {
-      place.session("mpi-" + HexFormat.of().formatHex(name));
+      String session = "mpi-" + HexFormat.of().formatHex(name);
+      place = found -> found.session(session);
     }
     checkAlike(allGather(new byte[] {has(hasSecret()), has(config.masterAddress().isPresent())}));
     List<String> hosts = hosts();
     boolean isOneHost = hosts.stream().distinct().count() == 1;
     if (isOneHost && config.masterAddress().isEmpty()) {
-      return place.localRank(rank).localWorldSize(size).build(); // launchers may count otherwise
+      // launchers may count otherwise
+      return place.andThen(found -> found.localRank(rank).localWorldSize(size));
     }
     if (!hasSecret()) {
-      byte[] secret = random(SECRET_BYTES);
-      place.secret(Secret.of(secret));
-      Arrays.fill(secret, (byte) 0);
+      byte[] bytes = random(SECRET_BYTES);
+      Secret secret = Secret.of(bytes);
+      Arrays.fill(bytes, (byte) 0);
+      place = place.andThen(found -> found.secret(secret));
     }
     if (config.masterAddress().isEmpty()) {
       InetSocketAddress reached = reached(hosts, random(TOKEN_BYTES));
-      place.masterAddress(reached.getAddress().getHostAddress()).masterPort(reached.getPort());
+      String address = reached.getAddress().getHostAddress();
+      place = place.andThen(found -> found.masterAddress(address).masterPort(reached.getPort()));
     }
-    return place.build();
+    return place;
   }
 
   private boolean hasSecret() {
@@ -245,7 +304,7 @@ final class MeetingPlace {
         MpiCollectives.startBroadcast(
             data, bytes.length, constants.byteType, 0, constants.commWorld, request.next()),
         "MPI_Ibcast");
-    Comms.await(request, patience, data);
+    Comms.await(request, this::rest, data);
     return data.toArray(JAVA_BYTE);
   }
 
@@ -259,7 +318,7 @@ final class MeetingPlace {
         MpiCollectives.startAllGather(
             own, all, bytes.length, constants.byteType, constants.commWorld, request.next()),
         "MPI_Iallgather");
-    Comms.await(request, patience, own, all);
+    Comms.await(request, this::rest, own, all);
     return Stream.iterate(0L, at -> at + bytes.length)
         .limit(size)
         .map(at -> all.asSlice(at, bytes.length).toArray(JAVA_BYTE))

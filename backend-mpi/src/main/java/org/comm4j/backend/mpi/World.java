@@ -33,7 +33,7 @@ final class World {
     boolean opened = false;
     try {
       MpiJob job = new MpiJob(session, config, Wait.agree(session, config));
-      long world = Comms.duplicate(Functions.constants().commWorld, patience);
+      long world = copy(patience);
       checkTags(library, world);
       int[] members = IntStream.range(0, session.size()).toArray();
       group = new MpiGroup(job, "world", 0, members, world, Comms.duplicate(world, patience));
@@ -47,6 +47,20 @@ final class World {
       if (!opened) {
         end(group);
         Library.markAbsent();
+      }
+    }
+  }
+
+  /// A copy of the library's world; who gives it up has lost that.
+  private static long copy(Runnable patience) {
+    boolean isOver = false;
+    try {
+      long copy = Comms.duplicate(Functions.constants().commWorld, patience);
+      isOver = true;
+      return copy;
+    } finally {
+      if (!isOver) {
+        Library.loseWorld();
       }
     }
   }

@@ -44,13 +44,14 @@ import org.comm4j.tck.LiveVerification;
 
 /// A rank of an [MpiTestJob], in a process of its own.
 ///
-///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet <folder> | meet-late <folder> | slow-end | survive | <what RankInTrouble does>
+///     MpiRank contract <file> <seed> <checks> | open | arrays <collector> | large | local | regions | regions-apart | leave | loop <folder> | guest | guest-single | impatient | meet-late <folder> <initialised before> | slow-end | survive | <what RankInTrouble does>
 ///
 /// `contract` checks those rules of the contract that match the expression; rank 0 writes the rows to the file, fields separated
 /// by tabs. `open` says who it is. `arrays` communicates arrays while this collector moves objects. `large` communicates more than an int can count. `local` says who it is too, and looks at its host. `regions` opens many and closes them while others stay open. `regions-apart` does so on communicators that it closes, and on those of launches before. `leave` lets rank 2 leave after its part of a sum to which rank 1 comes late, and the others go on to a barrier. `loop` writes its pid to the folder and communicates until it is
 /// ended. `guest` has initialised MPI itself, and finalises it; `guest-single` without threads.
 /// `slow-end` lets rank 1 come out of the barrier late that all go through before they finalise.
-/// `meet` lets rank 0 wait for rank 1, which initialises the library but does not open a communicator; `meet-late` for one that does nothing until rank 0 has given up, after which both meet.
+/// `meet-late` lets rank 0 wait for rank 1, which does not come before rank 0 has given up, after
+/// which both meet twice.
 /// `impatient` takes a receive back and does not wait for the library's answer. `survive` kills rank
 /// 1; the others go on with the library's fault tolerance alone.
 final class MpiRank {
@@ -75,8 +76,7 @@ final class MpiRank {
     switch (args[0]) {
       case "guest", "guest-single" -> guest(config, args[0].equals("guest"));
       case "impatient" -> impatient(config);
-      case "meet" -> meet(config, Path.of(args[1]));
-      case "meet-late" -> meetLate(config, Path.of(args[1]));
+      case "meet-late" -> meetLate(config, Path.of(args[1]), Boolean.parseBoolean(args[2]));
       case "regions-apart" -> regionsApart(config);
       case "slow-end" -> slowEnd(config);
       case "survive" -> survive(config);
@@ -347,27 +347,12 @@ final class MpiRank {
     System.out.println(what + ": " + values);
   }
 
-  private static void meet(CommConfig config, Path folder) throws IOException {
+  private static void meetLate(CommConfig config, Path folder, boolean isInitialised)
+      throws IOException {
     MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
-    Path over = folder.resolve("over");
-    Library.initialise(library, ThreadLevel.of(config), () -> {});
-    if (config.rank().orElseThrow() == 0) {
-      try {
-        World.meet(library, config);
-      } catch (JoinException e) {
-        System.out.println("failed: " + e.reason() + " " + e.getMessage());
-      }
-      Files.createFile(over);
-    } else {
-      while (!Files.exists(over)) {
-        LockSupport.parkNanos(1_000_000);
-      }
+    if (isInitialised) {
+      Library.initialise(library, ThreadLevel.of(config), () -> {});
     }
-    Runtime.getRuntime().halt(0); // finalising would wait for a rank that is lost
-  }
-
-  private static void meetLate(CommConfig config, Path folder) throws IOException {
-    MpiLibrary library = MpiLibraries.here().choose(config).orElseThrow();
     Path over = folder.resolve("over");
     if (config.rank().orElseThrow() == 0) {
       Thread.currentThread().interrupt();
@@ -387,6 +372,7 @@ final class MpiRank {
       LockSupport.parkNanos(1_000_000);
     }
     System.out.println("met as " + World.meet(library, config).session().orElseThrow());
+    System.out.println("met again as " + World.meet(library, config).session().orElseThrow());
   }
 
   /// What [Library] does when the JVM ends, but that rank 1 goes on to move messages along for some

@@ -61,7 +61,9 @@ class MpiTroubleTest {
           .contains("kept: true") // the library may still read it
           .containsPattern("broken: .*BackendException: rank 0, send")
           .containsPattern("failed: rank 0, duplicate of 'none': MPI_Comm_idup of ")
-          .containsPattern("broken: .*BackendException: rank 0, duplicate");
+          .containsPattern("broken: .*BackendException: rank 0, duplicate")
+          .containsPattern(
+              "refused: .*this process gave up a communicator .*; start the job again");
     }
   }
 

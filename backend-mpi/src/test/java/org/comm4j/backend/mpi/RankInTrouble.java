@@ -26,6 +26,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.comm4j.api.AbortedException;
 import org.comm4j.api.BackendException;
+import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.ClosedException;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CollectiveTimeoutException;
@@ -78,8 +79,8 @@ import org.jspecify.annotations.Nullable;
 /// - `unreceived` leaves a message to a communicator that is closed, and looks for it in others.
 /// - `two <file> <file>` opens a communicator by one library and then by the other.
 /// - `watched` breaks one in which a call has waited for long.
-/// - `wrong-rank` sends to a rank that is not there, past the checks of the API, and copies what is
-///   no communicator to the library.
+/// - `wrong-rank` sends to a rank that is not there, past the checks of the API, copies what is no
+///   communicator to the library, and opens another one as if its world were lost.
 final class RankInTrouble {
   private static final int SIGNALS = 32;
   private static final int ACTION_BYTES = 512;
@@ -609,6 +610,12 @@ final class RankInTrouble {
     }
     copyNone(communicator.group().job());
     communicator.close();
+    Library.loseWorld();
+    try {
+      World.initialise(Functions.library(), config, () -> {});
+    } catch (BackendUnavailableException e) {
+      System.out.println("refused: " + e.getMessage());
+    }
   }
 
   /// After another one could not be retired.
