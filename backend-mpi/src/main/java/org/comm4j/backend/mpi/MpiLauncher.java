@@ -6,6 +6,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -196,7 +197,8 @@ final class MpiLauncher {
     List<Kind> fitting = Kind.of(library);
     List<String> names = fitting.stream().flatMap(kind -> kind.names.stream()).distinct().toList();
     List<Launcher> others = new ArrayList<>();
-    for (Path folder : folders()) {
+    Set<String> leftOut = new LinkedHashSet<>();
+    for (Path folder : folders(leftOut)) {
       for (String name : names) {
         Path file = folder.resolve(name);
         if (isProgram(file)) {
@@ -209,8 +211,13 @@ final class MpiLauncher {
       }
     }
     throw unavailable(
-        "no launcher of %s (%s) found: looked for %s above it and in PATH%s"
-            .formatted(library.version(), library.file(), String.join(", ", names), text(others)),
+        "no launcher of %s (%s) found: looked for %s above it and in PATH%s%s"
+            .formatted(
+                library.version(),
+                library.file(),
+                String.join(", ", names),
+                text(others),
+                leftOut.isEmpty() ? "" : "; left out " + String.join(", ", leftOut)),
         fitting.stream().map(kind -> kind.remedy).collect(Collectors.joining(" or "))
             + ", or set %s to its mpirun, or COMM_MPI_LIBRARY to the library of a launcher that is here"
                 .formatted(OPTION));
@@ -218,15 +225,25 @@ final class MpiLauncher {
 
   /// The `bin` of every folder above the library, where links lead and as it is named, but not of
   /// the root, nor from where on others could have put a program; then `PATH`.
-  private Collection<Path> folders() {
+  ///
+  /// @param leftOut gets those where others could have, and who
+  private Collection<Path> folders(Set<String> leftOut) {
     Set<Path> folders = new LinkedHashSet<>();
     for (Path file : List.of(real(library.file()), library.file().toAbsolutePath())) {
       for (Path above = file.getParent();
-          above != null && above.getParent() != null && isTrusted(above);
+          above != null && above.getParent() != null;
           above = above.getParent()) {
+        String others = othersThatWrite(above);
+        if (!others.isEmpty()) {
+          leftOut.add("%s and what is above it (%s may write there)".formatted(above, others));
+          break;
+        }
         Path bin = above.resolve("bin");
-        if (isTrusted(bin)) {
+        String othersOfBin = othersThatWrite(bin);
+        if (othersOfBin.isEmpty()) {
           folders.add(bin);
+        } else if (Files.isDirectory(bin)) {
+          leftOut.add("%s (%s may write there)".formatted(bin, othersOfBin));
         }
       }
     }
@@ -234,21 +251,30 @@ final class MpiLauncher {
     return folders;
   }
 
-  /// Whether nobody can put a file there but root, this user, and who owns the library, which runs
-  /// in each rank.
-  private boolean isTrusted(Path folder) {
+  /// {@return who can put a file there but root, this user, and who owns the library, which runs in
+  /// each rank; empty if nobody can} Of a group of its owner's name nobody else is.
+  private String othersThatWrite(Path folder) {
     try {
-      Object owner = Files.getAttribute(folder, "unix:uid");
       Set<Object> trusted = new HashSet<>();
       trusted.add(0);
       trusted.add(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
       trusted.add(Files.getAttribute(library.file(), "unix:uid"));
-      Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(folder);
-      return trusted.contains(owner)
-          && !permissions.contains(PosixFilePermission.GROUP_WRITE)
-          && !permissions.contains(PosixFilePermission.OTHERS_WRITE);
-    } catch (IOException _) {
-      return false;
+      PosixFileAttributes of = Files.readAttributes(folder, PosixFileAttributes.class);
+      String owner = of.owner().getName();
+      if (!trusted.contains(Files.getAttribute(folder, "unix:uid"))) {
+        return owner;
+      }
+      if (of.permissions().contains(PosixFilePermission.OTHERS_WRITE)) {
+        return "everybody";
+      }
+      String group = of.group().getName();
+      boolean isOfOthers =
+          !group.equals(owner) && !Files.getAttribute(folder, "unix:gid").equals(0);
+      return isOfOthers && of.permissions().contains(PosixFilePermission.GROUP_WRITE)
+          ? "group " + group
+          : "";
+    } catch (IOException e) {
+      return "perhaps others"; // it is not there, or can't be looked at
     }
   }
 

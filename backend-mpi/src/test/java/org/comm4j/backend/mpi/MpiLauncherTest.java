@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFileAttributeView;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Map;
@@ -14,6 +15,8 @@ import java.util.Set;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.RankLauncher;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -21,7 +24,6 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /// Launchers are scripts that say what real ones say.
 @EnabledOnOs(value = OS.LINUX, disabledReason = "the backend needs Linux")
@@ -99,18 +101,61 @@ class MpiLauncherTest {
 
   /// As with a library below `/tmp`.
   @ParameterizedTest
-  @ValueSource(strings = {"rwxrwxrwx", "rwxrwxr-x"})
-  void search_folderThatOthersWrite_isLeftAlone(String permissions) throws IOException {
+  @CsvSource({
+    "rwxrwxrwx, , shared, '/shared and what is above it (everybody may write there)'",
+    "rwxrwxr-x, daemon, shared/bin, '/shared/bin (group daemon may write there)'"
+  })
+  void search_folderThatOthersWrite_isLeftOutAndNamed(
+      String permissions, @Nullable String group, String folder, String named) throws IOException {
     Path own = program("path/bin/mpirun", OPEN_MPI);
     Path marker = root.resolve("marker");
     Path other = program("shared/bin/mpirun", OPEN_MPI);
     Files.writeString(other, "\ntouch " + marker + "\n", StandardOpenOption.APPEND);
     MpiLibrary library = library(Abi.OPEN_MPI, "shared/mpi/lib");
-    Files.setPosixFilePermissions(
-        root.resolve("shared"), PosixFilePermissions.fromString(permissions));
+    allow(permissions, group, root.resolve(folder));
 
     assertThat(program(launcher(library))).isEqualTo(own);
+    assertThatExceptionOfType(BackendUnavailableException.class)
+        .isThrownBy(() -> launcher(library, "PATH", ""))
+        .satisfies(e -> {
+          assertThat(e.reason()).contains("in PATH; left out " + root + named);
+          assertThat(e.remedy()).contains("set COMM_MPI_LAUNCHER to its mpirun");
+        });
     assertThat(marker).doesNotExist();
+  }
+
+  /// As many systems have files made in a home.
+  @Test
+  void search_folderThatTheOwnersGroupWrites_isLookedAt() throws IOException {
+    program("path/bin/mpirun", DEBIAN);
+    Path own = program("opt/mpi/bin/mpirun", OPEN_MPI);
+    MpiLibrary library = library(Abi.OPEN_MPI, "opt/mpi/lib");
+    for (String folder : List.of("opt/mpi", "opt/mpi/bin", "opt/mpi/lib")) {
+      Path path = root.resolve(folder);
+      allow("rwxrwxr-x", Files.getOwner(path).getName(), path);
+    }
+
+    assertThat(program(launcher(library))).isEqualTo(own);
+  }
+
+  /// The test is skipped where this user may not give the folder to the group.
+  ///
+  /// @param group null to leave it
+  private static void allow(String permissions, @Nullable String group, Path folder)
+      throws IOException {
+    if (group != null) {
+      try {
+        Files.getFileAttributeView(folder, PosixFileAttributeView.class)
+            .setGroup(
+                folder
+                    .getFileSystem()
+                    .getUserPrincipalLookupService()
+                    .lookupPrincipalByGroupName(group));
+      } catch (IOException e) {
+        Assumptions.abort("no folder can be given to group %s here: %s".formatted(group, e));
+      }
+    }
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString(permissions));
   }
 
   /// Where a link to the library stands says nothing, where it leads does.
