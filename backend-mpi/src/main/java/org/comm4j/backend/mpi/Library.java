@@ -41,6 +41,7 @@ final class Library {
   static volatile long quietNs = QUIET_NS;
 
   private static @Nullable FutureTask<Boolean> starting; // whether it is ours
+  private static volatile @Nullable Signals signals; // as they were before
   private static boolean isReady;
   private static volatile boolean isWorldLost;
   private static boolean areAbsent; // ranks, which may never come
@@ -84,8 +85,17 @@ final class Library {
       return isOurs;
     } finally {
       if (!isOver) {
+        restoreSignals();
         markAbsent();
       }
+    }
+  }
+
+  /// The program goes on beside the library, which may never come back.
+  private static void restoreSignals() {
+    Signals before = signals;
+    if (before != null) {
+      before.restore();
     }
   }
 
@@ -105,8 +115,9 @@ final class Library {
   /// {@return whether it is ours, and to be finalised, also where it can't be used}
   private static boolean start(MpiLibrary library, ThreadLevel level) {
     Functions.load(library, level);
-    try (Signals _ = Signals.keep(); // an MPI may load UCX only now
+    try (Signals kept = Signals.keep(); // an MPI may load UCX only now
         Arena arena = Arena.ofConfined()) {
+      signals = kept;
       if (isFinalised() || Errors.ask("MPI_Initialized", Mpi::initialized) != 0) {
         return false;
       }

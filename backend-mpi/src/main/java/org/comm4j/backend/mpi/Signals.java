@@ -22,8 +22,8 @@ final class Signals implements AutoCloseable {
   private static final MethodHandle SETENV =
       find("setenv", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
 
-  private final Arena arena = Arena.ofConfined();
-  private final MemorySegment actions = arena.allocate(ACTION_BYTES * OF_THE_JVM.length, 16);
+  private final MemorySegment actions =
+      Arena.ofAuto().allocate(ACTION_BYTES * OF_THE_JVM.length, 16);
 
   private Signals() {}
 
@@ -66,11 +66,15 @@ final class Signals implements AutoCloseable {
     }
   }
 
-  @Override
-  public void close() {
+  /// Has them handled as they were noted, on any thread, also while the library goes on.
+  void restore() {
     for (int i = 0; i < OF_THE_JVM.length; i++) {
       call(i, action(i), MemorySegment.NULL);
     }
-    arena.close();
+  }
+
+  @Override
+  public void close() {
+    restore();
   }
 }

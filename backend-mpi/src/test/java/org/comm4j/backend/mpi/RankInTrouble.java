@@ -540,7 +540,7 @@ final class RankInTrouble {
   }
 
   /// The handler of each signal: the first word of the kernel's answer.
-  private static List<String> handlers() {
+  static List<String> handlers() {
     Linker linker = Linker.nativeLinker();
     MethodHandle sigaction =
         linker.downcallHandle(
