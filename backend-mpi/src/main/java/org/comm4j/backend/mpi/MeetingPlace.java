@@ -114,6 +114,7 @@ final class MeetingPlace {
       if (!isFound && finding.state() != Future.State.FAILED) {
         turn.acquireUninterruptibly();
         LEFT.set(this);
+        Library.markAbsent();
       }
     }
   }

@@ -30,7 +30,6 @@ final class World {
     initialise(library, config, patience);
     Library.jobStarted(config.timeout().toNanos());
     MpiGroup group = null;
-    boolean opened = false;
     try {
       MpiJob job = new MpiJob(session, config, Wait.agree(session, config));
       long world = copy(patience);
@@ -40,15 +39,22 @@ final class World {
       MpiCommunicator communicator = new MpiCommunicator(group);
       new SameBits(group, patience).probe("open");
       probeSharing(job, communicator);
-      opened = true;
       Library.jobOpened();
       return communicator;
-    } finally {
-      if (!opened) {
-        end(group);
+    } catch (Throwable thrown) {
+      end(group);
+      if (areAbsent(thrown, session)) {
         Library.markAbsent();
       }
+      throw thrown;
     }
+  }
+
+  /// Whether an open has failed since ranks are gone, or have not come. The others end in order,
+  /// and who has failed waits for that.
+  static boolean areAbsent(Throwable thrown, Session session) {
+    return thrown instanceof CollectiveTimeoutException
+        || session.news().failures().stream().anyMatch(each -> !each.left());
   }
 
   /// A copy of the library's world; who gives it up has lost that.
@@ -127,16 +133,7 @@ final class World {
   static CommConfig meet(MpiLibrary library, CommConfig config) {
     Runnable patience = MeetingPlace.patience(config);
     initialise(library, config, patience);
-    boolean haveMet = false;
-    try {
-      CommConfig place = MeetingPlace.find(config, patience);
-      haveMet = true;
-      return place;
-    } finally {
-      if (!haveMet) {
-        Library.markAbsent();
-      }
-    }
+    return MeetingPlace.find(config, patience);
   }
 
   private static void checkTags(MpiLibrary library, long comm) {
