@@ -230,7 +230,7 @@ class MpiTroubleTest {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
       assertThat(job.output())
           .containsPattern("failed: .*left the session")
-          .contains("still watched: false");
+          .contains("threads left: []");
     }
   }
 

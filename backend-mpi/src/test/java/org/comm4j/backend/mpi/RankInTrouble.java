@@ -229,22 +229,23 @@ final class RankInTrouble {
     } catch (PeerFailedException e) {
       System.out.println("failed: " + e.getMessage());
     }
-    System.out.println("still watched: " + isWatchdogAlive());
+    System.out.println("threads left: " + threads());
     session.close();
   }
 
-  /// Whether it lives on, when it has had time to end.
-  private static boolean isWatchdogAlive() {
-    for (Thread thread : Thread.getAllStackTraces().keySet()) {
-      if (thread.getName().startsWith("comm4j-mpi-watchdog")) {
-        try {
-          return !thread.join(Duration.ofSeconds(5));
-        } catch (InterruptedException e) {
-          throw new AssertionError(e);
-        }
-      }
-    }
-    return false;
+  /// Those of the backend that live on when they have had time to end.
+  private static List<String> threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().startsWith("comm4j-mpi"))
+        .filter(thread -> {
+          try {
+            return !thread.join(Duration.ofSeconds(5));
+          } catch (InterruptedException e) {
+            throw new AssertionError(e);
+          }
+        })
+        .map(Thread::getName)
+        .toList();
   }
 
   private static void late(CommConfig config) {
