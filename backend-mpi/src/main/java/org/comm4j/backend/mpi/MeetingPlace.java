@@ -85,7 +85,7 @@ final class MeetingPlace {
   /// {@return the configuration with what it lacks: the same on all ranks}
   ///
   /// @param config of this rank, which the library agrees with; an address, a port or a secret in
-  ///   it is kept
+  ///   it is kept, and rank 0's name of a session holds for all
   /// @param patience throws if others are not to be waited for any longer; the next call goes on
   ///   with what was begun then
   /// @throws JoinException on all ranks, if the others reach no address of rank 0's
@@ -136,12 +136,9 @@ final class MeetingPlace {
 
   /// {@return what a configuration lacks}
   private Consumer<CommConfig.Builder> find() {
-    byte[] name = random(NAME_BYTES);
-    Consumer<CommConfig.Builder> place = _ -> {};
-    if (config.session().isEmpty()) {
-      String session = "mpi-" + HexFormat.of().formatHex(name);
-      place = found -> found.session(session);
-    }
+    String fresh = "mpi-" + HexFormat.of().formatHex(random(NAME_BYTES));
+    String session = broadcastText(config.session().orElse(fresh)); // others may not have one
+    Consumer<CommConfig.Builder> place = found -> found.session(session);
     checkAlike(allGather(new byte[] {has(hasSecret()), has(config.masterAddress().isPresent())}));
     List<String> hosts = hosts();
     boolean isOneHost = hosts.stream().distinct().count() == 1;

@@ -372,7 +372,9 @@ final class MpiRank {
       LockSupport.parkNanos(1_000_000);
     }
     System.out.println("met as " + World.meet(library, config).session().orElseThrow());
-    System.out.println("met again as " + World.meet(library, config).session().orElseThrow());
+    boolean isNamed = config.rank().orElseThrow() == 0;
+    CommConfig again = isNamed ? config : config.toBuilder().session("another").build();
+    System.out.println("met again as " + World.meet(library, again).session().orElseThrow());
   }
 
   /// What [Library] does when the JVM ends, but that rank 1 goes on to move messages along for some
