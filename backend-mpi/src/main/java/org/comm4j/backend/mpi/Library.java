@@ -276,7 +276,7 @@ final class Library {
     } finally {
       ALL_COME.countDown();
     }
-    if (!Worker.isAnyBusy()) { // in what has been given up, which would be in its way
+    if (Worker.areOutWithin(CLOSING_NS)) { // else what was given up would be in its way
       int ignored = Mpi.finish();
     }
   }

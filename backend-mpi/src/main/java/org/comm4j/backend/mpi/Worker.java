@@ -28,9 +28,19 @@ final class Worker {
     this.name = name;
   }
 
-  /// Whether a worker of this process is in the library, perhaps for ever.
-  static boolean isAnyBusy() {
-    return IN_LIBRARY.get() > 0;
+  /// Whether all workers of this process are out of the library, where one may be for ever. Who has
+  /// awaited a worker's call may be ahead of its way out.
+  ///
+  /// @param mostNs how long it waits for that
+  static boolean areOutWithin(long mostNs) {
+    long startNs = System.nanoTime();
+    while (IN_LIBRARY.get() > 0) {
+      if (System.nanoTime() - startNs >= mostNs) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NS);
+    }
+    return true;
   }
 
   /// Whether the calling thread is the one that runs them.
