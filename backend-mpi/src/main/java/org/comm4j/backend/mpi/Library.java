@@ -143,7 +143,7 @@ final class Library {
     ThreadLevel wanted = Functions.level();
     Constants constants = Functions.constants();
     threadLevel = Errors.ask("MPI_Query_thread", Mpi::queryThread);
-    long comm = constants.commWorld;
+    long comm = constants.commWorld; // whose handler a program finds changed, as the README says
     Errors.check(Mpi.commSetErrhandler(comm, constants.errorsReturn), "MPI_Comm_set_errhandler");
     // whose handler errors without a communicator go to, from MPI 4 on
     Errors.check(
