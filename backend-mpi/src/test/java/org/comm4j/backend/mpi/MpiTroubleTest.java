@@ -116,12 +116,12 @@ class MpiTroubleTest {
   @Test
   void deadline_ranksCallDifferentThings_saysSo() throws Exception {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.MPICH), 2);
-    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test", "COMM_TIMEOUT", "2s");
+    Map<String, String> settings = Map.of("COMM_MPI_WAIT", "test");
     try (var job = MpiTestJob.start(launcher, 2, settings, folder, "differ")) {
       var _ = job.await(BOUND); // what is lost may keep the library from its end
       assertThat(job.output())
           .containsPattern(
-              "failed: ranks \\[\\], rank \\d waited [\\d.]+ s in broadcast of 'world/.*' in which all ranks"
+              "failed: ranks \\[\\], rank 1 waited [\\d.]+ s in broadcast of 'world' in which all ranks"
                   + " wait by now, each in its collective #0; set COMM_CHECK=full")
           .doesNotContain("rank(s) []");
     }

@@ -443,9 +443,14 @@ final class RankInTrouble {
     world.close();
   }
 
+  /// Rank 1 is the first to give up, but begins only when rank 0 has said that it waits.
   private static void differ(CommConfig config) {
     MpiCommunicator world = open(config);
-    MpiCommunicator communicator = (MpiCommunicator) world.duplicate();
+    Duration timeout = world.rank() == 0 ? Duration.ofSeconds(8) : Duration.ofMillis(500);
+    MpiCommunicator communicator = hasty(world, timeout);
+    if (world.rank() == 1) {
+      var _ = world.group().job().session().get("mpi/1/0/0", config.joinTimeout());
+    }
     try {
       communicator.run(new Collective.Broadcast(CommData.of(new int[10]), 1 - communicator.rank()));
     } catch (CollectiveTimeoutException e) {
