@@ -470,7 +470,7 @@ final class MpiCommunicator implements BackendCommunicator {
     }
   }
 
-  private long splitByColor(String label, int color, List<Integer> members, Runnable patience) {
+  long splitByColor(String label, int color, List<Integer> members, Runnable patience) {
     if (isCopy(members)) {
       return Comms.duplicate(group.collectives(), patience);
     }

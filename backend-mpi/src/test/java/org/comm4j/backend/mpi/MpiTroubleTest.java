@@ -360,6 +360,7 @@ class MpiTroubleTest {
     RankLauncher launcher = MpiTestJob.launcher(MpiTestJob.library(Abi.OPEN_MPI), 1);
     try (var job = MpiTestJob.start(launcher, 1, Map.of(), folder, "hook")) {
       assertThat(job.await(BOUND)).as(job.output()).isZero();
+      assertThat(job.output()).contains("closed while it is waited for: true");
     }
   }
 

@@ -88,7 +88,7 @@ final class RankInTrouble {
   private static final int ROUNDS = 1_000;
   private static final int COPIES = 100;
   private static final long LONG_NS = 600_000_000; // more than a call may wait, or a message take
-  private static final long HOOKS_NS = 1_000_000_000; // after which all of them have begun
+  private static final long HOOKS_NS = 30_000_000_000L; // by which all of them have begun
   private static final float LARGE = 1e8f; // to which 1 can't be added
 
   private RankInTrouble() {}
@@ -143,20 +143,28 @@ final class RankInTrouble {
     end(1, rank);
   }
 
-  /// It has said what it wants, but does not make it.
+  /// It has said what it wants, but does not make it, and waits until the others are about to.
   private static void halfMade(CommConfig config, boolean isCopy) {
     MpiCommunicator world = open(config);
     MpiCommunicator parent = (MpiCommunicator) world.duplicate();
+    Session session = world.group().job().session();
+    var purpose = isCopy ? CallSignature.Purpose.DUPLICATE : CallSignature.Purpose.SPLIT;
     int rank = parent.rank();
     try {
       if (rank == 0) {
-        var purpose = isCopy ? CallSignature.Purpose.DUPLICATE : CallSignature.Purpose.SPLIT;
         var _ = parent.gather(purpose, world.group().job().propose(), 0, 0, 0);
+        for (int peer = 1; peer < parent.size(); peer++) {
+          var _ = session.get("makes it/" + peer, config.joinTimeout());
+        }
         parent.abort(new AbortedException(0, "to see how that ends", null));
-      } else if (isCopy) {
-        parent.duplicate().close();
       } else {
-        parent.split(0, -rank).orElseThrow().close();
+        MpiCommunicator.Splitter splitter =
+            (label, color, members, patience) -> {
+              session.put("makes it/" + rank, new byte[0]);
+              return parent.splitByColor(label, color, members, patience);
+            };
+        var made = parent.split(purpose, "made", 0, isCopy ? 0 : -rank, splitter);
+        System.out.println("made " + Objects.requireNonNull(made).name());
       }
     } catch (AbortedException e) {
       System.out.println("failed: " + e.getMessage());
@@ -198,6 +206,7 @@ final class RankInTrouble {
           while (!isFinaliserWaiting() && System.nanoTime() - endNs < 0) {
             Thread.onSpinWait();
           }
+          System.out.println("closed while it is waited for: " + isFinaliserWaiting());
           communicator.close();
         };
     Runtime.getRuntime().addShutdownHook(new Thread(close));
