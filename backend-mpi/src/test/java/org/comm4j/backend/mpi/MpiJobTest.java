@@ -10,8 +10,10 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
@@ -284,11 +286,14 @@ class MpiJobTest {
     try (var job = MpiTestJob.start(launcher, size, Map.of(), folder, "loop", folder.toString())) {
       List<ProcessHandle> ranks =
           IntStream.range(0, size).mapToObj(rank -> rank(job, rank)).toList();
+      Set<Path> segments = segments(ranks);
+      assertThat(segments).isNotEmpty();
       assertThat(ranks.get(1).destroyForcibly()).isTrue();
       assertThat(job.await(SOON)).as(job.output()).isNotZero();
       for (ProcessHandle rank : ranks) {
         rank.onExit().get(SOON.toSeconds(), TimeUnit.SECONDS);
       }
+      assertThat(segments).noneMatch(Files::exists);
       assertThat(MpiContractTest.crashes(folder)).as(job.output()).isEmpty();
     }
   }
@@ -326,6 +331,10 @@ class MpiJobTest {
     command.addAll(MpiTestJob.rank(folder, "survive"));
     try (var job = MpiTestJob.start(command, 3, launcher.environment(), folder)) {
       var _ = job.await(BOUND); // the launcher tells of the one that was killed
+      assertThat(job.output().lines())
+          .as(job.output())
+          .filteredOn(line -> line.matches("nobody noticed|noticed: .*|the barrier ended"))
+          .hasSize(2); // so both got there
       boolean survived = job.output().lines().filter("survived"::equals).count() == 2;
       assertThat(Abilities.USUAL.contains(Capability.SHRINK)).as(job.output()).isEqualTo(survived);
       assertThat(MpiLibrary.Feature.FAULT_TOLERANCE.shown().endsWith("(not used)"))
@@ -369,6 +378,19 @@ class MpiJobTest {
     } catch (IOException e) {
       throw new AssertionError(e);
     }
+  }
+
+  /// What processes share in memory that has a name.
+  private static Set<Path> segments(List<ProcessHandle> processes) throws IOException {
+    Set<Path> segments = new HashSet<>();
+    for (ProcessHandle process : processes) {
+      Path maps = Path.of("/proc", Long.toString(process.pid()), "maps");
+      Files.readAllLines(maps).stream()
+          .filter(line -> line.contains("/dev/shm/"))
+          .map(line -> Path.of(line.substring(line.indexOf('/')).replace(" (deleted)", "")))
+          .forEach(segments::add);
+    }
+    return segments;
   }
 
   private static String failure(MpiTestJob job) throws IOException {
