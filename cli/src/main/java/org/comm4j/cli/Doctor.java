@@ -9,9 +9,11 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import org.comm4j.api.Advice;
 import org.comm4j.api.BackendInfo;
@@ -21,6 +23,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.JoinException;
+import org.comm4j.api.spi.RankKind;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.Authenticator;
 import org.comm4j.core.session.DefaultSessionFactory;
@@ -297,10 +300,17 @@ final class Doctor implements Callable<Integer> {
         findings.add(Finding.note(BACKEND, item, advice.found(), advice.remedy()));
       }
     }
-    findings.add(selection("this process", config));
+    findings.add(selection("this process", config, UnaryOperator.identity()));
     if (config.rank().isEmpty()) {
-      findings.add(selection("comm-cli run -n 2", config.toBuilder().rank(0).worldSize(2).build()));
+      findings.add(selection("comm-cli run -n 2", config, Doctor::ofTwoRanks));
     }
+  }
+
+  /// By what [Launch] chooses a backend: only ranks that it starts one by one are known before.
+  private static CommConfig ofTwoRanks(CommConfig config) {
+    boolean ofThreads = Backends.rankKind(config).equals(Optional.of(RankKind.THREADS));
+    boolean oneByOne = !ofThreads && Backends.launcher(2, config).isEmpty();
+    return oneByOne ? config.toBuilder().rank(0).worldSize(2).build() : config;
   }
 
   /// Opening checks what listing can't: the options of single backends, for example.
@@ -316,10 +326,11 @@ final class Doctor implements Callable<Integer> {
     }
   }
 
-  private static Finding selection(String what, CommConfig config) {
+  private static Finding selection(
+      String what, CommConfig config, UnaryOperator<CommConfig> launch) {
     String item = config.backend() + ", " + what;
     try {
-      Backends.Selection selection = Backends.select(config);
+      Backends.Selection selection = Backends.select(launch.apply(config));
       return Finding.ok(BACKEND, item, selection.backend(), selection.why());
     } catch (BackendUnavailableException | IllegalArgumentException e) {
       return Finding.problem(BACKEND, item, "none", Sentences.of(e));

@@ -229,6 +229,24 @@ class DoctorTest {
         .anySatisfy(note -> assertThat(note).contains("carrier-pigeon"));
   }
 
+  /// `comm-cli run` does not start its ranks one by one.
+  @Test
+  void doctor_backendWhoseRanksAreThreads_isNoProblem() {
+    assertThat(problems(Map.of("COMM_BACKEND", "local"))).isEmpty();
+  }
+
+  /// So too where the backend's launcher starts them. It gets a JVM of its own for the library.
+  @Test
+  void doctor_mpi_isNoProblem() throws Exception {
+    assumeThat(Binding.isProgram("mpirun", System.getenv("PATH"))).as("mpirun is here").isTrue();
+    try (var doctor = Launches.start(Map.of("COMM_BACKEND", "mpi"), "doctor", "--format", "csv")) {
+      var done = doctor.await();
+      assertThat(done.code()).as(done.out() + done.err()).isEqualTo(ExitCode.FINE);
+      assertThat(done.out())
+          .contains("backend,\"mpi, comm-cli run -n 2\",ok,mpi", "open a group of one,ok,mpi");
+    }
+  }
+
   @Test
   void doctor_secrets_areNeverShown(@TempDir Path folder) throws IOException {
     Path file = Files.writeString(folder.resolve("secret"), "swordfish");
