@@ -102,7 +102,7 @@ final class Doctor implements Callable<Integer> {
     settings(config, findings);
     findings.addAll(host.all());
     backends(config, findings);
-    findings.add(groupOfOne());
+    findings.add(groupOfOne(config));
     Set<String> told = new HashSet<>(); // one mistake is one problem
     findings.removeIf(each -> each.status() == Finding.Status.PROBLEM && !told.add(each.note()));
     return findings;
@@ -314,8 +314,16 @@ final class Doctor implements Callable<Integer> {
   }
 
   /// Opening checks what listing can't: the options of single backends, for example.
-  private Finding groupOfOne() {
+  private Finding groupOfOne(CommConfig config) {
     String item = "open a group of one";
+    int size = config.worldSize().orElse(1);
+    if (size > 1 && config.backend().equals("mpi")) { // its library asks the job who this is
+      return Finding.note(
+          BACKEND,
+          item,
+          "not tried",
+          "This process is rank %d of %d.".formatted(config.rank().orElse(0), size));
+    }
     try (CommLifecycle lifecycle =
         Wiring.lifecycle(CommConfig.fromEnvironment(Environment.withoutLaunch(environment)))) {
       Communicator communicator = lifecycle.communicator();

@@ -247,6 +247,19 @@ class DoctorTest {
     }
   }
 
+  /// To its library the process remains a rank of the job, whatever the configuration says.
+  @Test
+  void doctor_rankOfAnMpiJob_opensNoGroupOfOne() {
+    Map<String, String> rank =
+        Map.of("OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "3", "COMM_BACKEND", "mpi");
+    assertThat(doctor(rank).findings())
+        .filteredOn(each -> each.item().equals("open a group of one"))
+        .singleElement()
+        .isEqualTo(
+            Finding.note(
+                "backend", "open a group of one", "not tried", "This process is rank 1 of 3."));
+  }
+
   @Test
   void doctor_secrets_areNeverShown(@TempDir Path folder) throws IOException {
     Path file = Files.writeString(folder.resolve("secret"), "swordfish");
