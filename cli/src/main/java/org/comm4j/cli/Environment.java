@@ -24,8 +24,9 @@ final class Environment {
           "MASTER_PORT",
           "JOB_COMPLETION_INDEX");
 
-  /// How Open MPI is configured; of a launch only where there is one.
-  private static final Set<String> OPEN_MPI_SETTINGS = Set.of("OMPI_MCA_", "OMPI_ALLOW_");
+  /// How Open MPI and its PMIx are configured; of a launch only where there is one.
+  private static final Set<String> OPEN_MPI_SETTINGS =
+      Set.of("OMPI_MCA_", "OMPI_ALLOW_", "PMIX_MCA_");
 
   private static final Set<String> FOREIGN_PREFIXES =
       Set.of("OMPI_", "PMIX_", "PMI_", "HYDI_", "MPI_LOCAL", "SLURM_", "TORCHELASTIC_");

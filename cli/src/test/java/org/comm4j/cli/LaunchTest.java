@@ -3,6 +3,7 @@ package org.comm4j.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -52,6 +53,18 @@ class LaunchTest {
     assertThat(config.launcher()).isEqualTo("comm4j");
     assertThat(config.rank()).hasValue(0);
     assertThat(config.worldSize()).hasValue(2);
+  }
+
+  /// They are the user's, but in a rank of mpirun's, which has its own.
+  @Test
+  void withoutLaunch_settingsOfOpenMpi_stayWhereItHasStartedNothing() {
+    Map<String, String> settings =
+        Map.of("OMPI_MCA_btl", "self", "PMIX_MCA_gds", "hash", "PRTE_MCA_plm", "ssh");
+    Map<String, String> environment = new HashMap<>(settings);
+    environment.putAll(Map.of("PMIX_RANK", "0", "PMI_SIZE", "2"));
+    assertThat(Environment.withoutLaunch(environment)).isEqualTo(settings);
+    environment.put("OMPI_COMM_WORLD_RANK", "0");
+    assertThat(Environment.withoutLaunch(environment)).containsOnlyKeys("PRTE_MCA_plm");
   }
 
   private static Launch launch(Map<String, String> settings, Program program) {
