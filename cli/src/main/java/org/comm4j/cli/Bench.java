@@ -31,7 +31,7 @@ import picocli.CommandLine.Spec;
       "Sizes are those of a rank's buffer; of gather, allgather and alltoall what a rank contributes"
           + " to each, of scatter and reduce_scatter what it gets, of pingpong and stream a message."
           + " Every element of every result is looked at once per size; exit code 1 if one is"
-          + " wrong.",
+          + " wrong, or nothing could be measured.",
       "",
       "time is the median of the repetitions, algbw is bytes over time, and busbw is what a link"
           + " must carry for it, as in nccl-tests. xcore_ns is the time of a cache line between"
@@ -169,8 +169,8 @@ final class Bench implements Callable<Integer> {
             BenchProgram::main,
             plan.arguments(),
             more);
-    String wrong = Files.readString(plan.result()); // nothing where another rank prints
-    return code == ExitCode.FINE && !wrong.isEmpty() && !wrong.equals("0")
+    String result = Files.readString(plan.result()); // empty where another rank prints
+    return code == ExitCode.FINE && !result.isEmpty() && !result.equals("0")
         ? ExitCode.CHECK_FAILED
         : code;
   }

@@ -81,7 +81,11 @@ final class BenchProgram {
     }
     if (isPrinting) {
       report.end();
-      Files.writeString(plan.result(), Long.toString(wrong));
+      boolean isNothing = report.times().isEmpty();
+      if (isNothing) {
+        say("nothing was measured");
+      }
+      Files.writeString(plan.result(), isNothing ? "nothing" : Long.toString(wrong));
       report.times().write(plan.times());
     }
   }

@@ -330,20 +330,21 @@ class BenchTest {
   void bench_arrayTooLong_isLeftOut() throws Exception {
     Commands.Done done =
         Launches.run(
-            "bench",
-            "allreduce",
-            "-n",
-            "1",
-            "--memory",
-            "heap",
-            "--sizes",
-            "8GiB",
-            "--warm-up",
-            "1");
+            ("bench allreduce -n 1 --memory heap --sizes 8B,8GiB --warm-up 1 --repetitions 1"
+                    + " --time 1")
+                .split(" ", -1));
     assertThat(done.code()).as(done.out() + done.err()).isZero();
     assertThat(done.out() + done.err())
         .contains(
             "is left out from 8589934592 bytes on: not enough memory, --memory heap: 8589934592 bytes (expected: an array of less than 2^31 elements); use native");
+  }
+
+  @Test
+  void bench_nothingCanBeMeasured_fails() throws Exception {
+    Commands.Done done = Launches.run("bench", "pingpong", "-n", "1", "--format", "csv");
+    assertThat(done.code()).as(done.out() + done.err()).isEqualTo(ExitCode.CHECK_FAILED);
+    assertThat(done.err())
+        .contains("pingpong is left out: it needs 2 ranks", "comm-cli: nothing was measured");
   }
 
   @Test
