@@ -1,6 +1,7 @@
 package org.comm4j.cli;
 
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -9,6 +10,8 @@ import org.junit.jupiter.api.condition.OS;
 
 /// Places where nobody listens, for ranks and hosts that meet.
 final class FreePlace {
+  private static final int FIRST_PORT = 10_000;
+  private static final int PORTS = 10_000;
   private static final AtomicInteger GIVEN = new AtomicInteger();
 
   private FreePlace() {}
@@ -21,6 +24,22 @@ final class FreePlace {
     try (var socket = new ServerSocket(0, 1, address)) {
       return new InetSocketAddress(address, socket.getLocalPort());
     }
+  }
+
+  /// A port of an address that others have too, below those that Linux gives to whoever asks for
+  /// any. Where to look first, this process's id says, so that processes that look at once take
+  /// others.
+  static int port(InetAddress address) throws IOException {
+    long first = ProcessHandle.current().pid();
+    for (int tried = 0; tried < PORTS; tried++) {
+      int port = FIRST_PORT + (int) ((first + tried) % PORTS);
+      try (var socket = new ServerSocket(port, 1, address)) {
+        return socket.getLocalPort();
+      } catch (BindException e) {
+        // Somebody has it.
+      }
+    }
+    throw new BindException("no port of %s is free from %d on".formatted(address, FIRST_PORT));
   }
 
   private static InetAddress ownAddress() throws IOException {

@@ -460,11 +460,8 @@ final class NodesTest {
   void meet_addressOfVersion6_isTakenAsItIs() throws Exception {
     var loopback = InetAddress.ofLiteral("::1");
     assumeTrue(NetworkInterface.getByInetAddress(loopback) != null, "no IPv6 on this host");
-    int port;
-    try (var socket = new ServerSocket(0, 1, loopback)) {
-      port = socket.getLocalPort();
-    }
-    Cluster cluster = Cluster.of(2, OptionalInt.empty(), "[::1]:" + port, Optional.empty());
+    String place = "[::1]:" + FreePlace.port(loopback);
+    Cluster cluster = Cluster.of(2, OptionalInt.empty(), place, Optional.empty());
     CommConfig config = CommConfig.builder().joinTimeout(Duration.ofSeconds(60)).build();
     try (var pool = Executors.newFixedThreadPool(2)) {
       List<Future<Nodes>> launchers = new ArrayList<>();
