@@ -204,7 +204,7 @@ public record CommConfig(
   ///   `PMIX_NAMESPACE`.
   /// - `pmi` (MPICH, Hydra, PMIx): `PMI_RANK`, or `PMIX_RANK` where that is not set, and
   ///   `PMI_SIZE`; also reads `MPI_LOCALRANKID`, `MPI_LOCALNRANKS`, the session from
-  ///   `PMIX_NAMESPACE` or `PMI_JOBID`.
+  ///   `PMIX_NAMESPACE` or `PMI_JOBID`. Where srun has set these (`--mpi=pmi2`) its own count.
   /// - `slurm`: `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` (else `SLURM_NTASKS`), `SLURM_JOB_ID` and
   ///   the `SLURM_STEP_ID` of a step that srun started; also reads `SLURM_LOCALID`, `SLURM_NODEID`,
   ///   the local size from `SLURM_STEP_TASKS_PER_NODE`, `SLURM_TASKS_PER_NODE` or

@@ -38,6 +38,10 @@ record Launch(
     session.ifPresent(builder::session);
   }
 
+  boolean isOfSameRank(Launch other) {
+    return rank.value() == other.rank.value() && size.value() == other.size.value();
+  }
+
   /// Refuses what another launcher says of the same process, unless that one started this one.
   void checkAgrees(Launch other) {
     if (other.startedAgentsOf(this)) {

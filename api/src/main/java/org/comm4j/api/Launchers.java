@@ -194,7 +194,15 @@ final class Launchers {
     }
     read.launch(PMI, rank, "PMI_SIZE").local("MPI_LOCALRANKID", "MPI_LOCALNRANKS");
     read.optional("PMIX_NAMESPACE").or(() -> read.optional("PMI_JOBID")).ifPresent(read::session);
-    return Optional.of(read.end());
+    return Optional.of(read.end()).filter(launch -> !isOfSrun(environment, launch));
+  }
+
+  /// Whether srun speaks PMI itself: then its own variables say the same, and where ranks meet too.
+  /// Of MPICH's mpiexec, which may run in a step of one task per rank, there is a trace.
+  private static boolean isOfSrun(Map<String, String> environment, Launch pmi) {
+    return !environment.containsKey("HYDI_CONTROL_FD")
+        && !environment.containsKey("MPI_LOCALRANKID")
+        && slurm(environment).filter(step -> step.isOfSameRank(pmi)).isPresent();
   }
 
   private static String pmiRank(Map<String, String> environment) {

@@ -140,6 +140,24 @@ class LaunchersTest {
     assertThat(config.session()).contains("4711.0");
   }
 
+  /// As with `--mpi=pmi2`; what PMI says tells neither hosts nor where ranks meet.
+  @Test
+  void slurm_srunSpeaksPmi_isTheLaunch() {
+    CommConfig config = read(with(SRUN, "PMI_RANK=9 PMI_SIZE=11 PMI_JOBID=4711.0 PMI_FD=5"));
+
+    assertThat(config).isEqualTo(read(SRUN));
+    assertThat(config.launcher()).isEqualTo("slurm");
+  }
+
+  /// Here srun has started the agents of mpiexec, as many as there are ranks.
+  @Test
+  void pmi_mpiexecInAStepOfSlurm_isTheLaunch() {
+    String ranks = "PMI_RANK=9 PMI_SIZE=11 ";
+
+    assertThat(read(with(SRUN, ranks + "MPI_LOCALRANKID=0")).launcher()).isEqualTo("pmi");
+    assertThat(read(with(SRUN, ranks + "HYDI_CONTROL_FD=7")).launcher()).isEqualTo("pmi");
+  }
+
   @Test
   void slurm_tasksOfTheJobNotTheStep_areNotTheLocalSize() {
     assertThat(
