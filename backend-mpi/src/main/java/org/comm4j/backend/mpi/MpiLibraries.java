@@ -167,6 +167,14 @@ final class MpiLibraries {
         .isPresent();
   }
 
+  /// {@return whether something tells a library in this process which ranks there are} It does so
+  /// by PMI or PMIx, and is known by their variables, apart from what users set.
+  boolean isServed() {
+    return environment.keySet().stream()
+        .filter(name -> !name.startsWith("PMIX_MCA_"))
+        .anyMatch(name -> name.startsWith("PMI_") || name.startsWith("PMIX_"));
+  }
+
   private Search search(CommConfig config) {
     return searches.computeIfAbsent(config.options().getOrDefault(OPTION, ""), this::search);
   }

@@ -27,8 +27,10 @@ import org.jspecify.annotations.Nullable;
 public final class MpiProvider implements BackendProvider {
   static final String NAME = "mpi";
 
+  private static final String SLURM = "slurm";
+
   /// Launchers whose processes an MPI library finds itself a job of.
-  private static final Set<String> MPI_LAUNCHERS = Set.of("openmpi", "pmi", "slurm");
+  private static final Set<String> MPI_LAUNCHERS = Set.of("openmpi", "pmi", SLURM);
 
   private final MpiLibraries libraries;
 
@@ -154,7 +156,15 @@ public final class MpiProvider implements BackendProvider {
       return Availability.unavailable(
           "this launch was started by %s, and to an MPI library each of its processes is alone"
               .formatted(config.launcher()),
-          "start the ranks with mpirun, mpiexec or srun, or with comm-cli run --backend mpi");
+          "start the ranks with mpirun, mpiexec or srun --mpi=pmix, or with comm-cli run"
+              + " --backend mpi");
+    }
+    if (size > 1 && config.launcher().equals(SLURM) && !libraries.isServed()) {
+      return Availability.unavailable(
+          "srun started this launch without PMI, and to an MPI library each of its processes is"
+              + " alone",
+          "start the ranks with srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH); srun --mpi=list"
+              + " says what there is");
     }
     return libraries.availability(config);
   }

@@ -84,6 +84,34 @@ class MpiProviderTest {
     }
   }
 
+  /// Without its option `--mpi` srun tells a library nothing.
+  @ParameterizedTest
+  @CsvSource({
+    "PATH=/bin, 2, false",
+    "PMIX_MCA_gds=hash, 2, false",
+    "PMIX_RANK=0, 2, true",
+    "PMI_RANK=0, 2, true",
+    "PATH=/bin, 1, true"
+  })
+  void availability_srun_isReadyWhereItTellsALibraryOfTheRanks(
+      String told, int size, boolean expected, @TempDir Path root) throws IOException {
+    var _ = FakeLibrary.openMpi("4.1.4").write(root.resolve("usr/lib/libmpi.so.40"));
+    var provider = new MpiProvider(new MpiLibraries(variables("SLURM_PROCID=0 " + told), root));
+    CommConfig config =
+        CommConfig.fromEnvironment(
+            variables("SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_NTASKS=" + size));
+
+    Availability found = provider.availability(config);
+
+    if (expected) {
+      assertThat(found).isEqualTo(Availability.ready());
+    } else {
+      var unavailable = (Availability.Unavailable) found;
+      assertThat(unavailable.reason()).contains("srun started this launch without PMI");
+      assertThat(unavailable.remedy()).contains("--mpi=pmix", "--mpi=pmi2", "srun --mpi=list");
+    }
+  }
+
   private static Map<String, String> variables(String text) {
     return Stream.of(text.split(" "))
         .map(each -> each.split("=", 2))
