@@ -34,7 +34,7 @@ final class RequestWait {
     OperatorCalls.refuse("waitAll");
     check(requests);
     boolean areOfOneRank = areOfOneRank(requests);
-    RuntimeException first = null;
+    Throwable first = null;
     boolean wasInterrupted = false;
     for (int index = 0; index < requests.size(); index++) {
       try {
@@ -42,7 +42,7 @@ final class RequestWait {
           any(requests.subList(index, requests.size()), 1, FIRST_SLEEP_NANOS);
         }
         requests.get(index).await();
-      } catch (CommException | IllegalStateException failure) {
+      } catch (RuntimeException | Error failure) {
         first = first == null ? failure : first;
         if (!wasInterrupted && Thread.currentThread().isInterrupted()) {
           wasInterrupted = true;
@@ -51,7 +51,7 @@ final class RequestWait {
       }
     }
     if (first != null) {
-      throw first;
+      throw CheckedCommunicator.rethrow(first);
     }
   }
 
@@ -85,8 +85,8 @@ final class RequestWait {
   private static void takeBack(Request request) {
     try {
       request.cancel();
-    } catch (CommException | IllegalStateException _) {
-      // another operation, or another thread awaits it
+    } catch (RuntimeException | Error _) {
+      // Another operation, or another thread awaits it. What is broken, its own wait says.
     }
   }
 

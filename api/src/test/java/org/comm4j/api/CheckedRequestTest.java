@@ -603,4 +603,25 @@ class CheckedRequestTest {
     assertThat(pending.askedNanos).isPositive();
     assertThat(second.isDone()).isTrue();
   }
+
+  /// As where memory runs out in a backend.
+  @Test
+  void waitAll_oneEndsInAnError_waitsForTheOthers() {
+    Request first = comm.start(RECEIVE);
+    Request second = comm.start(RECEIVE);
+    var error = new OutOfMemoryError("test");
+    backend
+        .pendings
+        .getFirst()
+        .whenAwaited(() -> {
+          throw error;
+        });
+    FakePending pending = backend.pendings.get(1);
+    pending.whenAwaited(() -> pending.end(null));
+
+    assertThatThrownBy(() -> Request.waitAll(List.of(first, second))).isSameAs(error);
+
+    assertThat(pending.askedNanos).isPositive();
+    assertThat(second.isDone()).isTrue();
+  }
 }
