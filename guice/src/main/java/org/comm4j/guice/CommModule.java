@@ -12,6 +12,7 @@ import org.comm4j.api.Backends;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.SharedMemoryProvider;
+import org.jspecify.annotations.Nullable;
 
 /// Binds what an application needs to communicate:
 ///
@@ -31,7 +32,10 @@ import org.comm4j.api.SharedMemoryProvider;
 /// On JDK 25 Guice warns of `sun.misc.Unsafe` unless it runs with
 /// `-Dguice_bytecode_gen_option=DISABLED`.
 ///
-/// Opening is lazy, so an injector that is built for other things joins no group.
+/// Opening is lazy, so an injector that is built for other things joins no group. Where it fails,
+/// asking the injector for a [Communicator] throws Guice's `ProvisionException`, whose cause is
+/// what [CommLifecycle#communicator()] throws. Modules with equal configurations are equal, so
+/// several may be installed; others contradict each other.
 public final class CommModule extends AbstractModule {
   private final CommConfig config;
 
@@ -45,6 +49,16 @@ public final class CommModule extends AbstractModule {
   /// @param config what to open
   public CommModule(CommConfig config) {
     this.config = config;
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof CommModule module && config.equals(module.config);
+  }
+
+  @Override
+  public int hashCode() {
+    return config.hashCode();
   }
 
   @Override

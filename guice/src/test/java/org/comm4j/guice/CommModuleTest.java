@@ -3,8 +3,10 @@ package org.comm4j.guice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.google.inject.CreationException;
 import com.google.inject.Guice;
 import com.google.inject.Key;
+import com.google.inject.ProvisionException;
 import com.google.inject.TypeLiteral;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
@@ -37,6 +39,30 @@ final class CommModuleTest {
 
     assertThat(injector.getInstance(CommConfig.class)).isSameAs(NO_BACKEND);
     injector.getInstance(CommLifecycle.class).close();
+  }
+
+  /// As where two libraries of an application bring it.
+  @Test
+  void module_installedTwice_isOne() {
+    CommConfig same = LOCAL.toBuilder().build();
+    var injector =
+        Guice.createInjector(new CommModule(LOCAL), binder -> binder.install(new CommModule(same)));
+
+    try (var lifecycle = injector.getInstance(CommLifecycle.class)) {
+      assertThat(injector.getInstance(Communicator.class)).isSameAs(lifecycle.communicator());
+    }
+    assertThatThrownBy(
+            () -> Guice.createInjector(new CommModule(LOCAL), new CommModule(NO_BACKEND)))
+        .isInstanceOf(CreationException.class);
+  }
+
+  @Test
+  void communicator_failsToOpen_isTheCauseOfWhatTheInjectorThrows() {
+    var injector = Guice.createInjector(new CommModule(NO_BACKEND));
+
+    assertThatThrownBy(() -> injector.getInstance(Communicator.class))
+        .isInstanceOf(ProvisionException.class)
+        .hasCauseInstanceOf(BackendUnavailableException.class);
   }
 
   @Test
