@@ -90,7 +90,9 @@ final class FakeSession implements Session {
   }
 
   @Override
-  public void onNews(Runnable action) {}
+  public NewsAction onNews(Runnable action) {
+    return () -> {};
+  }
 
   @Override
   public void close() {

@@ -21,6 +21,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -360,6 +361,20 @@ public abstract class SessionContract {
     assertThat(sessions.get(1).news().aborts()).hasSize(1);
     sessions.get(0).abort(2, new byte[0]);
     assertThat(await(twice)).isTrue();
+  }
+
+  @Test
+  void onNews_closed_runsNoMore() {
+    List<Session> sessions = group(2);
+    var forgotten = new AtomicInteger();
+    var heard = new CountDownLatch(1);
+    Session.NewsAction first = sessions.get(1).onNews(forgotten::incrementAndGet);
+    sessions.get(1).onNews(heard::countDown);
+    first.close();
+    first.close();
+    sessions.get(0).abort(1, new byte[0]);
+    assertThat(await(heard)).isTrue();
+    assertThat(forgotten.get()).isZero();
   }
 
   @Test

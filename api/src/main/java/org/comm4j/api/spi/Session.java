@@ -101,7 +101,9 @@ public interface Session extends AutoCloseable {
   /// news.
   ///
   /// @param action short; must not block
-  void onNews(Runnable action);
+  /// @return ends that; who registers an action for less than the whole session closes it, since
+  ///   else the session keeps it
+  NewsAction onNews(Runnable action);
 
   /// Says goodbye and leaves. Peers that still wait for this rank see it as failed (`left the
   /// session`); what it has contributed still counts. Idempotent, at most 0.5 s, never throws.
@@ -109,6 +111,13 @@ public interface Session extends AutoCloseable {
   /// ending by itself, until the others have left too.
   @Override
   void close();
+
+  /// An action that [#onNews] has run until this is closed.
+  interface NewsAction extends AutoCloseable {
+    /// Forgets the action. What runs at this moment need not have ended. Idempotent, never throws.
+    @Override
+    void close();
+  }
 
   /// What a rank says when it joins.
   ///

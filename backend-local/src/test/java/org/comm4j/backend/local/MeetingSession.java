@@ -108,7 +108,9 @@ class MeetingSession implements Session {
   }
 
   @Override
-  public void onNews(Runnable action) {}
+  public NewsAction onNews(Runnable action) {
+    return () -> {};
+  }
 
   @Override
   public void close() {}

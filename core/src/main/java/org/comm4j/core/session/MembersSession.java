@@ -151,8 +151,8 @@ public final class MembersSession implements Session {
   }
 
   @Override
-  public void onNews(Runnable action) {
-    whole.onNews(action);
+  public NewsAction onNews(Runnable action) {
+    return whole.onNews(action);
   }
 
   @Override

@@ -80,7 +80,7 @@ final class ReplicatedSession implements Session {
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
-  private final List<Runnable> newsActions = new CopyOnWriteArrayList<>();
+  private final List<OwnNewsAction> newsActions = new CopyOnWriteArrayList<>();
   private volatile News news = News.NONE;
   private volatile boolean closed;
   private final AtomicInteger waiters = new AtomicInteger();
@@ -262,8 +262,10 @@ final class ReplicatedSession implements Session {
   }
 
   @Override
-  public void onNews(Runnable action) {
-    newsActions.add(action);
+  public NewsAction onNews(Runnable action) {
+    var own = new OwnNewsAction(action);
+    newsActions.add(own);
+    return own;
   }
 
   @Override
@@ -305,9 +307,9 @@ final class ReplicatedSession implements Session {
 
   /// Runs the actions that wait for news.
   void tellNews() {
-    for (Runnable action : newsActions) {
+    for (OwnNewsAction each : newsActions) {
       try {
-        action.run();
+        each.action.run();
       } catch (RuntimeException | Error e) {
         LOG.log(System.Logger.Level.ERROR, "an action for the news of a session failed", e);
       }
@@ -584,6 +586,20 @@ final class ReplicatedSession implements Session {
     record Complete(List<byte @Nullable []> bytes) implements Outcome {}
 
     record Broken(Map<Integer, Gone> missing) implements Outcome {}
+  }
+
+  /// Compared by identity: one action may be given twice.
+  private final class OwnNewsAction implements NewsAction {
+    private final Runnable action;
+
+    OwnNewsAction(Runnable action) {
+      this.action = action;
+    }
+
+    @Override
+    public void close() {
+      newsActions.remove(this);
+    }
   }
 
   /// What has come for one topic. Guarded by the lock.

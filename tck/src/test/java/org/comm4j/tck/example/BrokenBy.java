@@ -15,6 +15,7 @@ final class BrokenBy {
   private final long scope; // the communicator's number, the same on its ranks, no other's
   private final int rank;
   private final int[] members; // its ranks, by their numbers in the session
+  private final Session.NewsAction wakingUp;
   private final AtomicReference<@Nullable CommException> reason = new AtomicReference<>();
   private volatile Session.News seen = Session.News.NONE;
 
@@ -24,7 +25,12 @@ final class BrokenBy {
     this.scope = scope;
     this.rank = rank;
     this.members = members;
-    session.onNews(wakeUp);
+    this.wakingUp = session.onNews(wakeUp);
+  }
+
+  /// For `close`: nobody waits any more, and the session forgets this communicator.
+  void close() {
+    wakingUp.close();
   }
 
   /// For `abort`, and for whatever fails a call.

@@ -65,6 +65,21 @@ final class BrokenByTest {
             PeerFailedException.class, failed -> assertThat(failed.ranks()).containsExactly(2));
   }
 
+  /// A program may split and close for ever.
+  @Test
+  void close_ofManyCommunicators_leavesNothingThatNewsWakes() {
+    var woken = new AtomicInteger();
+    for (int number = 0; number < 1000; number++) {
+      new BrokenBy(sessions.session(0), 100 + number, 0, new int[] {0, 1}, woken::incrementAndGet)
+          .close();
+    }
+
+    sessions.fail(3, new IllegalStateException("dead"));
+
+    assertThat(wakeUps.get()).isPositive();
+    assertThat(woken.get()).isZero();
+  }
+
   @Test
   void documentation_showsTheClass() throws IOException {
     Path source = Path.of("src/test/java/org/comm4j/tck/example/BrokenBy.java");
