@@ -176,7 +176,8 @@ public interface Session extends AutoCloseable {
     /// The evidence where a rank has left in order.
     public static final String LEFT = "left the session";
 
-    /// How the evidence begins where a rank has not been heard of for too long.
+    /// What is in the evidence where a rank has not been heard of for too long, or has not heard of
+    /// who hosts the session.
     public static final String SILENT = "silent for ";
 
     /// What is in the evidence where a rank does not take what the session has for it.
@@ -200,7 +201,7 @@ public interface Session extends AutoCloseable {
     /// {@return whether the rank's process may still be there} It has left in order, or was only
     /// given up: what is stopped may go on later, and what it has begun on a device does.
     public boolean mayGoOn() {
-      return left() || evidence.startsWith(SILENT) || evidence.contains(UNREAD);
+      return left() || evidence.contains(SILENT) || evidence.contains(UNREAD);
     }
   }
 

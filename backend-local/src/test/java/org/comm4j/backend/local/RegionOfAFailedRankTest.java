@@ -38,6 +38,13 @@ class RegionOfAFailedRankTest {
         .isEqualTo(OLD);
   }
 
+  /// It does not hear the others, and lives.
+  @Test
+  void close_otherHasGivenUpTheHost_keepsTheMemory() throws Exception {
+    String evidence = "it has given up the session's host: silent for 5.0 s";
+    assertThat(seenByTheFailed(evidence, false)).isEqualTo(OLD);
+  }
+
   /// Its thread has ended, or another one of its process has what it viewed.
   @Test
   void close_otherOfThisProcessHasFailed_keepsTheMemory() throws Exception {
