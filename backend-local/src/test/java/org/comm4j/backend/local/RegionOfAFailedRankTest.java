@@ -3,8 +3,6 @@ package org.comm4j.backend.local;
 import static java.util.concurrent.TimeUnit.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.List;
@@ -24,45 +22,78 @@ import org.comm4j.core.session.InMemorySessions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Whose memory a region is after a rank has failed that had it open, and may read on. To the
-/// others its process is the one they are told.
+/// Whose memory a region is after a rank is gone that had it open, and may read on. To the others
+/// its process is the one they are told.
 @Timeout(60)
 class RegionOfAFailedRankTest {
   private static final int BYTES = 100_000;
-  private static final byte OLD = 7;
-  private static final byte NEW = 42;
+
+  /// How rank 1 goes.
+  private interface End {
+    void of(InMemorySessions sessions, BackendCommunicator itsCommunicator);
+
+    static End failed() {
+      return (sessions, _) -> sessions.fail(1, new AssertionError("given up"));
+    }
+
+    static End left() {
+      return (sessions, _) -> sessions.session(1).close();
+    }
+
+    static End leftWithAllClosed() {
+      return (sessions, communicator) -> {
+        communicator.close();
+        sessions.session(1).close();
+      };
+    }
+  }
 
   @Test
   void close_otherIsOnlySilent_keepsTheMemory() throws Exception {
-    assertThat(seenByTheFailed("silent for 5.0 s (rank 1, process 2 on here)", false))
-        .isEqualTo(OLD);
+    String evidence = "silent for 5.0 s (rank 1, process 2 on here)";
+    assertThat(isTheNextOnes(End.failed(), evidence, false)).isFalse();
   }
 
   /// It does not hear the others, and lives.
   @Test
   void close_otherHasGivenUpTheHost_keepsTheMemory() throws Exception {
     String evidence = "it has given up the session's host: silent for 5.0 s";
-    assertThat(seenByTheFailed(evidence, false)).isEqualTo(OLD);
+    assertThat(isTheNextOnes(End.failed(), evidence, false)).isFalse();
   }
 
   /// Its thread has ended, or another one of its process has what it viewed.
   @Test
   void close_otherOfThisProcessHasFailed_keepsTheMemory() throws Exception {
-    assertThat(seenByTheFailed("threw an exception", true)).isEqualTo(OLD);
+    assertThat(isTheNextOnes(End.failed(), "threw an exception", true)).isFalse();
+  }
+
+  @Test
+  void close_otherOfThisProcessHasLeft_keepsTheMemory() throws Exception {
+    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, true)).isFalse();
+  }
+
+  @Test
+  void close_otherOfThisProcessHasLeftWithAllClosed_hasTheMemoryBack() throws Exception {
+    assertThat(isTheNextOnes(End.leftWithAllClosed(), Session.Failure.LEFT, true)).isTrue();
+  }
+
+  @Test
+  void close_otherProcessHasLeft_hasTheMemoryBack() throws Exception {
+    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, false)).isTrue();
   }
 
   @Test
   void close_otherProcessHasEnded_hasTheMemoryBack() throws Exception {
-    assertThat(seenByTheFailed("its control connection closed", false)).isEqualTo(NEW);
+    assertThat(isTheNextOnes(End.failed(), "its control connection closed", false)).isTrue();
   }
 
-  /// Rank 1 has a region open and fails; rank 0 closes it, and writes into the next memory of that
-  /// size.
+  /// Rank 1 has a region open and goes; rank 0 closes it, and takes the next memory of that size.
   ///
-  /// @param evidence of the failure
+  /// @param evidence of the end
   /// @param ofOneProcess whether both ranks are of one process, as far as they know
-  /// @return what rank 1 sees in the region
-  private static byte seenByTheFailed(String evidence, boolean ofOneProcess) throws Exception {
+  /// @return whether that is what rank 1 has open
+  private static boolean isTheNextOnes(End end, String evidence, boolean ofOneProcess)
+      throws Exception {
     var transports = LocalTransports.group(2, 4 << 20, NativeCalls.find(), Long.MAX_VALUE);
     try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newCachedThreadPool()) {
@@ -75,14 +106,13 @@ class RegionOfAFailedRankTest {
               .map(each -> (Callable<SharedRegion<HostData>>) () -> fenced(each))
               .toList();
       List<Future<SharedRegion<HostData>>> regions = threads.invokeAll(making, 30, SECONDS);
-      MemorySegment view = regions.get(1).get().data().segment();
+      long address = regions.get(1).get().data().segment().address();
 
-      sessions.fail(1, new AssertionError("given up"));
+      end.of(sessions, comms.get(1));
       regions.get(0).get().close();
       BackendCommunicator survivor = comms.get(0).shrink().communicator();
       try (CommBuffer next = survivor.allocate(DataType.INT8, BYTES)) {
-        next.hostData().segment().fill(NEW);
-        return view.get(ValueLayout.JAVA_BYTE, BYTES - 1);
+        return next.hostData().segment().address() == address;
       } finally {
         survivor.close();
         comms.forEach(BackendCommunicator::close);
@@ -104,9 +134,6 @@ class RegionOfAFailedRankTest {
 
   private static SharedRegion<HostData> fenced(BackendCommunicator comm) {
     SharedRegion<HostData> region = comm.sharedMemory().createRegion(DataType.INT8, BYTES);
-    if (comm.rank() == 0) {
-      region.populate(data -> data.segment().fill(OLD));
-    }
     region.fence();
     return region;
   }

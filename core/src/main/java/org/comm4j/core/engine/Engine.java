@@ -3,7 +3,9 @@ package org.comm4j.core.engine;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -68,6 +70,7 @@ final class Engine {
   private final ArrayDeque<Long> broken = new ArrayDeque<>(); // the last ones that ended so
   private final ArrayDeque<Long> ended = new ArrayDeque<>(); // while a proposal is open
   private final List<BooleanSupplier> overdue = new ArrayList<>(); // tries to give memory back
+  private final Set<BooleanSupplier> views = new HashSet<>(); // the same, of what peers have lent
   private volatile Session.News news = Session.News.NONE;
   private final TreeSet<Long> proposals = new TreeSet<>(); // of ids, not agreed on yet
   private long proposed;
@@ -217,8 +220,17 @@ final class Engine {
   ///
   /// @param attempt returns whether it could
   void giveBack(BooleanSupplier attempt) {
+    views.remove(attempt);
     overdue.add(attempt);
     giveBack();
+  }
+
+  /// Gives back what a peer has lent before this engine closes, if nobody does so earlier: a peer
+  /// of this process waits for that, though this rank has left.
+  ///
+  /// @param attempt for [#giveBack(BooleanSupplier)]
+  void giveBackAtTheEnd(BooleanSupplier attempt) {
+    views.add(attempt);
   }
 
   /// Gives memory back that was still in use before.
@@ -267,11 +279,12 @@ final class Engine {
   }
 
   /// Whether a rank may still read what it has opened: it is here, or was only given up. One of
-  /// this process that has failed is no more than a thread; others may have its memory.
+  /// this process is no more than a thread: it may have left or failed, and not have closed what
+  /// others of the process read.
   boolean mayRead(int worldRank) {
     for (Session.Failure failure : session.news().failures()) {
       if (failure.rank() == worldRank) {
-        return !failure.left() && (failure.mayGoOn() || isOfThisProcess(worldRank));
+        return isOfThisProcess(worldRank) || (!failure.left() && failure.mayGoOn());
       }
     }
     return true;
@@ -405,8 +418,11 @@ final class Engine {
       buffers.removeIf(EngineBuffer::isClosed);
       buffers.forEach(buffer -> overdue.add(buffer::end));
       buffers.clear();
-      giveBack();
       last = contexts.isEmpty();
+      if (last) {
+        overdue.addAll(views);
+      }
+      giveBack();
     }
     if (last) {
       close();

@@ -6,6 +6,7 @@ import static org.comm4j.core.engine.CallSignature.Purpose.REGION;
 
 import java.util.List;
 import java.util.Objects;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.comm4j.api.CommData;
@@ -22,10 +23,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Regions that the ranks of a host share: parts of the leader's window.
 ///
-/// A region's memory is the leader's again once every rank has closed it, or has left, or its
-/// process has ended ([Loans]), or the leader has, where it never fenced it; it may then hold other
-/// data, so each rank sees it through an extent that ends with its close. Who is only given up may
-/// go on and read it: for him it stays.
+/// A region's memory is the leader's again once every rank has closed it, or its last communicator,
+/// or its process has ended ([Loans]), or the leader has, where it never fenced it; it may then
+/// hold other data, so each rank sees it through an extent that ends with its close. Who is only
+/// given up may go on and read it: for him it stays.
 final class EngineSharedMemory implements SharedMemoryProvider {
   private final EngineCommunicator parent;
   private final Engine engine;
@@ -140,7 +141,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       PeerMemory.Extent extent =
           mine == null ? view(windows, home, all[0], bytes) : mine.part.extent();
       HostData whole = CommData.of(type, extent.segment().asSlice(0, bytes));
-      return new HostRegion(whole, leader, new Home(whole, extent, mine, home, all[0][3]));
+      return new HostRegion(whole, leader, home(whole, extent, mine, home, all[0][3]));
     } catch (Throwable thrown) {
       if (mine != null) { // nobody reads it before a fence, which can't be any more
         mine.takeBack();
@@ -160,6 +161,17 @@ final class EngineSharedMemory implements SharedMemoryProvider {
       }
       throw reason;
     }
+  }
+
+  private Home home(
+      HostData whole, PeerMemory.Extent extent, @Nullable Loan mine, int leader, long number) {
+    var home = new Home(whole, extent, mine, leader, number);
+    if (mine == null) {
+      try (var _ = engine.lock()) {
+        engine.giveBackAtTheEnd(home.giveBack);
+      }
+    }
+    return home;
   }
 
   private void checkUnused(HostData region) {
@@ -213,6 +225,7 @@ final class EngineSharedMemory implements SharedMemoryProvider {
     private final @Nullable Loan mine; // on the leader
     private final int home;
     private final long number;
+    private final BooleanSupplier giveBack = this::giveBack; // to the leader
     private boolean hasFenced; // has tried: others may have passed the fence
 
     /// @param home the leader, as a rank of the session
@@ -245,12 +258,14 @@ final class EngineSharedMemory implements SharedMemoryProvider {
         return;
       }
       try (var _ = engine.lock()) {
-        engine.giveBack(() -> {
-          extent.close();
-          engine.giveBackLoan(home, number);
-          return true;
-        });
+        engine.giveBack(giveBack);
       }
+    }
+
+    private boolean giveBack() {
+      extent.close();
+      engine.giveBackLoan(home, number);
+      return true;
     }
   }
 
