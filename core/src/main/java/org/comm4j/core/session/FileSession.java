@@ -40,15 +40,15 @@ import org.jspecify.annotations.Nullable;
 /// turns and all read it, so it has one order without anyone who keeps it, and no rank is special.
 ///
 ///     0          magic, format, id, end of the log
-///     4096       a heartbeat counter for each rank
+///     4096       a heartbeat counter for each rank; negative from when its session has failed
 ///     LOG        the frames: joins first, then events; or that the group has been given up
 ///     LOCKS      (no data) the turn, and a lock for each rank ([LogFile])
 ///
 /// An entry counts when the end of the log has moved behind it, so one whose writer died is
-/// overwritten by the next. Deaths: ranks look at each other's locks, and whoever finds one free tells
-/// the others, in the log; silence shows in the heartbeats. The file is removed by the last rank that
-/// leaves. If all are killed it stays, and the next session of this user removes it, since nobody holds
-/// a lock on it.
+/// overwritten by the next. Deaths: ranks look at each other's locks, and whoever finds one free
+/// tells the others, in the log; silence shows in the heartbeats, and so does who lives but can't
+/// go on: it need not write for that. The file is removed by the last rank that leaves. If all are
+/// killed it stays, and the next session of this user removes it, since nobody holds a lock on it.
 ///
 /// One daemon thread per rank does everything: an interrupted thread of the user's would close the
 /// file. It looks every millisecond while somebody waits, else fifty times a second.
@@ -61,6 +61,7 @@ final class FileSession implements ReplicatedSession.History {
   private static final long END_AT = 32;
   private static final long HEARTBEATS = 4096;
   private static final long LOG = HEARTBEATS + Long.BYTES * (long) FrameCodec.MAX_RANKS;
+  private static final long FAILED = Long.MIN_VALUE; // a heartbeat
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
   private static final long FAST_NS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -87,6 +88,7 @@ final class FileSession implements ReplicatedSession.History {
   private MemorySegment header = MemorySegment.NULL;
   private long readTo = LOG;
   private boolean admitted;
+  private boolean failed;
   private @Nullable JoinException givenUp;
   private @Nullable ReplicatedSession session;
   private long startNs;
@@ -206,6 +208,7 @@ final class FileSession implements ReplicatedSession.History {
   }
 
   private void fail(String why, Throwable cause) {
+    failed = true;
     Reason reason = cause instanceof ProtocolException ? Reason.PROTOCOL : Reason.ADDRESS;
     joined.completeExceptionally(new JoinException(reason, why, cause));
     ReplicatedSession session = this.session;
@@ -603,6 +606,11 @@ final class FileSession implements ReplicatedSession.History {
     }
   }
 
+  /// Says that the process may live when the lock is free.
+  private void showFailure() {
+    LONG.setRelease(header, HEARTBEATS + Long.BYTES * (long) request.rank(), FAILED);
+  }
+
   /// How often a rank has shown that it is alive.
   private long beat(int rank) {
     return (long) LONG.getAcquire(header, HEARTBEATS + Long.BYTES * (long) rank);
@@ -654,7 +662,11 @@ final class FileSession implements ReplicatedSession.History {
   }
 
   private String released(int rank) {
-    return "its process ended: the kernel has released its lock (%s)".formatted(roster.who(rank));
+    String how =
+        beat(rank) < 0
+            ? Failure.CUT_OFF + "; it says itself why"
+            : "its process ended: the kernel has released its lock";
+    return "%s (%s)".formatted(how, roster.who(rank));
   }
 
   private boolean isAlive(int rank) throws IOException {
@@ -665,7 +677,10 @@ final class FileSession implements ReplicatedSession.History {
 
   private void leave() {
     try {
-      if (file != null && session != null) {
+      if (failed && admitted) {
+        showFailure();
+      }
+      if (file != null && session != null && !failed) {
         inTurn(this::leaveInTurn);
       } else if (file != null && admitted) {
         inTurn(this::giveWayInTurn);
@@ -694,7 +709,8 @@ final class FileSession implements ReplicatedSession.History {
     unlinkIfLast();
   }
 
-  /// Who has not been in the session has said no goodbye: the next one goes by the lock.
+  /// Who has not been in the session, or can't follow it, says no goodbye: the next one goes by the
+  /// lock.
   private void giveWayInTurn() throws IOException {
     file().unlockRank(request.rank());
     unlinkIfLast();

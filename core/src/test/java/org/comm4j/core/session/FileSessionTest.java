@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
+import org.comm4j.api.spi.Session.Failure;
 import org.comm4j.api.spi.Session.Member;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -151,5 +152,35 @@ class FileSessionTest {
       file.close();
       session.close();
     }
+  }
+
+  /// Its thread can't go on, while its process does.
+  @Test
+  void news_rankCannotFollow_isNotTakenForDead() {
+    var fails = new AtomicBoolean();
+    FileSession fine = start(0, 2, System::nanoTime);
+    FileSession failing =
+        start(
+            1,
+            2,
+            () -> {
+              if (fails.compareAndSet(true, false)) {
+                throw new OutOfMemoryError("a test's");
+              }
+              return System.nanoTime();
+            });
+    ReplicatedSession session = fine.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    failing.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    var isTold = new CompletableFuture<Boolean>();
+    session.onNews(() -> isTold.complete(true));
+    fails.set(true);
+    isTold.orTimeout(20, TimeUnit.SECONDS).join();
+    Failure failure = session.news().failures().getFirst();
+    assertThat(failure.evidence()).startsWith("its session failed");
+    assertThat(failure.left()).isFalse();
+    assertThat(failure.mayGoOn()).isTrue();
+    session.close();
+    failing.close();
+    assertThat(root.resolve("sessions/job.session")).doesNotExist();
   }
 }
