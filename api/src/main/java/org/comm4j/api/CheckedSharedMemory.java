@@ -77,11 +77,13 @@ final class CheckedSharedMemory implements SharedMemoryProvider {
 
     @Override
     public void populate(Consumer<D> writer) {
+      OperatorCalls.refuse("populate of a region");
       backend.populate(writer);
     }
 
     @Override
     public void write(long from, HostData source) {
+      OperatorCalls.refuse("write of a region");
       OperationChecks.usable("source", source);
       backend.write(from, source);
     }

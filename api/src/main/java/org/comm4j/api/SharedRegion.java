@@ -34,6 +34,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   ///   might still let itself be written while the others read. What it has a device do must have
   ///   ended before the fence
   /// @throws IllegalStateException on any rank but the leader, or after the fence
+  /// @throws ConcurrentUseException if a user-defined operator calls it
   void populate(Consumer<D> writer);
 
   /// Lets the leader copy from the host's memory into the region, wherever that is; as [#populate].
@@ -43,6 +44,7 @@ public interface SharedRegion<D extends CommData> extends AutoCloseable {
   /// @throws IllegalArgumentException if the type is another one, the region is too short, or the
   ///   source is closed or another thread's
   /// @throws IllegalStateException on any rank but the leader, or after the fence
+  /// @throws ConcurrentUseException if a user-defined operator calls it
   void write(long from, HostData source);
 
   /// Ends the population; a collective of the node group, and so a call on the communicator, for

@@ -269,7 +269,11 @@ final class ThreadChecks {
                   () -> Request.waitAll(List.of(other, other)),
                   comm::close,
                   buffer::close));
-      region.ifPresent(each -> calls.add(each::close));
+      region.ifPresent(each -> {
+        calls.add(() -> each.populate(_ -> {}));
+        calls.add(() -> each.write(0, CommData.of(new byte[1])));
+        calls.add(each::close);
+      });
       List<Throwable> refusals = java.util.Collections.synchronizedList(new ArrayList<>());
       ReduceOp op =
           ReduceOp.of(
@@ -297,8 +301,8 @@ final class ThreadChecks {
   }
 
   private static void isStillUsable(SharedRegion<?> region) {
-    Expect.fine("X4", "fence() after a refused close()", region::fence);
-    Expect.fine("X4", "close() after a refused one", region::close);
+    Expect.fine("X4", "fence() after refused calls", region::fence);
+    Expect.fine("X4", "close() after refused calls", region::close);
   }
 
   /// That an operator was called on some rank, and that what called back on this one was refused.
