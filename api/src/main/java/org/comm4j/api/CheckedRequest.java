@@ -103,6 +103,9 @@ final class CheckedRequest implements Request {
 
   private boolean awaitNanos(long nanos) {
     if (outcome == null) {
+      if (OperatorCalls.isRunning()) { // before a label is made
+        OperatorCalls.refuse(operation.label() + " awaited");
+      }
       acquire(Thread.currentThread());
       try {
         waitUntilSettled(nanos);

@@ -18,7 +18,8 @@ public interface Request {
   /// An interrupt ends the wait and breaks the communicator on all ranks
   /// ([InterruptedCallException]), also in a wait of limited time.
   ///
-  /// @throws CommException why it failed; [ConcurrentUseException] while another thread awaits it
+  /// @throws CommException why it failed; [ConcurrentUseException] while another thread awaits it,
+  ///   or if a user-defined operator does
   /// @throws ClosedException if the communicator was closed first
   /// @throws java.util.concurrent.CancellationException if it was taken back
   void await();
