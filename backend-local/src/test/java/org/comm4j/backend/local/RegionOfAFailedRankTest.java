@@ -22,8 +22,8 @@ import org.comm4j.core.session.InMemorySessions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Whose memory a region is after a rank is gone that had it open, and may read on. To the others
-/// its process is the one they are told.
+/// Whose memory a region is after a rank is gone that had it open, and may read on. Its process is
+/// the one the others are told.
 @Timeout(60)
 class RegionOfAFailedRankTest {
   private static final int BYTES = 100_000;
@@ -51,55 +51,75 @@ class RegionOfAFailedRankTest {
   @Test
   void close_otherIsOnlySilent_keepsTheMemory() throws Exception {
     String evidence = "silent for 5.0 s (rank 1, process 2 on here)";
-    assertThat(isTheNextOnes(End.failed(), evidence, false)).isFalse();
+    assertThat(isTheNextOnes(End.failed(), evidence, another())).isFalse();
+  }
+
+  @Test
+  void close_otherIsSilentAndItsProcessEnds_hasTheMemoryBack() throws Exception {
+    String evidence = "silent for 5.0 s (rank 1, process 2 on here)";
+    assertThat(isTheNextOnes(End.failed(), evidence, ended())).isTrue();
   }
 
   /// It does not hear the others, and lives.
   @Test
   void close_otherHasGivenUpTheHost_keepsTheMemory() throws Exception {
     String evidence = "it has given up the session's host: silent for 5.0 s";
-    assertThat(isTheNextOnes(End.failed(), evidence, false)).isFalse();
+    assertThat(isTheNextOnes(End.failed(), evidence, another())).isFalse();
   }
 
   /// Its thread has ended, or another one of its process has what it viewed.
   @Test
   void close_otherOfThisProcessHasFailed_keepsTheMemory() throws Exception {
-    assertThat(isTheNextOnes(End.failed(), "threw an exception", true)).isFalse();
+    assertThat(isTheNextOnes(End.failed(), "threw an exception", own())).isFalse();
   }
 
   @Test
   void close_otherOfThisProcessHasLeft_keepsTheMemory() throws Exception {
-    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, true)).isFalse();
+    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, own())).isFalse();
   }
 
   @Test
   void close_otherOfThisProcessHasLeftWithAllClosed_hasTheMemoryBack() throws Exception {
-    assertThat(isTheNextOnes(End.leftWithAllClosed(), Session.Failure.LEFT, true)).isTrue();
+    assertThat(isTheNextOnes(End.leftWithAllClosed(), Session.Failure.LEFT, own())).isTrue();
   }
 
   @Test
   void close_otherProcessHasLeft_hasTheMemoryBack() throws Exception {
-    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, false)).isTrue();
+    assertThat(isTheNextOnes(End.left(), Session.Failure.LEFT, another())).isTrue();
   }
 
   @Test
   void close_otherProcessHasEnded_hasTheMemoryBack() throws Exception {
-    assertThat(isTheNextOnes(End.failed(), "its control connection closed", false)).isTrue();
+    assertThat(isTheNextOnes(End.failed(), "its control connection closed", another())).isTrue();
+  }
+
+  private static long own() {
+    return ProcessHandle.current().pid();
+  }
+
+  /// One that is there.
+  private static long another() {
+    return ProcessHandle.current().parent().orElseThrow().pid();
+  }
+
+  private static long ended() throws Exception {
+    Process process = new ProcessBuilder("true").start();
+    process.waitFor();
+    return process.pid();
   }
 
   /// Rank 1 has a region open and goes; rank 0 closes it, and takes the next memory of that size.
   ///
   /// @param evidence of the end
-  /// @param ofOneProcess whether both ranks are of one process, as far as they know
+  /// @param pid of its process
   /// @return whether that is what rank 1 has open
-  private static boolean isTheNextOnes(End end, String evidence, boolean ofOneProcess)
-      throws Exception {
+  private static boolean isTheNextOnes(End end, String evidence, long pid) throws Exception {
     var transports = LocalTransports.group(2, 4 << 20, NativeCalls.find(), Long.MAX_VALUE);
     try (var sessions = InMemorySessions.group(2);
         var threads = Executors.newCachedThreadPool()) {
       List<BackendCommunicator> comms =
           transports.stream()
-              .map(each -> open(sessions.session(each.rank()), each, evidence, ofOneProcess))
+              .map(each -> open(sessions.session(each.rank()), each, evidence, pid))
               .toList();
       List<Callable<SharedRegion<HostData>>> making =
           comms.stream()
@@ -123,13 +143,9 @@ class RegionOfAFailedRankTest {
   }
 
   private static BackendCommunicator open(
-      Session session, SharedMemoryTransport transport, String evidence, boolean ofOneProcess) {
+      Session session, SharedMemoryTransport transport, String evidence, long pid) {
     return EngineCommunicator.open(
-        "test",
-        told(session, evidence, ofOneProcess),
-        transport,
-        transport,
-        CommConfig.builder().build());
+        "test", told(session, evidence, pid), transport, transport, CommConfig.builder().build());
   }
 
   private static SharedRegion<HostData> fenced(BackendCommunicator comm) {
@@ -139,7 +155,7 @@ class RegionOfAFailedRankTest {
   }
 
   /// The same session, but for what it says of failures and processes.
-  private static Session told(Session session, String evidence, boolean ofOneProcess) {
+  private static Session told(Session session, String evidence, long pid) {
     var known = new ConcurrentHashMap<Session.News, Session.News>(); // the same until there is more
     return (Session)
         Proxy.newProxyInstance(
@@ -154,7 +170,7 @@ class RegionOfAFailedRankTest {
               }
               return switch (result) {
                 case Session.News news -> known.computeIfAbsent(news, each -> told(each, evidence));
-                case Session.Member member when !ofOneProcess -> ofOwnProcess(member);
+                case Session.Member member when member.rank() == 1 -> ofProcess(member, pid);
                 case null, default -> result;
               };
             });
@@ -168,8 +184,8 @@ class RegionOfAFailedRankTest {
     return new Session.News(failures, news.aborts(), news.evicted());
   }
 
-  private static Session.Member ofOwnProcess(Session.Member member) {
+  private static Session.Member ofProcess(Session.Member member, long pid) {
     return new Session.Member(
-        member.rank(), member.host(), 1 + member.rank(), member.processors(), member.backends());
+        member.rank(), member.host(), pid, member.processors(), member.backends());
   }
 }

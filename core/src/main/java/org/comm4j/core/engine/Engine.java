@@ -284,7 +284,8 @@ final class Engine {
   boolean mayRead(int worldRank) {
     for (Session.Failure failure : session.news().failures()) {
       if (failure.rank() == worldRank) {
-        return isOfThisProcess(worldRank) || (!failure.left() && failure.mayGoOn());
+        return isOfThisProcess(worldRank)
+            || (!failure.left() && failure.mayGoOn() && isProcessThere(worldRank));
       }
     }
     return true;
@@ -294,6 +295,14 @@ final class Engine {
     Session.Member here = session.member(session.rank());
     Session.Member there = session.member(worldRank);
     return there.pid() == here.pid() && there.host().equals(here.host());
+  }
+
+  /// Whether a rank's process has not ended, as far as can be said: the session says nothing more
+  /// of a rank that is out. Hosts are equal only where processes have the same numbers.
+  private boolean isProcessThere(int worldRank) {
+    Session.Member there = session.member(worldRank);
+    return !there.host().equals(session.member(session.rank()).host())
+        || ProcessHandle.of(there.pid()).isPresent();
   }
 
   // --- the lock ---
