@@ -7,10 +7,12 @@ import org.comm4j.api.ReduceOp;
 /// A user-defined operator: elements are combined in their own type, by the user's function.
 final class UserKernel implements Kernel {
   private final ReduceOp.UserDefined op;
+  private final ReduceOp.Function function; // the operator makes one whenever it is asked
   private final DataType type;
 
   UserKernel(ReduceOp.UserDefined op, DataType type) {
     this.op = op;
+    this.function = op.function();
     this.type = type;
   }
 
@@ -80,7 +82,7 @@ final class UserKernel implements Kernel {
 
   private void apply(MemorySegment source, MemorySegment accumulator, long count) {
     try {
-      op.function().combine(source.asReadOnly(), accumulator, type, count);
+      function.combine(source.asReadOnly(), accumulator, type, count);
     } catch (Throwable thrown) {
       throw new OperatorFailedException(op, thrown);
     }
