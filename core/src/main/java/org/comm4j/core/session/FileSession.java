@@ -183,14 +183,25 @@ final class FileSession implements ReplicatedSession.History {
   ///
   /// @throws JoinException if it can't
   static void checkCanBeIn(Path directory) {
-    if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
-      return;
-    }
     try {
-      LogFile.checkDirectory(directory);
+      if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+        LogFile.checkDirectory(directory);
+      } else {
+        checkCanBeMade(directory);
+      }
     } catch (IOException | UnsupportedOperationException e) {
       throw new JoinException(Reason.ADDRESS, unusable("directory " + directory, e), e);
     }
+  }
+
+  private static void checkCanBeMade(Path directory) throws IOException {
+    Path parent = directory.toAbsolutePath().getParent();
+    if (parent == null || (Files.isDirectory(parent) && Files.isWritable(parent))) {
+      return;
+    }
+    throw Files.exists(parent)
+        ? new AccessDeniedException(parent.toString())
+        : new NoSuchFileException(parent.toString());
   }
 
   private static String unusable(String place, Exception e) {

@@ -1,8 +1,10 @@
 package org.comm4j.core.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -50,6 +52,18 @@ class FileSessionTest {
         CompletableFuture.anyOf(
             one.joined().handle((_, _) -> one), other.joined().handle((_, _) -> other));
     return refused.orTimeout(20, TimeUnit.SECONDS).join().equals(one) ? other : one;
+  }
+
+  @Test
+  void checkCanBeIn_noneThere_isFineWhereItCanBeMade() throws Exception {
+    FileSession.checkCanBeIn(root.resolve("sessions"));
+    Path file = Files.createFile(root.resolve("file"));
+    for (Path parent : List.of(root.resolve("missing"), file)) {
+      assertThatExceptionOfType(JoinException.class)
+          .isThrownBy(() -> FileSession.checkCanBeIn(parent.resolve("sessions")))
+          .withMessageContaining("can't meet in the directory " + parent)
+          .withMessageContaining("COMM_SESSION_DIR");
+    }
   }
 
   /// As it does where its thread is interrupted: those that have not come yet were not late.
