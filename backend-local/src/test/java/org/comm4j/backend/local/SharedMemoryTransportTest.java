@@ -8,12 +8,16 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What several threads of a rank do at the same time.
+/// How a rank sleeps, and what several threads of it do at the same time.
 class SharedMemoryTransportTest {
+  private static final long PARK_NS = 1_000_000;
+
   private final AtomicInteger sleeps = new AtomicInteger();
+  private final AtomicLong sleptNs = new AtomicLong(); // the last time
   private final FakeMemory memory = new FakeMemory();
   private final SharedMemoryTransport transport =
       new SharedMemoryTransport(
@@ -28,6 +32,13 @@ class SharedMemoryTransportTest {
   @AfterEach
   void close() {
     transport.close();
+  }
+
+  @Test
+  void park_nothingHappens_sleepsNoLonger() {
+    park();
+    park();
+    assertThat(sleptNs).hasValue(PARK_NS);
   }
 
   @Test
@@ -62,7 +73,7 @@ class SharedMemoryTransportTest {
   }
 
   private void park() {
-    transport.park(1_000_000);
+    transport.park(PARK_NS);
   }
 
   private static void onAnotherThread(Runnable action) {
@@ -74,6 +85,7 @@ class SharedMemoryTransportTest {
     @Override
     public void sleep(int rank, MemorySegment word, long nanos) {
       sleeps.incrementAndGet();
+      sleptNs.set(nanos);
     }
 
     @Override
