@@ -237,6 +237,7 @@ final class FailureChecks {
       setting = Needs.Setting.SHORT_TIMEOUT,
       capabilities = {Capability.POINT_TO_POINT, Capability.SPLIT})
   static void rank_doesNotCome_endsEveryKindOfCallAtTheDeadline(LiveRank r) throws Exception {
+    long start = System.nanoTime(); // before anybody's call, however late its thread begins here
     List<CompletableFuture<Void>> ends = new ArrayList<>();
     List<Communicator> comms = new ArrayList<>();
     for (Late _ : Late.values()) {
@@ -244,7 +245,7 @@ final class FailureChecks {
     }
     for (Late call : Late.values()) {
       Communicator comm = comms.get(call.ordinal());
-      ends.add(ThreadChecks.async(Thread.ofPlatform(), () -> isLate(r, call, comm)));
+      ends.add(ThreadChecks.async(Thread.ofPlatform(), () -> isLate(r, call, comm, start)));
     }
     for (CompletableFuture<Void> end : ends) {
       ThreadChecks.join("F4", end);
@@ -272,8 +273,7 @@ final class FailureChecks {
     }
   }
 
-  private static void isLate(LiveRank r, Late call, Communicator comm) {
-    long start = System.nanoTime();
+  private static void isLate(LiveRank r, Late call, Communicator comm, long startNanos) {
     if (r.rank() == 1) {
       Expect.eventually("F4", "it hears of it", () -> comm.failure().isPresent());
     } else {
@@ -285,7 +285,7 @@ final class FailureChecks {
               () -> call.call(comm));
       Expect.equal("F4", "who is missing: " + call, reason.missing(), List.of(1));
     }
-    isAtTheDeadline(r, start);
+    isAtTheDeadline(r, startNanos);
   }
 
   private static void isAtTheDeadline(LiveRank r, long startNanos) {
