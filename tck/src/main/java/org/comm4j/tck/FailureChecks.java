@@ -10,6 +10,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -198,10 +199,9 @@ final class FailureChecks {
     long start = System.nanoTime(); // before anybody's next call, however slow this rank is
     LiveRank.works("F4", comm);
     if (r.rank() >= late) { // others than that one come in time, though late
-      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline / 4;
+      long until = r.rank() == late ? deadline + Expect.SOON.toNanos() : deadline / 8;
       while (comm.failure().isEmpty() && System.nanoTime() - start < until) {
-        Thread.onSpinWait();
-        Thread.yield();
+        LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200)); // the others need processors
       }
     }
     CollectiveTimeoutException reason =
