@@ -64,34 +64,18 @@ class AllocationTest {
     return List.of(new LocalProvider(), new ShmProvider());
   }
 
+  /// One by one in one JVM, since they have its interpreter alone in common.
   @ParameterizedTest
   @MethodSource("providers")
-  void run_recordAgain_allocatesNothing(BackendProvider provider) throws Exception {
-    assertAllocates(provider, RepeatedCall.RECORD, 0, INTERPRETER);
+  void run_recordOfAnyCollectiveAgain_allocatesNothing(BackendProvider provider) throws Exception {
+    assertAllocate(
+        provider, EnumSet.range(RepeatedCall.RECORD, RepeatedCall.EXCLUSIVE_SCAN), 0, INTERPRETER);
   }
 
   @ParameterizedTest
   @MethodSource("providers")
   void run_recordAgainByVectors_allocatesNothing(BackendProvider provider) throws Exception {
     assertAllocates(provider, RepeatedCall.LONG_RECORD, 0, COMPILER_THAT_INLINES_NOTHING_OF_OURS);
-  }
-
-  @ParameterizedTest
-  @MethodSource("providers")
-  void run_recordWithEpilogueAgain_allocatesNothing(BackendProvider provider) throws Exception {
-    assertAllocates(provider, RepeatedCall.RECORD_WITH_EPILOGUE, 0, INTERPRETER);
-  }
-
-  @ParameterizedTest
-  @MethodSource("providers")
-  void run_broadcastRecordAgain_allocatesNothing(BackendProvider provider) throws Exception {
-    assertAllocates(provider, RepeatedCall.BROADCAST_RECORD, 0, INTERPRETER);
-  }
-
-  @ParameterizedTest
-  @MethodSource("providers")
-  void run_recordsInTurn_allocatesNothing(BackendProvider provider) throws Exception {
-    assertAllocates(provider, RepeatedCall.RECORDS_IN_TURN, 0, INTERPRETER);
   }
 
   @ParameterizedTest
@@ -112,21 +96,6 @@ class AllocationTest {
   void run_recordAgainAfterALateMessage_allocatesNothing(BackendProvider provider)
       throws Exception {
     assertAllocates(provider, RepeatedCall.RECORD_AFTER_A_LATE_MESSAGE, 0, INTERPRETER);
-  }
-
-  @ParameterizedTest
-  @MethodSource("providers")
-  void barrier_allocatesNothing(BackendProvider provider) throws Exception {
-    assertAllocates(provider, RepeatedCall.BARRIER, 0, INTERPRETER);
-  }
-
-  /// One by one in one JVM, since they have its interpreter alone in common.
-  @ParameterizedTest
-  @MethodSource("providers")
-  void run_recordOfAnyOtherCollectiveAgain_allocatesNothing(BackendProvider provider)
-      throws Exception {
-    assertAllocate(
-        provider, EnumSet.range(RepeatedCall.REDUCE, RepeatedCall.EXCLUSIVE_SCAN), 0, INTERPRETER);
   }
 
   @ParameterizedTest

@@ -17,15 +17,21 @@ import org.comm4j.api.Request;
 /// What [AllocatedBytes] has two ranks call over and over.
 enum RepeatedCall {
   RECORD,
+  RECORD_WITH_EPILOGUE,
+  BROADCAST_RECORD,
+  RECORDS_IN_TURN,
+  BARRIER,
+  REDUCE,
+  GATHER,
+  SCATTER,
+  ALL_GATHER,
+  REDUCE_SCATTER,
+  ALL_TO_ALL,
+  SCAN,
+  EXCLUSIVE_SCAN,
 
   /// Of many vectors and a part of one.
   LONG_RECORD,
-
-  RECORD_WITH_EPILOGUE,
-
-  BROADCAST_RECORD,
-
-  RECORDS_IN_TURN,
 
   /// As a model's layers are reduced one after the other.
   RECORDS_OF_OTHER_SHAPES_IN_TURN,
@@ -35,17 +41,6 @@ enum RepeatedCall {
 
   /// Rank 1 asked where its message was, and got it later.
   RECORD_AFTER_A_LATE_MESSAGE,
-
-  BARRIER,
-
-  REDUCE,
-  GATHER,
-  SCATTER,
-  ALL_GATHER,
-  REDUCE_SCATTER,
-  ALL_TO_ALL,
-  SCAN,
-  EXCLUSIVE_SCAN,
 
   /// One way: who only sends does not wait.
   SEND_OR_RECEIVE,
