@@ -177,7 +177,7 @@ class LeakTest {
     reading.join();
 
     await("the window is unmapped", () -> !isMapped(window));
-    await("all are, where they are files", () -> filesMapped() == filesBefore);
+    await("all are, where they are files", () -> filesMapped() <= filesBefore);
     await("files are closed", () -> before.containsAll(Holdings.entries(Path.of("/proc/self/fd"))));
     pipe.sink().close();
     pipe.source().close();
