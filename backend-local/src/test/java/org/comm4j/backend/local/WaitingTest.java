@@ -3,6 +3,7 @@ package org.comm4j.backend.local;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
@@ -12,6 +13,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommData;
@@ -30,6 +33,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class WaitingTest {
   private static final Duration BUSY = Duration.ofMillis(300); // as long it may use more
   private static final Duration LATE = Duration.ofMillis(1800);
+  private static final int MEASURES = 5; // in that time
+  private static final double MOST_OF_A_PROCESSOR = 0.01;
   private static final String PROGRESS = "comm4j-progress-1";
 
   static List<BackendProvider> providers() {
@@ -92,16 +97,14 @@ class WaitingTest {
       Thread oneThread = one.get(1, TimeUnit.MINUTES);
       Thread otherThread = other.get(1, TimeUnit.MINUTES);
       beLate(BUSY);
-      double[] shares = new double[2];
-      shares[0] =
-          ProcessorTime.share(
-              oneThread, () -> shares[1] = ProcessorTime.share(otherThread, () -> beLate(LATE)));
+      List<Double> shares = usualShares(List.of(oneThread, otherThread));
       first.send(CommData.of(1), 1, 0);
       assertThat(received.get()).containsExactly(1);
       firstCopy.send(CommData.of(2), 1, 0); // for whoever is left
       assertThat(receivedByCopy.get()).containsExactly(2);
-      assertThat(shares[0]).as("share of a processor of the first").isLessThan(0.01);
-      assertThat(shares[1]).as("share of a processor of the other").isLessThan(0.01);
+      assertThat(shares)
+          .as("shares of a processor")
+          .allSatisfy(share -> assertThat(share).isLessThan(MOST_OF_A_PROCESSOR));
       firstCopy.close();
       secondCopy.close();
     }
@@ -140,7 +143,7 @@ class WaitingTest {
               });
       first.send(CommData.of(1), 1, 0);
       interrupted.get(1, TimeUnit.MINUTES);
-      assertThat(ProcessorTime.share(progress, () -> beLate(LATE))).isLessThan(0.01);
+      assertThat(usualShare(progress)).isLessThan(MOST_OF_A_PROCESSOR);
     }
   }
 
@@ -179,7 +182,7 @@ class WaitingTest {
             first.run(late); // loads classes
             Thread thread = waiting.get(1, TimeUnit.MINUTES);
             beLate(BUSY);
-            double share = ProcessorTime.share(thread, () -> beLate(LATE));
+            double share = usualShare(thread);
             first.run(late);
             return share;
           };
@@ -194,8 +197,38 @@ class WaitingTest {
           };
       Future<Double> share = threads.submit(lateRank);
       assertThat(threads.submit(waitingRank).get()).isTrue();
-      assertThat(share.get()).as("share of a processor while waiting").isLessThan(0.01);
+      assertThat(share.get())
+          .as("share of a processor while waiting")
+          .isLessThan(MOST_OF_A_PROCESSOR);
     }
+  }
+
+  private static double usualShare(Thread thread) {
+    return usualShares(List.of(thread)).getFirst();
+  }
+
+  /// What each of some threads takes of a processor while they wait: the median of some measures.
+  /// In one a thread looks some five times, and a single look may be slow: it loads a class, or the
+  /// processor was another one's for a while and has everything to fetch again.
+  private static List<Double> usualShares(List<Thread> threads) {
+    List<List<Double>> measures = Stream.generate(() -> shares(threads)).limit(MEASURES).toList();
+    return IntStream.range(0, threads.size())
+        .mapToObj(thread -> measures.stream().map(each -> each.get(thread)).sorted().toList())
+        .map(sorted -> sorted.get(MEASURES / 2))
+        .toList();
+  }
+
+  /// At the same time.
+  private static List<Double> shares(List<Thread> threads) {
+    if (threads.isEmpty()) {
+      beLate(LATE.dividedBy(MEASURES));
+      return List.of();
+    }
+    List<Double> all = new ArrayList<>();
+    List<Thread> others = threads.subList(1, threads.size());
+    double first = ProcessorTime.share(threads.getFirst(), () -> all.addAll(shares(others)));
+    all.addFirst(first);
+    return all;
   }
 
   /// What this is about; nobody waits for its end.
