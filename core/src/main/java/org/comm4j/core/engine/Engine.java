@@ -10,6 +10,7 @@ import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommConfig;
@@ -86,6 +87,19 @@ final class Engine {
       CommConfig config,
       Selector selector,
       LongSupplier clock) {
+    this(backend, session, transport, memory, config, selector, clock, Waiting::napNs);
+  }
+
+  /// The same, with naps of a test's.
+  Engine(
+      String backend,
+      Session session,
+      Transport transport,
+      @Nullable PeerMemory memory,
+      CommConfig config,
+      Selector selector,
+      LongSupplier clock,
+      LongUnaryOperator napNs) {
     this.session = session;
     this.transport = transport;
     this.config = config;
@@ -106,7 +120,7 @@ final class Engine {
                     Math.max(credit, 2 * Frame.cost(transport.maxPayloadBytes(peer))),
                     backlog));
     this.lanes = new Lanes(own, isWindowRead, this::mayRead, clock);
-    this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session));
+    this.waiting = new Waiting(this, transport, Processors.areFewerThanRanks(session), napNs);
     this.lookNs = clock.getAsLong();
     session.onNews(transport::wakeUp);
   }

@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongUnaryOperator;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.core.session.Endings;
 import org.comm4j.core.transport.Transport;
@@ -44,6 +45,7 @@ final class Waiting {
   private final Engine engine;
   private final Transport transport;
   private final boolean oversubscribed;
+  private final LongUnaryOperator napNs;
   private final AtomicBoolean parked = new AtomicBoolean();
   private volatile @Nullable Call parkedFor; // what the thread that is parked waits for
   private volatile boolean progressIsParked; // that thread is the one for progress
@@ -56,10 +58,13 @@ final class Waiting {
   private record Nap(Thread thread, Call call) {}
 
   /// @param oversubscribed whether ranks share processors
-  Waiting(Engine engine, Transport transport, boolean oversubscribed) {
+  /// @param napNs how long a thread naps that will be called, by how long nothing has moved;
+  ///   usually [#napNs(long)]
+  Waiting(Engine engine, Transport transport, boolean oversubscribed, LongUnaryOperator napNs) {
     this.engine = engine;
     this.transport = transport;
     this.oversubscribed = oversubscribed;
+    this.napNs = napNs;
   }
 
   /// How often a thread may look for what it awaits before it lets others have the lock.
@@ -205,12 +210,17 @@ final class Waiting {
     try {
       boolean isCalled = parkedFor != null || Thread.currentThread().isVirtual();
       if (!call.hasEnded() && !call.takeNews()) {
-        long ns = isCalled && turn == Engine.Turn.IDLE ? idleNs / IDLE_PER_NAP : NEXT_LOOK_NS;
-        LockSupport.parkNanos(this, Math.min(leftNs, Math.clamp(ns, NEXT_LOOK_NS, LONG_PARK_NS)));
+        boolean isLong = isCalled && turn == Engine.Turn.IDLE;
+        long ns = isLong ? napNs.applyAsLong(idleNs) : NEXT_LOOK_NS;
+        LockSupport.parkNanos(this, Math.min(leftNs, ns));
       }
     } finally {
       naps.remove(nap);
     }
+  }
+
+  static long napNs(long idleNs) {
+    return Math.clamp(idleNs / IDLE_PER_NAP, NEXT_LOOK_NS, LONG_PARK_NS);
   }
 
   /// @param call what the thread waits for; null for the progress thread
