@@ -6,6 +6,8 @@ import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.Test;
 
 class TemporaryMemoryTest {
+  private static final long MOST_BYTES = 64L << 20;
+
   private final TemporaryMemory memory = new TemporaryMemory();
 
   @Test
@@ -19,11 +21,47 @@ class TemporaryMemoryTest {
   /// Nobody will use it again, and direct memory is limited.
   @Test
   void take_moreThanIsKept_isNoMoreThanAsked() {
-    long bytes = (64L << 20) + 4096;
+    long bytes = MOST_BYTES + 4096;
     MemorySegment block = memory.take(bytes);
     assertThat(block.byteSize()).isEqualTo(bytes);
+  }
+
+  /// A collection that would free it may never come.
+  @Test
+  void giveBack_moreThanIsKept_isFreed() {
+    MemorySegment block = memory.take(MOST_BYTES + 4096);
     memory.giveBack(block);
-    assertThat(memory.take(bytes).address()).isNotEqualTo(block.address());
+    assertThat(block.scope().isAlive()).isFalse();
+  }
+
+  @Test
+  void giveBack_moreTogetherThanIsKept_isFreedButForThat() {
+    MemorySegment first = memory.take(MOST_BYTES / 2);
+    MemorySegment second = memory.take(MOST_BYTES / 2);
+    MemorySegment third = memory.take(MOST_BYTES / 2);
+    memory.giveBack(third);
+    memory.giveBack(second);
+    memory.giveBack(first);
+    assertThat(third.scope().isAlive()).isFalse();
+    assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(first);
+    assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(second);
+  }
+
+  @Test
+  void giveBack_littleAfterAllThatIsKept_isKept() {
+    memory.giveBack(memory.take(MOST_BYTES));
+    MemorySegment block = memory.take(5000);
+    memory.giveBack(block);
+    assertThat(memory.take(5000)).isEqualTo(block);
+  }
+
+  @Test
+  void giveBack_littleDuringAllThatIsKept_isKept() {
+    MemorySegment large = memory.take(MOST_BYTES);
+    MemorySegment block = memory.take(5000);
+    memory.giveBack(block);
+    assertThat(memory.take(5000)).isEqualTo(block);
+    memory.giveBack(large);
   }
 
   @Test
