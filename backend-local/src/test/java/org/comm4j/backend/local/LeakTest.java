@@ -248,6 +248,31 @@ class LeakTest {
   @ParameterizedTest
   @MethodSource("providers")
   void rank_afterManyKindsOfCalls_keepsLittleHeap(BackendProvider provider) throws Exception {
+    assertKeepsLittleHeap(
+        provider,
+        communicator -> {
+          for (int count = 1; count < 400; count++) {
+            callEach(communicator, 97 * count);
+          }
+        });
+  }
+
+  /// As buckets of gradients, of which each takes dozens of rounds.
+  @ParameterizedTest
+  @MethodSource("providers")
+  void rank_afterManyLargeCalls_keepsLittleHeap(BackendProvider provider) throws Exception {
+    assertKeepsLittleHeap(
+        provider,
+        communicator -> {
+          HostData largest = CommData.of(new byte[64 * (192 << 10)]);
+          for (int pieces = 1; pieces <= 64; pieces++) {
+            communicator.allReduce(largest.slice(0, pieces * (192L << 10)), ReduceOp.MAX);
+          }
+        });
+  }
+
+  private static void assertKeepsLittleHeap(BackendProvider provider, Consumer<Communicator> calls)
+      throws Exception {
     open(provider, 20);
     Holdings before = Holdings.now();
     AtomicLong heldBytes = new AtomicLong();
@@ -256,9 +281,7 @@ class LeakTest {
         provider,
         RANKS,
         communicator -> {
-          for (int count = 1; count < 400; count++) {
-            callEach(communicator, 97 * count);
-          }
+          calls.accept(communicator);
           communicator.barrier();
           if (communicator.rank() == 0) {
             heldBytes.set(Allocations.heldBytes() - before.heapBytes);

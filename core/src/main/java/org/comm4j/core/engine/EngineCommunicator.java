@@ -63,6 +63,14 @@ public final class EngineCommunicator implements BackendCommunicator {
               Capability.FAILURE_DETECTION));
 
   private static final int MOST_PLANS = 64;
+
+  /// Of the plans together; a step takes some 60 to 110 bytes, its part of the round included.
+  private static final int MOST_STEPS = 6144;
+
+  /// Of one plan. The rounds of others are computed in each call, at 15 ns a step, which then moves
+  /// some kilobytes.
+  private static final int MOST_STEPS_OF_ONE = MOST_STEPS / 2;
+
   private static final long CLOSE_NS =
       400_000_000L; // a transport has 0.4 s more, see L1 in docs/contract.md
 
@@ -70,6 +78,7 @@ public final class EngineCommunicator implements BackendCommunicator {
   private final Engine engine;
   private final Context context;
   private final Map<Shape, Planned> plans = new HashMap<>(); // guarded by the engine's lock
+  private int steps; // of the plans
   private final EndedCalls ended; // of callers, of whom one comes at a time
   private @Nullable EngineSharedMemory sharedMemory;
   private final List<EngineBuffer> buffers = new ArrayList<>();
@@ -345,11 +354,15 @@ public final class EngineCommunicator implements BackendCommunicator {
       return known;
     }
     Algorithm algorithm = engine.selector().choose(shape).algorithm();
-    Planned planned = new Planned(algorithm.plan(shape, rank()).kept(), algorithm.name());
-    if (plans.size() == MOST_PLANS) {
+    Schedule plan = algorithm.plan(shape, rank()).kept(MOST_STEPS_OF_ONE);
+    if (plans.size() == MOST_PLANS || steps + plan.keptSteps() > MOST_STEPS) {
       plans.clear();
+      steps = 0;
+      ended.clear(); // which have plans, too
     }
+    Planned planned = new Planned(plan, algorithm.name());
     plans.put(shape, planned);
+    steps += plan.keptSteps();
     return planned;
   }
 

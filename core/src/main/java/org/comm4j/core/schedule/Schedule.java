@@ -2,7 +2,6 @@ package org.comm4j.core.schedule;
 
 import java.util.List;
 import java.util.function.IntFunction;
-import org.jspecify.annotations.Nullable;
 
 /// What one rank does in one collective: rounds, computed one at a time when they are needed, so
 /// that a plan of thousands of rounds costs no memory.
@@ -28,9 +27,16 @@ public interface Schedule {
     return 0;
   }
 
-  /// The same plan for one thread at a time, which computes each round once, if they are few.
-  default Schedule kept() {
-    return rounds() <= Kept.MOST_ROUNDS ? new Kept(this, new Round[rounds()]) : this;
+  /// The same plan with its rounds written out, if they have few steps.
+  ///
+  /// @param most how many steps that may be
+  default Schedule kept(int most) {
+    return this;
+  }
+
+  /// How many steps are written out: what a plan takes as long as it is kept.
+  default int keptSteps() {
+    return 0;
   }
 
   /// A plan of messages.
@@ -56,27 +62,35 @@ public interface Schedule {
     public Round round(int index) {
       return factory.apply(index);
     }
+
+    @Override
+    public Schedule kept(int most) {
+      if (rounds > most) {
+        return this;
+      }
+      Round[] written = new Round[rounds];
+      int steps = 0;
+      for (int index = 0; index < rounds; index++) {
+        written[index] = round(index);
+        steps += written[index].steps().size();
+        if (steps > most) {
+          return this;
+        }
+      }
+      return new Kept(this, written, steps);
+    }
   }
 
   /// A plan that is run again and again.
-  ///
-  /// @param known null where a round was not asked for yet
-  record Kept(Schedule plan, @Nullable Round[] known) implements Schedule {
-    private static final int MOST_ROUNDS = 64;
-
+  record Kept(Schedule plan, Round[] written, int keptSteps) implements Schedule {
     @Override
     public int rounds() {
-      return known.length;
+      return written.length;
     }
 
     @Override
     public Round round(int index) {
-      Round round = known[index];
-      if (round == null) {
-        round = plan.round(index);
-        known[index] = round;
-      }
-      return round;
+      return written[index];
     }
 
     @Override
