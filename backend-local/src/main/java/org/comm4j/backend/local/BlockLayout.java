@@ -27,8 +27,9 @@ import org.comm4j.core.transport.PeerMemory;
 /// @param ranks how many ranks share memory
 /// @param windowBytes the size of a window, a multiple of [#PAGE_BYTES]
 record BlockLayout(int ranks, long windowBytes) {
-  /// The unit in which the kernel gives memory; 4 KiB pages on x86-64, up to 64 KiB on aarch64.
-  static final long PAGE_BYTES = 64 << 10;
+  /// The unit in which memory is reserved: a page on x86-64. Of larger ones, up to 64 KiB on
+  /// aarch64, the kernel gives as many as these lie in.
+  static final long PAGE_BYTES = 4 << 10;
 
   /// What two cores can't share without passing it to and fro.
   static final int LINE_BYTES = 64;

@@ -30,6 +30,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What can go wrong when ranks bring their memory together: all of them say so, none hangs, and no
 /// file stays.
@@ -178,18 +180,47 @@ class ShmRendezvousTest {
   @Test
   void create_memoryIsBehindWhatPeersLookAt() throws Exception {
     var layout = new BlockLayout(2, WINDOW_BYTES);
-    var place = new SharedPlace(root, WindowOption.SHM.variable(), WINDOW_BYTES);
     Path file = root.resolve("rank-1");
-    FileMemory memory =
-        FileMemory.create(1, file, layout, place, NativeCalls.find().orElse(null), null);
+    FileMemory memory = create(file, layout);
     try {
-      String blocks = ChildJvm.run(List.of("stat", "--format=%b", file.toString()));
-      long bytes = 512 * Long.parseLong(blocks.strip().replace("0: ", ""));
-      assertThat(bytes).isGreaterThanOrEqualTo(layout.controlBytes() + PeerMemory.READY_BYTES);
+      assertThat(bytesBehind(file))
+          .isGreaterThanOrEqualTo(layout.controlBytes() + PeerMemory.READY_BYTES);
     } finally {
       memory.close();
       Files.delete(file);
     }
+  }
+
+  /// What `docs/tuning.md` says rings take, where a rank talks to all others.
+  @ParameterizedTest
+  @ValueSource(ints = {3, 16, 63, 64, 128})
+  void reserve_allRings_takesLessThan5MiB(int peers) throws Exception {
+    var layout = new BlockLayout(peers + 1, WINDOW_BYTES);
+    Path file = root.resolve("rank-1");
+    FileMemory memory = create(file, layout);
+    try {
+      long before = bytesBehind(file);
+      for (int peer = 0; peer <= peers; peer++) {
+        if (peer != 1) {
+          memory.reserve(layout.ringAt(peer), layout.ringBytes());
+        }
+      }
+      assertThat(bytesBehind(file) - before)
+          .isBetween(peers * layout.ringBytes() - BlockLayout.PAGE_BYTES, (5L << 20) - 1);
+    } finally {
+      memory.close();
+      Files.delete(file);
+    }
+  }
+
+  private FileMemory create(Path file, BlockLayout layout) throws IOException {
+    var place = new SharedPlace(root, WindowOption.SHM.variable(), WINDOW_BYTES);
+    return FileMemory.create(1, file, layout, place, NativeCalls.find().orElse(null), null);
+  }
+
+  private static long bytesBehind(Path file) throws Exception {
+    String blocks = ChildJvm.run(List.of("stat", "--format=%b", file.toString()));
+    return 512 * Long.parseLong(blocks.strip().replace("0: ", ""));
   }
 
   @Test
