@@ -455,10 +455,23 @@ final class Explain implements Callable<Integer> {
 
   /// Plans are for any operator; of those only averages are divided.
   private String text(Step step) {
+    if (op == ReduceOp.Predefined.AVERAGE) {
+      return ScheduleText.of(step);
+    }
     return ScheduleText.of(
-        step instanceof Step.Finish finish && op != ReduceOp.Predefined.AVERAGE
-            ? new Step.Finish(finish.from(), finish.to(), 1)
-            : step);
+        switch (step) {
+          case Step.Finish finish -> new Step.Finish(finish.from(), finish.to(), 1);
+          case Step.FinishPeer finish ->
+              new Step.FinishPeer(
+                  finish.peer(),
+                  finish.stage(),
+                  finish.from(),
+                  finish.own(),
+                  finish.to(),
+                  finish.ownFirst(),
+                  1);
+          case Step.Local _, Step.Message _, Step.Peer _ -> step;
+        });
   }
 
   private String leftOut(long rounds) {

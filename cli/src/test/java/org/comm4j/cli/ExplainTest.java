@@ -108,6 +108,16 @@ class ExplainTest {
     assertThat(done.out().contains(" / 3")).isEqualTo(isDivided);
   }
 
+  /// Where two ranks fold and round at once.
+  @ParameterizedTest
+  @CsvSource({"sum, false", "avg, true"})
+  void explain_finishOfTwo_dividesAveragesOnly(String op, boolean isDivided) {
+    var done = Commands.run(new Explain(), "reduce", "-n", "2", "--dtype", "bf16", "--op", op);
+    assertThat(done.out()).contains("finish input");
+    assertThat(done.out().contains(" / 2")).isEqualTo(isDivided);
+    assertThat(done.out()).doesNotContain(" / 1");
+  }
+
   @Test
   void explain_ring_costsWhatRingsCost() {
     var done =

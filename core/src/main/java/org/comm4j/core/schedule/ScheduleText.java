@@ -69,11 +69,7 @@ public final class ScheduleText {
       case Step.Copy copy -> "copy %s to %s".formatted(copy.from(), copy.to());
       case Step.Reduce reduce -> "reduce %s into %s".formatted(reduce.from(), reduce.to());
       case Step.Finish finish ->
-          "finish %s to %s%s"
-              .formatted(
-                  finish.from(),
-                  finish.to(),
-                  finish.divisor() == 1 ? "" : " / " + finish.divisor());
+          "finish %s to %s%s".formatted(finish.from(), finish.to(), divided(finish.divisor()));
       case Step.Send send -> "send %s to %d".formatted(send.slice(), send.peer());
       case Step.Receive receive ->
           "receive %s from %d%s".formatted(receive.to(), receive.peer(), of(receive.wire()));
@@ -109,7 +105,7 @@ public final class ScheduleText {
                   of(fold.wire()),
                   fold.to());
       case Step.FinishPeer finish ->
-          "finish %s %s %d #%d at %d to %s / %d"
+          "finish %s %s %d #%d at %d to %s%s"
               .formatted(
                   finish.own(),
                   finish.ownFirst() ? "with" : "behind",
@@ -117,13 +113,17 @@ public final class ScheduleText {
                   finish.stage(),
                   finish.from(),
                   finish.to(),
-                  finish.divisor());
+                  divided(finish.divisor()));
       case Step.Done done -> "done #%d".formatted(done.stage());
     };
   }
 
   static String of(Space space) {
     return space.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static String divided(int divisor) {
+    return divisor == 1 ? "" : " / " + divisor;
   }
 
   private static String of(Step.Wire wire) {
