@@ -43,7 +43,7 @@ import org.jspecify.annotations.Nullable;
 /// is nothing here: the backend reads it ([#linesOf]).
 public final class Tuning {
   private static final Pattern CONDITION =
-      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,12})(KiB|MiB|GiB)?");
+      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,18})(KiB|MiB|GiB)?");
 
   /// What stands for all larger numbers: no memory has so many bytes.
   private static final long LARGEST = 1L << 60;

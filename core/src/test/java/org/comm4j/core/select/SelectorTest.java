@@ -137,7 +137,8 @@ class SelectorTest {
                 "allReduce size=8 rabenseifner",
                 "broadcast bytes>=1MiB binomial",
                 "allGather bytes<=1GiB ring",
-                "allGather bytes<=999999999999GiB bruck"));
+                "allGather bytes<=999999999999GiB bruck",
+                "allGather bytes>=999999999999999999 ring"));
     assertThat(selector.choose(shape(CollectiveKind.ALL_REDUCE, 4, 16 << 10, false, 0)))
         .extracting(choice -> choice.algorithm().name(), Choice::reason)
         .containsExactly("ring", "tuning, line 3: allReduce size<=8 bytes<=64KiB ring");
