@@ -121,6 +121,11 @@ final class VectorFold {
     return copy.fast && (copy.maskedFast || !copy.loop.hasMaskedForm());
   }
 
+  /// What combines memory of these classes, be it fast or not.
+  VectorLoop loop(MemorySegment a, MemorySegment b, MemorySegment out) {
+    return copy(a.getClass(), b.getClass(), out.getClass()).loop;
+  }
+
   private static boolean suits(MemorySegment segment, Class<?> array) {
     return segment.isNative() || segment.getClass() == array;
   }

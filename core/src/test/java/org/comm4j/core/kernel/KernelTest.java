@@ -13,7 +13,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntFunction;
 import java.util.random.RandomGenerator;
 import java.util.random.RandomGeneratorFactory;
 import java.util.stream.Stream;
@@ -253,6 +255,63 @@ class KernelTest {
           Reference.finish(Predefined.AVERAGE, type, type, element, 1);
       default -> element;
     };
+  }
+
+  /// On an accumulation type: others use its loop.
+  static Stream<Arguments> knownToVectors() {
+    List<Arguments> known = new ArrayList<>();
+    for (Predefined op : Predefined.values()) {
+      for (DataType type : DataType.values()) {
+        if (op.supports(type)
+            && op.accumulationType(type) == type
+            && Kernels.variants(op, type).getLast().vectors().wide() != null) {
+          known.add(Arguments.of(op, type));
+        }
+      }
+    }
+    return known.stream();
+  }
+
+  /// A vector and all of a second one but its last lane, on the interpreter: kernels take a loop
+  /// only once it is used so often that it has been compiled.
+  @ParameterizedTest
+  @MethodSource("knownToVectors")
+  void vectorLoop_notCompiled_givesWhatTheTilesGive(Predefined op, DataType type) {
+    long seed = System.nanoTime();
+    RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+    Carrier carrier = Carrier.of(type);
+    VectorFold vectors =
+        Objects.requireNonNull(Kernels.variants(op, type).getLast().vectors().wide());
+    int vectorBytes = VectorLoops.species(carrier).vectorByteSize();
+    int tail = vectorBytes - carrier.bytes();
+    int count = 2 * vectorBytes / type.bytes();
+    byte[] expected = new byte[2 * vectorBytes];
+    Kernel plain = Kernels.variants(op, type).getFirst();
+    try (Arena arena = Arena.ofConfined()) {
+      for (boolean isNative : new boolean[] {false, true}) {
+        IntFunction<MemorySegment> memory =
+            isNative ? arena::allocate : bytes -> carrier.tile(bytes).segment();
+        MemorySegment a = memory.apply(expected.length);
+        MemorySegment b = memory.apply(expected.length);
+        MemorySegment out = memory.apply(expected.length);
+        VectorLoop loop = vectors.loop(a, b, out);
+        for (int round = 0; round < 20; round++) {
+          a.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          b.copyFrom(MemorySegment.ofArray(Reference.random(type, count, random)));
+          plain.combineInto(a, 0, b, 0, MemorySegment.ofArray(expected), 0, count);
+          Arrays.fill(expected, vectorBytes + tail, expected.length, (byte) 0x55);
+          out.fill((byte) 0x55);
+
+          assertThat(loop.apply(a, 0, b, 0, out, 0, vectorBytes)).isTrue();
+          loop.applyMasked(a, vectorBytes, b, vectorBytes, out, vectorBytes, tail);
+
+          assertThat(out.toArray(ValueLayout.JAVA_BYTE))
+              .as("%s of %s, native %s, seed %d", op, type, isNative, seed)
+              .inHexadecimal()
+              .isEqualTo(expected);
+        }
+      }
+    }
   }
 
   /// Each primitive once, with different operators: to compile a loop takes seconds.
