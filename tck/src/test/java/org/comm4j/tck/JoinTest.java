@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -17,8 +19,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
@@ -34,6 +38,7 @@ import org.comm4j.api.spi.Pending;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.Authenticator;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.core.session.LocalHost;
 import org.comm4j.core.session.SessionServer;
 import org.junit.jupiter.api.AfterEach;
@@ -691,6 +696,61 @@ final class JoinTest {
       assertThatThrownBy(() -> session.agree("a", List.of(1, 2), new byte[0], SOON))
           .isInstanceOf(PeerFailedException.class);
     }
+  }
+
+  /// As the communicator says itself: by its own ranks, of which the session knows nothing.
+  @Test
+  void shrink_sessionHasEndedWithRank0_isWhatTheContractSays() throws Exception {
+    List<MemoryTransport> transports = MemoryTransport.group(3, 4096, 0);
+    var isOver = new AtomicBoolean();
+    try (var sessions = InMemorySessions.group(3);
+        var threads = Executors.newCachedThreadPool(Thread.ofPlatform().daemon().factory())) {
+      List<BackendCommunicator> worlds =
+          sessions.sessions().stream()
+              .map(session ->
+                  EngineCommunicator.open(
+                      "memory",
+                      ending(session, isOver),
+                      transports.get(session.rank()),
+                      null,
+                      CommConfig.builder().timeout(SOON).build()))
+              .toList();
+      worlds.forEach(world -> opened.add(world::close));
+      List<Future<BackendCommunicator>> parts =
+          worlds.stream()
+              .map(world ->
+                  threads.submit(() -> world.split(Math.min(world.rank(), 1), 0).orElseThrow()))
+              .toList();
+      BackendCommunicator part = parts.get(2).get(SOON.toSeconds(), TimeUnit.SECONDS);
+      isOver.set(true);
+      assertThatThrownBy(part::shrink)
+          .isInstanceOf(EvictedException.class)
+          .hasMessageContaining("rank 0 is gone");
+      assertThatThrownBy(worlds.get(2)::shrink)
+          .isInstanceOfSatisfying(
+              PeerFailedException.class, e -> assertThat(e.ranks()).containsExactly(0));
+    }
+  }
+
+  /// A session that ends with rank 0.
+  private static Session ending(Session session, AtomicBoolean isOver) {
+    return (Session)
+        Proxy.newProxyInstance(
+            Session.class.getClassLoader(),
+            new Class<?>[] {Session.class},
+            (_, method, arguments) -> {
+              if (isOver.get() && method.getName().equals("agree")) {
+                throw new PeerFailedException(List.of(0), List.of(0), "gone", null);
+              }
+              if (isOver.get() && method.getName().equals("news")) {
+                return new Session.News(List.of(), List.of(), "rank 0 is gone");
+              }
+              try {
+                return method.invoke(session, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
   }
 
   private static void awaitDeath(CountDownLatch news, long startNanos) throws Exception {

@@ -16,6 +16,8 @@ import java.util.stream.IntStream;
 import org.comm4j.api.CollectiveTimeoutException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
+import org.comm4j.api.EvictedException;
+import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.BackendCommunicator.Shrink;
 import org.jspecify.annotations.Nullable;
 
@@ -184,8 +186,19 @@ final class Groups {
         return rows(members, engine.session().agree(key, members, mine, MEETING_SLICE));
       } catch (CollectiveTimeoutException e) {
         look.at(e.missing(), engine.nanoTime() - sinceNs >= engine.timeoutNs());
+      } catch (PeerFailedException e) {
+        throw ended(e);
       }
     }
+  }
+
+  /// What the communicator calls the end of the session with the rank that hosted it.
+  private CommException ended(PeerFailedException host) {
+    int rank = context.rankOf(host.worldRanks().getFirst());
+    return rank < 0
+        ? new EvictedException(String.valueOf(engine.session().news().evicted()))
+        : new PeerFailedException(
+            List.of(rank), host.worldRanks(), host.evidence(), host.getCause());
   }
 
   private static Map<Integer, long[]> rows(List<Integer> members, List<byte @Nullable []> answers) {
