@@ -183,6 +183,15 @@ final class Buffers {
 
   /// Takes the plan's temporary memory.
   void allocate(Schedule plan, TemporaryMemory temporary) {
+    try {
+      take(plan, temporary);
+    } catch (Throwable e) { // there is no memory
+      release(temporary);
+      throw e;
+    }
+  }
+
+  private void take(Schedule plan, TemporaryMemory temporary) {
     hasTemporary = plan.scratchCount() + plan.workCount() > 0;
     if (hasTemporary) {
       scratch = temporary.take(type.bytes(plan.scratchCount()));

@@ -7,24 +7,29 @@ import java.util.IdentityHashMap;
 
 /// Temporary memory of calls, re-used: a fresh page costs more than what is done with it. Blocks
 /// are powers of two, but for those that are too large to be kept; what is kept for later is
-/// bounded. What is beyond that is freed when it is given back: calls make so little garbage that
-/// no collection would come to do it. Guarded by whoever uses it.
+/// bounded, apart for small and for large blocks. A large one beyond that is freed when it is given
+/// back: calls make so little garbage that no collection would come to do it. Guarded by whoever
+/// uses it.
 public final class TemporaryMemory {
   private static final int SMALLEST_SHIFT = 12;
-  private static final int LARGEST_SHIFT = 26;
-
-  /// Two 32 MiB calls one behind the other.
-  private static final long MOST_KEPT_BYTES = 1L << LARGEST_SHIFT;
 
   /// Closing an arena waits for all threads of the JVM: for less, that takes longer than anything
   /// else about the block.
-  private static final long LEAST_FREED_BYTES = 1 << 20;
+  private static final int LARGE_SHIFT = 20;
+
+  private static final int LARGEST_SHIFT = 26;
+  private static final long MOST_SMALL_BYTES = 8L << LARGE_SHIFT;
+
+  /// Two 32 MiB calls one behind the other.
+  private static final long MOST_LARGE_BYTES = 1L << LARGEST_SHIFT;
 
   private final ArrayDeque<?>[] free = new ArrayDeque<?>[LARGEST_SHIFT + 1];
-  private final IdentityHashMap<MemorySegment, Arena> passing =
-      new IdentityHashMap<>(); // taken, not to keep
-  private long keptBytes; // given back
-  private long takenBytes; // of the others
+  private final IdentityHashMap<MemorySegment, Arena> arenas = new IdentityHashMap<>(); // of large
+  private final long[] lastUses = new long[LARGEST_SHIFT + 1]; // of each size, but the latest
+  private final long[] uses = new long[LARGEST_SHIFT + 1]; // the latest
+  private long large; // how many were given back
+  private long smallBytes; // kept
+  private long largeBytes; // kept
 
   /// Has none at first.
   public TemporaryMemory() {}
@@ -34,47 +39,34 @@ public final class TemporaryMemory {
     if (bytes == 0) {
       return Buffers.NOTHING;
     }
-    if (bytes > MOST_KEPT_BYTES) {
-      return takePassing(bytes);
+    if (bytes > MOST_LARGE_BYTES) {
+      return allocateLarge(bytes);
     }
     int shift = shift(bytes);
-    ArrayDeque<MemorySegment> blocks = blocks(shift);
-    MemorySegment block = blocks.pollLast();
-    if (block != null) {
-      keptBytes -= block.byteSize();
-    } else if (!makeRoom(shift) && 1L << shift >= LEAST_FREED_BYTES) {
-      return takePassing(1L << shift);
-    } else {
-      block = Arena.ofAuto().allocate(1L << shift, 64);
+    MemorySegment block = blocks(shift).pollLast();
+    if (block == null) {
+      return shift < LARGE_SHIFT
+          ? Arena.ofAuto().allocate(1L << shift, 64)
+          : allocateLarge(1L << shift);
     }
-    takenBytes += block.byteSize();
+    if (shift < LARGE_SHIFT) {
+      smallBytes -= block.byteSize();
+    } else {
+      largeBytes -= block.byteSize();
+    }
     return block;
   }
 
-  private MemorySegment takePassing(long bytes) {
+  private MemorySegment allocateLarge(long bytes) {
     Arena arena = Arena.ofShared();
     try {
       MemorySegment block = arena.allocate(bytes, 64);
-      passing.put(block, arena);
+      arenas.put(block, arena);
       return block;
     } catch (Throwable e) {
       arena.close();
       throw e;
     }
-  }
-
-  /// Makes room for one more block to keep, at the cost of larger ones: many calls have little.
-  ///
-  /// @return whether there is some
-  private boolean makeRoom(int shift) {
-    long most = MOST_KEPT_BYTES - takenBytes - (1L << shift);
-    for (int larger = LARGEST_SHIFT; larger > shift; larger--) {
-      ArrayDeque<MemorySegment> blocks = blocks(larger);
-      while (keptBytes > most && !blocks.isEmpty()) {
-        keptBytes -= blocks.removeLast().byteSize();
-      }
-    }
-    return keptBytes <= most;
   }
 
   /// Takes a block back that [#take] gave.
@@ -83,15 +75,48 @@ public final class TemporaryMemory {
     if (bytes == 0) {
       return;
     }
-    Arena arena = passing.remove(block);
+    int shift = shift(bytes);
+    if (shift >= LARGE_SHIFT) {
+      giveBackLarge(block, shift);
+    } else if (smallBytes + bytes <= MOST_SMALL_BYTES) {
+      smallBytes += bytes;
+      blocks(shift).addLast(block);
+    }
+  }
+
+  private void giveBackLarge(MemorySegment block, int shift) {
+    if (shift <= LARGEST_SHIFT) {
+      lastUses[shift] = uses[shift];
+      uses[shift] = ++large;
+      freeUnused(shift, MOST_LARGE_BYTES - block.byteSize());
+      if (largeBytes + block.byteSize() <= MOST_LARGE_BYTES) {
+        largeBytes += block.byteSize();
+        blocks(shift).addLast(block);
+        return;
+      }
+    }
+    free(block);
+  }
+
+  /// Frees blocks of other sizes that nobody has used since this size was used before, until so
+  /// much or less is kept.
+  private void freeUnused(int shift, long most) {
+    for (int other = LARGEST_SHIFT; other >= LARGE_SHIFT; other--) {
+      if (other != shift && uses[other] < lastUses[shift]) {
+        ArrayDeque<MemorySegment> blocks = blocks(other);
+        while (largeBytes > most && !blocks.isEmpty()) {
+          MemorySegment unused = blocks.removeLast();
+          largeBytes -= unused.byteSize();
+          free(unused);
+        }
+      }
+    }
+  }
+
+  private void free(MemorySegment block) {
+    Arena arena = arenas.remove(block);
     if (arena != null) {
       arena.close();
-      return;
-    }
-    takenBytes -= bytes;
-    if (keptBytes + bytes <= MOST_KEPT_BYTES) {
-      keptBytes += bytes;
-      blocks(shift(bytes)).addLast(block);
     }
   }
 

@@ -42,9 +42,9 @@ class TemporaryMemoryTest {
     memory.giveBack(third);
     memory.giveBack(second);
     memory.giveBack(first);
-    assertThat(third.scope().isAlive()).isFalse();
-    assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(first);
+    assertThat(first.scope().isAlive()).isFalse();
     assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(second);
+    assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(third);
   }
 
   @Test
@@ -62,6 +62,32 @@ class TemporaryMemoryTest {
     memory.giveBack(block);
     assertThat(memory.take(5000)).isEqualTo(block);
     memory.giveBack(large);
+    assertThat(memory.take(MOST_BYTES)).isEqualTo(large);
+  }
+
+  /// What is not used any more makes room.
+  @Test
+  void giveBack_anotherSizeAgainAndAgain_isKept() {
+    MemorySegment unused = memory.take(MOST_BYTES);
+    memory.giveBack(unused);
+    for (int i = 0; i < 2; i++) {
+      memory.giveBack(memory.take(MOST_BYTES / 2));
+    }
+    MemorySegment used = memory.take(MOST_BYTES / 2);
+    memory.giveBack(used);
+    assertThat(unused.scope().isAlive()).isFalse();
+    assertThat(memory.take(MOST_BYTES / 2)).isEqualTo(used);
+  }
+
+  /// The larger one, which costs more.
+  @Test
+  void giveBack_twoSizesInTurn_oneIsKept() {
+    MemorySegment large = memory.take(MOST_BYTES);
+    for (int i = 0; i < 3; i++) {
+      memory.giveBack(large);
+      memory.giveBack(memory.take(MOST_BYTES / 2));
+      assertThat(memory.take(MOST_BYTES)).isEqualTo(large);
+    }
   }
 
   @Test
