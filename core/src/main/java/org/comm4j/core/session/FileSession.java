@@ -226,6 +226,7 @@ final class FileSession implements ReplicatedSession.History {
     if (session != null) {
       session.evict(why);
       session.tellNews();
+      showFailure();
     }
   }
 
@@ -362,6 +363,7 @@ final class FileSession implements ReplicatedSession.History {
           throw new IOException("the lock of rank " + request.rank() + " is taken");
         }
         admitted = true;
+        LONG.setRelease(header, beatAt(), 0L); // one of this number may have failed here before
         write(new Frame.Join(request));
       }
       case Roster.Verdict.Refused no -> throw new JoinException(no.reason(), no.message());
@@ -612,14 +614,18 @@ final class FileSession implements ReplicatedSession.History {
   private void beat(long now) {
     if (now - beatNs > livenessNs / 8 || beatNs == 0) {
       beatNs = now;
-      long at = HEARTBEATS + Long.BYTES * (long) request.rank();
+      long at = beatAt();
       LONG.setRelease(header, at, (long) LONG.getAcquire(header, at) + 1);
     }
   }
 
+  private long beatAt() {
+    return HEARTBEATS + Long.BYTES * (long) request.rank();
+  }
+
   /// Says that the process may live when the lock is free.
   private void showFailure() {
-    LONG.setRelease(header, HEARTBEATS + Long.BYTES * (long) request.rank(), FAILED);
+    LONG.setRelease(header, beatAt(), FAILED);
   }
 
   /// How often a rank has shown that it is alive.
@@ -688,9 +694,6 @@ final class FileSession implements ReplicatedSession.History {
 
   private void leave() {
     try {
-      if (failed && admitted) {
-        showFailure();
-      }
       if (file != null && session != null && !failed) {
         inTurn(this::leaveInTurn);
       } else if (file != null && admitted) {
