@@ -660,8 +660,9 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// are not waited for. Never throws because of a peer; closing twice does nothing. Operations
   /// still pending end with a [ClosedException].
   ///
-  /// Where no launcher hosts the session rank 0 does, also once it has closed its last one: its
-  /// process stays until the others have too. If it exits before, theirs break.
+  /// Where ranks meet at an address (`COMM_MASTER_ADDR`) that no launcher serves rank 0 does, also
+  /// once it has closed its last one: its process stays until the others have too. If it exits
+  /// before, theirs break.
   ///
   /// @throws ConcurrentUseException if a user-defined operator closes it; it stays open
   @Override

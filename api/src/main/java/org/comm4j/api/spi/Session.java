@@ -183,7 +183,8 @@ public interface Session extends AutoCloseable {
     /// What is in the evidence where a rank does not take what the session has for it.
     public static final String UNREAD = "it does not read what it is sent";
 
-    /// What is in the evidence where a rank can't follow the session any more, and says why itself.
+    /// What is in the evidence where a rank can't follow a session in a file any more, and says why
+    /// itself.
     public static final String CUT_OFF = "its session failed";
 
     /// How the evidence ends where the rank hosted the session, which has ended with it.
@@ -202,8 +203,8 @@ public interface Session extends AutoCloseable {
     }
 
     /// {@return whether the rank's process may still be there} It has left in order, or was only
-    /// given up, or has lost the session: what is stopped may go on later, and what it has begun on
-    /// a device does.
+    /// given up, or has lost a session in a file: what is stopped may go on later, and what it has
+    /// begun on a device does.
     public boolean mayGoOn() {
       return left()
           || evidence.contains(SILENT)
