@@ -159,7 +159,8 @@ public final class MpiProvider implements BackendProvider {
           "start the ranks with mpirun, mpiexec or srun --mpi=pmix, or with comm-cli run"
               + " --backend mpi");
     }
-    if (size > 1 && config.launcher().equals(SLURM) && !libraries.isServed()) {
+    boolean isAuto = config.backend().equals(CommConfig.AUTO); // Slurm's PMI-1 has no variables
+    if (size > 1 && isAuto && config.launcher().equals(SLURM) && !libraries.isServed()) {
       return Availability.unavailable(
           "srun started this launch without PMI, and to an MPI library each of its processes is"
               + " alone",

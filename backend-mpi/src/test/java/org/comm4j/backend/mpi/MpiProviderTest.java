@@ -87,19 +87,24 @@ class MpiProviderTest {
   /// Without its option `--mpi` srun tells a library nothing.
   @ParameterizedTest
   @CsvSource({
-    "PATH=/bin, 2, false",
-    "PMIX_MCA_gds=hash, 2, false",
-    "PMIX_RANK=0, 2, true",
-    "PMI_RANK=0, 2, true",
-    "PATH=/bin, 1, true"
+    "PATH=/bin, 2, auto, false",
+    "PMIX_MCA_gds=hash, 2, auto, false",
+    "PMIX_RANK=0, 2, auto, true",
+    "PMI_RANK=0, 2, auto, true",
+    "PATH=/bin, 1, auto, true",
+    "PATH=/bin, 2, mpi, true" // PMI-1 has no variables: whoever asks for mpi may know
   })
   void availability_srun_isReadyWhereItTellsALibraryOfTheRanks(
-      String told, int size, boolean expected, @TempDir Path root) throws IOException {
+      String told, int size, String asked, boolean expected, @TempDir Path root)
+      throws IOException {
     var _ = FakeLibrary.openMpi("4.1.4").write(root.resolve("usr/lib/libmpi.so.40"));
     var provider = new MpiProvider(new MpiLibraries(variables("SLURM_PROCID=0 " + told), root));
     CommConfig config =
         CommConfig.fromEnvironment(
-            variables("SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_NTASKS=" + size));
+                variables("SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_NTASKS=" + size))
+            .toBuilder()
+            .backend(asked)
+            .build();
 
     Availability found = provider.availability(config);
 
