@@ -151,7 +151,10 @@ final class MpiLauncher {
           command.addAll(kind.arguments);
           given.putAll(kind.environment);
         });
-    given.keySet().removeAll(environment.keySet());
+    if (!environment.containsKey(
+        "OMPI_COMM_WORLD_RANK")) { // else of a launch, which ours is not in
+      given.keySet().removeAll(environment.keySet());
+    }
     command.addAll(words(config.options().getOrDefault(ARGUMENTS_OPTION, "")));
     command.addAll(List.of("-n", Integer.toString(ranks)));
     given.put("COMM_MPI_LIBRARY", library.file().toString());

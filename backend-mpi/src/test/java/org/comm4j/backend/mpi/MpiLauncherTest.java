@@ -85,6 +85,19 @@ class MpiLauncherTest {
         .doesNotContainKey("OMPI_MCA_ras");
   }
 
+  /// Variables of a launch that this process is a rank of are kept from the ranks.
+  @Test
+  void environment_setByAnotherLaunch_isGiven() throws IOException {
+    program("path/bin/mpirun", OPEN_MPI);
+    Map<String, String> rank =
+        Map.of("PATH", bin.toString(), "OMPI_MCA_ras", "slurm", "OMPI_COMM_WORLD_RANK", "0");
+    CommConfig config = CommConfig.builder().build();
+
+    var launcher = new MpiLauncher(library(Abi.OPEN_MPI, "lib"), config, rank).starting(4);
+
+    assertThat(launcher.environment()).containsKey("OMPI_MCA_ras");
+  }
+
   @ParameterizedTest
   @CsvSource({
     "lib, bin",
