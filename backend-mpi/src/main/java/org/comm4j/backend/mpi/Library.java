@@ -227,6 +227,11 @@ final class Library {
     markAbsent(); // for who finalises
   }
 
+  /// All ranks have come where they should.
+  static synchronized void allCame() {
+    areAbsent = false;
+  }
+
   /// Ranks are gone, or have not come where they should.
   static synchronized void markAbsent() {
     areAbsent = true;

@@ -87,13 +87,14 @@ final class MeetingPlace {
   /// @param config of this rank, which the library agrees with; an address, a port or a secret in
   ///   it is kept, and rank 0's name of a session holds for all
   /// @param patience throws if others are not to be waited for any longer; the next call goes on
-  ///   with what was begun then
+  ///   with what was begun then, by the configuration of then
   /// @throws JoinException on all ranks, if the others reach no address of rank 0's
   static CommConfig find(CommConfig config, Runnable patience) {
     MeetingPlace left = LEFT.getAndSet(null);
     MeetingPlace place = left == null ? begin(config) : left;
     CommConfig.Builder found = config.toBuilder();
     place.await(patience).accept(found);
+    Library.allCame();
     return found.build();
   }
 
