@@ -7,9 +7,9 @@ import java.util.IdentityHashMap;
 
 /// Temporary memory of calls, re-used: a fresh page costs more than what is done with it. Blocks
 /// are powers of two, but for those that are too large to be kept; what is kept for later is
-/// bounded, apart for small and for large blocks. A large one beyond that is freed when it is given
-/// back: calls make so little garbage that no collection would come to do it. Guarded by whoever
-/// uses it.
+/// bounded, apart for small and for large blocks, and counts as direct memory of the JVM's. A large
+/// one beyond that is freed when it is given back: calls make so little garbage that no collection
+/// would come to do it. Guarded by whoever uses it.
 public final class TemporaryMemory {
   private static final int SMALLEST_SHIFT = 12;
 
@@ -24,12 +24,11 @@ public final class TemporaryMemory {
   private static final long MOST_LARGE_BYTES = 1L << LARGEST_SHIFT;
 
   private final ArrayDeque<?>[] free = new ArrayDeque<?>[LARGEST_SHIFT + 1];
-  private final IdentityHashMap<MemorySegment, Arena> arenas = new IdentityHashMap<>(); // of large
-  private final long[] lastUses = new long[LARGEST_SHIFT + 1]; // of each size, but the latest
-  private final long[] uses = new long[LARGEST_SHIFT + 1]; // the latest
-  private long large; // how many were given back
+  private final IdentityHashMap<MemorySegment, Arena> passing = new IdentityHashMap<>(); // not kept
+  private final long[] uses = new long[LARGEST_SHIFT + 1]; // when large blocks were taken last
+  private long taken; // how many large ones were
   private long smallBytes; // kept
-  private long largeBytes; // kept
+  private long largeBytes; // kept, or taken to be kept again
 
   /// Has none at first.
   public TemporaryMemory() {}
@@ -40,28 +39,51 @@ public final class TemporaryMemory {
       return Buffers.NOTHING;
     }
     if (bytes > MOST_LARGE_BYTES) {
-      return allocateLarge(bytes);
+      return takePassing(bytes);
     }
     int shift = shift(bytes);
+    if (shift >= LARGE_SHIFT) {
+      return takeLarge(shift);
+    }
     MemorySegment block = blocks(shift).pollLast();
     if (block == null) {
-      return shift < LARGE_SHIFT
-          ? Arena.ofAuto().allocate(1L << shift, 64)
-          : allocateLarge(1L << shift);
+      return Arena.ofAuto().allocate(1L << shift, 64);
     }
-    if (shift < LARGE_SHIFT) {
-      smallBytes -= block.byteSize();
-    } else {
-      largeBytes -= block.byteSize();
-    }
+    smallBytes -= block.byteSize();
     return block;
   }
 
-  private MemorySegment allocateLarge(long bytes) {
+  private MemorySegment takeLarge(int shift) {
+    long before = uses[shift];
+    uses[shift] = ++taken;
+    long bytes = 1L << shift;
+    MemorySegment block = blocks(shift).pollLast();
+    if (block != null) {
+      return block;
+    }
+    dropUnused(before, MOST_LARGE_BYTES - bytes);
+    if (largeBytes + bytes > MOST_LARGE_BYTES) {
+      return takePassing(bytes);
+    }
+    block = Arena.ofAuto().allocate(bytes, 64);
+    largeBytes += bytes;
+    return block;
+  }
+
+  /// Leaves blocks of sizes that nobody has taken for long to the collector, while more is kept.
+  private void dropUnused(long since, long most) {
+    for (int shift = LARGEST_SHIFT; shift >= LARGE_SHIFT; shift--) {
+      while (uses[shift] < since && largeBytes > most && !blocks(shift).isEmpty()) {
+        largeBytes -= blocks(shift).removeLast().byteSize();
+      }
+    }
+  }
+
+  private MemorySegment takePassing(long bytes) {
     Arena arena = Arena.ofShared();
     try {
       MemorySegment block = arena.allocate(bytes, 64);
-      arenas.put(block, arena);
+      passing.put(block, arena);
       return block;
     } catch (Throwable e) {
       arena.close();
@@ -75,48 +97,14 @@ public final class TemporaryMemory {
     if (bytes == 0) {
       return;
     }
-    int shift = shift(bytes);
-    if (shift >= LARGE_SHIFT) {
-      giveBackLarge(block, shift);
-    } else if (smallBytes + bytes <= MOST_SMALL_BYTES) {
-      smallBytes += bytes;
-      blocks(shift).addLast(block);
-    }
-  }
-
-  private void giveBackLarge(MemorySegment block, int shift) {
-    if (shift <= LARGEST_SHIFT) {
-      lastUses[shift] = uses[shift];
-      uses[shift] = ++large;
-      freeUnused(shift, MOST_LARGE_BYTES - block.byteSize());
-      if (largeBytes + block.byteSize() <= MOST_LARGE_BYTES) {
-        largeBytes += block.byteSize();
-        blocks(shift).addLast(block);
-        return;
-      }
-    }
-    free(block);
-  }
-
-  /// Frees blocks of other sizes that nobody has used since this size was used before, until so
-  /// much or less is kept.
-  private void freeUnused(int shift, long most) {
-    for (int other = LARGEST_SHIFT; other >= LARGE_SHIFT; other--) {
-      if (other != shift && uses[other] < lastUses[shift]) {
-        ArrayDeque<MemorySegment> blocks = blocks(other);
-        while (largeBytes > most && !blocks.isEmpty()) {
-          MemorySegment unused = blocks.removeLast();
-          largeBytes -= unused.byteSize();
-          free(unused);
-        }
-      }
-    }
-  }
-
-  private void free(MemorySegment block) {
-    Arena arena = arenas.remove(block);
+    Arena arena = passing.remove(block);
     if (arena != null) {
       arena.close();
+    } else if (bytes >= 1L << LARGE_SHIFT) {
+      blocks(shift(bytes)).addLast(block);
+    } else if (smallBytes + bytes <= MOST_SMALL_BYTES) {
+      smallBytes += bytes;
+      blocks(shift(bytes)).addLast(block);
     }
   }
 
