@@ -256,11 +256,6 @@ class ContextTest {
     }
 
     @Override
-    public boolean offer(int peer, long[] header, MemorySegment payload) {
-      return true;
-    }
-
-    @Override
     public int poll(PayloadHandler handler, int limit) {
       throw new TransportFailedException("the network is gone", null);
     }

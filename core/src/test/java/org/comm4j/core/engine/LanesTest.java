@@ -3,7 +3,6 @@ package org.comm4j.core.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.function.Consumer;
 import org.comm4j.api.CommConfig;
@@ -11,7 +10,6 @@ import org.comm4j.api.spi.HostIdentity;
 import org.comm4j.core.select.Selector;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.InMemorySessions;
-import org.comm4j.core.transport.PayloadHandler;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -72,7 +70,7 @@ class LanesTest {
           new Engine(
               "test",
               sessions.session(0),
-              new Silent(),
+              new OneOfTwo(0),
               memory,
               CommConfig.builder().build(),
               new Selector(Tuning.none()),
@@ -96,22 +94,6 @@ class LanesTest {
       engine.remove(other, new ArrayList<>());
       sessions.close();
       arena.close();
-    }
-  }
-
-  private static final class Silent extends OneOfTwo {
-    Silent() {
-      super(0);
-    }
-
-    @Override
-    public boolean offer(int peer, long[] header, MemorySegment payload) {
-      return true;
-    }
-
-    @Override
-    public int poll(PayloadHandler handler, int limit) {
-      return 0;
     }
   }
 }

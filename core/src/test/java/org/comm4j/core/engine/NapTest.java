@@ -15,7 +15,6 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.core.select.Selector;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.InMemorySessions;
-import org.comm4j.core.transport.PayloadHandler;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -54,14 +53,7 @@ class NapTest {
 
   @Test
   void await_sleeperEndsItsCall_endsTheNap() throws Exception {
-    Waiter sleeper = sleeper();
-    Waiter napper = napper(_ -> new Flagged(context, null));
-
-    napper.call().raise();
-
-    napper.hasReturned();
-    sleeper.call().raise();
-    sleeper.hasReturned();
+    assertEndsBesideASleeper(_ -> new Flagged(context, null));
   }
 
   @Test
@@ -79,8 +71,12 @@ class NapTest {
   /// Its thread alone can see that something has come for it.
   @Test
   void await_callIsBoundAndSleeperAwakes_looks() throws Exception {
+    assertEndsBesideASleeper(thread -> new Flagged(context, thread));
+  }
+
+  private void assertEndsBesideASleeper(Function<Thread, Flagged> call) throws Exception {
     Waiter sleeper = sleeper();
-    Waiter napper = napper(thread -> new Flagged(context, thread));
+    Waiter napper = napper(call);
 
     napper.call().raise();
 
@@ -169,16 +165,6 @@ class NapTest {
 
     Sleepy() {
       super(0);
-    }
-
-    @Override
-    public boolean offer(int peer, long[] header, MemorySegment payload) {
-      return true;
-    }
-
-    @Override
-    public int poll(PayloadHandler handler, int limit) {
-      return 0;
     }
 
     @Override

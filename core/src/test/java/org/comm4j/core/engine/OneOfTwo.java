@@ -1,9 +1,12 @@
 package org.comm4j.core.engine;
 
+import java.lang.foreign.MemorySegment;
+import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 
-/// One rank's end of a transport between two, for tests that say how payloads go.
-abstract class OneOfTwo implements Transport {
+/// One rank's end of a transport between two, for tests that say how payloads go: this one takes
+/// all, and nothing comes.
+class OneOfTwo implements Transport {
   private final int rank;
 
   OneOfTwo(int rank) {
@@ -23,6 +26,16 @@ abstract class OneOfTwo implements Transport {
   @Override
   public final int maxPayloadBytes(int peer) {
     return 4096;
+  }
+
+  @Override
+  public boolean offer(int peer, long[] header, MemorySegment payload) {
+    return true;
+  }
+
+  @Override
+  public int poll(PayloadHandler handler, int limit) {
+    return 0;
   }
 
   @Override
