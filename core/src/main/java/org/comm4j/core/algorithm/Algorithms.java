@@ -110,6 +110,11 @@ public final class Algorithms {
     return of(kind).stream().filter(Alone.class::isInstance).findFirst().orElseThrow();
   }
 
+  /// The built-in choice. Never fails for the facts of a shape that a checked call has.
+  public static Choice choose(Facts facts) {
+    return Table.choose(facts);
+  }
+
   /// The one of a collective that has this name.
   public static Optional<Algorithm> find(CollectiveKind kind, String name) {
     return ALL.stream()

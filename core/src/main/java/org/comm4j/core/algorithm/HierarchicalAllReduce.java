@@ -53,7 +53,7 @@ record HierarchicalAllReduce(Cut cut) implements Algorithm {
     Phase between = Phase.NOTHING;
     if (host.isLeader()) {
       between =
-          Leaders.allReduce(host, total, memory)
+          Leaders.reduce(host, total, memory)
               .then(Phase.once(new Finish(total, output, shape.size())));
     }
     int stages = host.reduceStages();

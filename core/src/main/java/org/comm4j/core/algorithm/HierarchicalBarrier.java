@@ -42,7 +42,7 @@ record HierarchicalBarrier(Cut cut) implements Algorithm {
   @Override
   public Schedule plan(Shape shape, int rank) {
     HostGroup host = HostGroup.of(shape, rank, cut);
-    Phase between = host.isLeader() ? Leaders.barrier(host) : Phase.NOTHING;
+    Phase between = host.isLeader() ? Leaders.move(host) : Phase.NOTHING;
     return new Memory(shape).plan(2, host.arrive(0).then(between).then(host.leave(1)));
   }
 }

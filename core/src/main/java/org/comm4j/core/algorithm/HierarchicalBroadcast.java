@@ -45,7 +45,7 @@ record HierarchicalBroadcast(Cut cut) implements Algorithm {
   public Schedule plan(Shape shape, int rank) {
     HostGroup host = HostGroup.of(shape, rank, cut);
     Slice data = rank == shape.root() ? Shapes.input(shape.count()) : Shapes.output(shape.count());
-    Phase between = host.isLeader() ? Leaders.broadcast(host) : Phase.NOTHING;
+    Phase between = host.isLeader() ? Leaders.move(host) : Phase.NOTHING;
     return new Memory(shape)
         .plan(host.broadcastStages(shape.count()), between.then(host.broadcast(0, data)));
   }

@@ -19,6 +19,8 @@ import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
+import org.comm4j.core.algorithm.Choice;
+import org.comm4j.core.algorithm.Facts;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.jspecify.annotations.Nullable;
 
@@ -165,7 +167,15 @@ public final class Tuning {
 
   private record Rule(Line line, Algorithm algorithm) {
     boolean fits(Facts facts) {
-      return facts.shape().kind() == line.kind && line.holds(facts::of);
+      return facts.shape().kind() == line.kind && line.holds(fact -> value(facts, fact));
+    }
+
+    private static long value(Facts facts, Fact fact) {
+      return switch (fact) {
+        case SIZE -> facts.size();
+        case BYTES -> facts.bytes();
+        case ARCH -> throw new AssertionError("no line of core's is about devices");
+      };
     }
   }
 

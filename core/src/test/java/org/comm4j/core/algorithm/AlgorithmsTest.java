@@ -15,6 +15,7 @@ import org.comm4j.core.schedule.ScheduleCheck;
 import org.comm4j.core.schedule.Step;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -116,6 +117,29 @@ class AlgorithmsTest {
         plan.scratchCount(),
         plan.stages(),
         at -> at == index ? round : plan.round(at));
+  }
+
+  /// Leaders of hosts do each of what there is for them.
+  @ParameterizedTest
+  @CsvSource({
+    "BROADCAST, 3, 20000", // scatter-ring
+    "REDUCE, 2, 20000", // linear
+    "REDUCE, 5, 7000", // binomial
+    "REDUCE, 5, 20000", // pairwise
+    "ALL_REDUCE, 2, 5000", // gather-fold
+    "ALL_REDUCE, 2, 20000", // pairwise
+    "ALL_REDUCE, 5, 5000", // direct
+    "ALL_REDUCE, 17, 1000", // recursive-doubling
+    "ALL_REDUCE, 17, 5000", // rabenseifner
+  })
+  void plan_hostsWithMoreData_doesTheCollective(CollectiveKind kind, int hosts, long count) {
+    Algorithm algorithm = Algorithms.find(kind, "hierarchical").orElseThrow();
+    Calls calls = Calls.of(kind, 2 * hosts, count).withWindow(1 << 20).withHosts(Calls.PAIRS);
+    Calls rooted = calls.withRoot(calls.isRooted() ? 3 : 0);
+    rooted.check(algorithm, rooted.hasInPlace());
+    if (rooted.isReduction()) {
+      rooted.withWidened(true).check(algorithm, false);
+    }
   }
 
   /// Logarithmic algorithms at the size that the simulator promises.

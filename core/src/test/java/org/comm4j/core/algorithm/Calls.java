@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// Shapes to try algorithms with.
 ///
 /// @param windowBytes of all ranks, or of those that share a host
-/// @param hosts a way to distribute the ranks over hosts, of [#HOSTS]; 0 for none
+/// @param hosts a way to distribute the ranks over hosts, of [#HOSTS], or [#PAIRS]; 0 for none
 record Calls(
     CollectiveKind kind,
     int size,
@@ -26,6 +26,9 @@ record Calls(
     int hosts) {
   /// How many ways there are to distribute ranks over hosts, with none.
   static final int HOSTS = 6;
+
+  /// A further way: two ranks on each host.
+  static final int PAIRS = HOSTS;
 
   private static final Map<Layout, Hosts> LAYOUTS = new ConcurrentHashMap<>();
 
@@ -61,6 +64,7 @@ record Calls(
                     case 3 -> Math.min(rank, 1); // the first rank alone
                     case 4 -> rank == size - 1 ? 1 : 0; // the last rank alone
                     case 5 -> rank % 5 * rank % 4; // uneven and mixed
+                    case PAIRS -> rank / 2;
                     default -> 0;
                   })
               .toArray();

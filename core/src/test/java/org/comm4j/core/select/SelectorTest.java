@@ -6,16 +6,21 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.IntStream;
 import org.comm4j.api.Partition;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
+import org.comm4j.core.algorithm.Choice;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Cost;
 import org.comm4j.core.schedule.Hosts;
+import org.comm4j.core.schedule.Round;
+import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Shape;
+import org.comm4j.core.schedule.Step;
 import org.comm4j.core.sim.Model;
 import org.comm4j.core.sim.SimNetwork;
 import org.junit.jupiter.api.Test;
@@ -82,17 +87,66 @@ class SelectorTest {
       for (long count = 1; count <= 1 << 18; count *= 8) {
         Shape shape = shape(kind, size, count, false, 0);
         Algorithm chosen = STANDARD.choose(shape).algorithm();
-        double best =
-            Algorithms.of(kind).stream()
-                .filter(each -> each.supports(shape))
-                .mapToDouble(each -> modelNs(each, shape))
-                .min()
-                .orElseThrow();
-        assertThat(modelNs(chosen, shape) / best)
+        assertThat(modelNs(chosen, shape) / bestNs(shape))
             .as("%s by %s of %d elements on %d ranks", kind, chosen.name(), count, size)
             .isLessThanOrEqualTo(MUCH_WORSE);
       }
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"BARRIER", "BROADCAST", "REDUCE", "ALL_REDUCE"})
+  void plan_amongHosts_isNearTheBestByTheModel(CollectiveKind kind) {
+    Algorithm hierarchical = Algorithms.find(kind, "hierarchical").orElseThrow();
+    for (int hosts : new int[] {2, 3, 4, 8, 9, 16, 20, 32}) {
+      for (long count = 1; count <= 1 << 18; count *= 2) {
+        Shape leaders = shape(kind, hosts, count, false, 0);
+        Shape all = withOneMoreOnTheLastHost(leaders);
+        Cost cost = Cost.of(leaders, rank -> messagesOf(hierarchical.plan(all, rank)));
+        assertThat(Model.timeNs(cost, SimNetwork.Link.UDP) / bestNs(leaders))
+            .as("%s of %d elements among %d hosts", kind, count, hosts)
+            .isLessThanOrEqualTo(MUCH_WORSE);
+      }
+    }
+  }
+
+  /// Each host's leader keeps its number.
+  private static Shape withOneMoreOnTheLastHost(Shape leaders) {
+    int hosts = leaders.size();
+    int[] labels = IntStream.rangeClosed(0, hosts).map(rank -> Math.min(rank, hosts - 1)).toArray();
+    return new Shape(
+        leaders.kind(),
+        hosts + 1,
+        leaders.count(),
+        leaders.root(),
+        null,
+        null,
+        leaders.valueBytes(),
+        leaders.accumulatorBytes(),
+        leaders.widened(),
+        leaders.ordered(),
+        0,
+        Hosts.of(labels, 1 << 20));
+  }
+
+  private static Schedule messagesOf(Schedule plan) {
+    List<Round> rounds =
+        IntStream.range(0, plan.rounds())
+            .mapToObj(index ->
+                new Round(
+                    plan.round(index).steps().stream()
+                        .filter(Step.Message.class::isInstance)
+                        .toList()))
+            .toList();
+    return Schedule.of(plan.workCount(), plan.scratchCount(), rounds);
+  }
+
+  private static double bestNs(Shape shape) {
+    return Algorithms.of(shape.kind()).stream()
+        .filter(each -> each.supports(shape))
+        .mapToDouble(each -> modelNs(each, shape))
+        .min()
+        .orElseThrow();
   }
 
   private static double modelNs(Algorithm algorithm, Shape shape) {

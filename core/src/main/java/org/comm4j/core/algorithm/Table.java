@@ -1,4 +1,4 @@
-package org.comm4j.core.select;
+package org.comm4j.core.algorithm;
 
 import static org.comm4j.core.schedule.CollectiveKind.ALL_GATHER;
 import static org.comm4j.core.schedule.CollectiveKind.ALL_GATHER_V;
@@ -19,12 +19,11 @@ import static org.comm4j.core.schedule.CollectiveKind.SCATTER_V;
 
 import java.util.List;
 import java.util.function.Predicate;
-import org.comm4j.core.algorithm.Algorithm;
-import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.schedule.CollectiveKind;
 
 /// The built-in choice. For each collective, the first line that fits the facts and whose algorithm
-/// supports the shape; the last line always does.
+/// supports the shape; the last line always does. For ranks, and for the leaders of hosts, which
+/// are ranks that share no memory.
 ///
 /// The limits were computed with a model with measured constants: a test holds that by it no choice
 /// over messages is much worse than the best algorithm. Messages: a round costs α = 4 µs (UDP and

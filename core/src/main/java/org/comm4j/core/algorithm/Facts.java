@@ -1,4 +1,4 @@
-package org.comm4j.core.select;
+package org.comm4j.core.algorithm;
 
 import java.util.EnumSet;
 import java.util.Set;
@@ -16,11 +16,12 @@ import org.comm4j.core.schedule.Shape;
 /// @param shape without what ranks know differently
 /// @param bytes of one rank's buffer, or of one part where a buffer has a part for every rank (the
 ///   mean of uneven ones); 0 where ranks know it differently
-record Facts(Shape shape, long bytes) {
+public record Facts(Shape shape, long bytes) {
   private static final Set<CollectiveKind> SIZES_UNKNOWN =
       EnumSet.of(CollectiveKind.GATHER_V, CollectiveKind.SCATTER_V, CollectiveKind.ALL_TO_ALL_V);
 
-  static Facts of(Shape shape) {
+  /// {@return what all ranks know alike of a shape that one of them has}
+  public static Facts of(Shape shape) {
     if (!knowsBytes(shape.kind())) {
       Shape known =
           new Shape(
@@ -50,20 +51,13 @@ record Facts(Shape shape, long bytes) {
   }
 
   /// Whether all ranks know how many bytes there are.
-  static boolean knowsBytes(CollectiveKind kind) {
+  public static boolean knowsBytes(CollectiveKind kind) {
     return !SIZES_UNKNOWN.contains(kind);
   }
 
-  int size() {
+  /// How many ranks.
+  public int size() {
     return shape.size();
-  }
-
-  long of(Tuning.Fact fact) {
-    return switch (fact) {
-      case SIZE -> size();
-      case BYTES -> bytes;
-      case ARCH -> throw new AssertionError("no line of core's is about devices");
-    };
   }
 
   /// The bytes of all ranks together.

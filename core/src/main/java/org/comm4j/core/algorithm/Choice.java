@@ -1,8 +1,6 @@
-package org.comm4j.core.select;
+package org.comm4j.core.algorithm;
 
-import org.comm4j.core.algorithm.Algorithm;
-
-/// What [Selector] chose.
+/// One algorithm for a shape, of those that can do it.
 ///
 /// @param algorithm supports the shape
 /// @param reason why, as a sentence for `explain`
