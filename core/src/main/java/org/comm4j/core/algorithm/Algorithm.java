@@ -37,8 +37,11 @@ public interface Algorithm {
   }
 
   /// Whether it can do this shape: for example only powers of two, only small counts, or only with
-  /// windows. Unordered algorithms can't do ordered shapes.
-  boolean supports(Shape shape);
+  /// windows. Unordered algorithms can't do ordered shapes. If it says nothing else: all groups of
+  /// more than one rank, with windows that hold an element if it reads them.
+  default boolean supports(Shape shape) {
+    return Shapes.fits(this, shape) && (!usesPeerMemory() || Cut.windowHolds(shape, 1));
+  }
 
   /// This rank's plan.
   ///

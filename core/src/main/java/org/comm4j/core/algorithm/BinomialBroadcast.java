@@ -31,11 +31,6 @@ record BinomialBroadcast() implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     BinomialTree tree = new BinomialTree(shape.size(), shape.root(), rank);
     Slice data = rank == shape.root() ? Shapes.input(shape.count()) : Shapes.output(shape.count());

@@ -36,11 +36,6 @@ record BinomialReduce() implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     BinomialTree tree = new BinomialTree(shape.size(), shape.root(), rank);

@@ -44,11 +44,6 @@ record ChainScan(CollectiveKind kind, long pieceBytes) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Pieces pieces = Pieces.of(shape.count(), pieceBytes / shape.accumulatorBytes());

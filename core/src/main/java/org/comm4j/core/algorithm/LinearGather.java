@@ -30,11 +30,6 @@ record LinearGather(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     List<Step> steps = new ArrayList<>();
     if (rank == shape.root()) {

@@ -29,11 +29,6 @@ record LinearScatter(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     List<Step> steps = new ArrayList<>();
     if (rank == shape.root()) {

@@ -36,11 +36,6 @@ record OneStageReduce(Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Pieces pieces = cut.pieces(shape, shape.count());

@@ -28,11 +28,6 @@ record PairwiseAllToAll(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     int size = shape.size();
     Chunks sent = Shapes.chunks(shape);

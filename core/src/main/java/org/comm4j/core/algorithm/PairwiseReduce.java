@@ -32,11 +32,6 @@ record PairwiseReduce() implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Chunks chunks = Chunks.split(shape.count(), shape.size());

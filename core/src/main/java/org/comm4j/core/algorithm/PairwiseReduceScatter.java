@@ -39,11 +39,6 @@ record PairwiseReduceScatter(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Chunks chunks = Shapes.chunks(shape);

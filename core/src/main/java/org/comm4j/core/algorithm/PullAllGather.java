@@ -35,11 +35,6 @@ record PullAllGather(CollectiveKind kind, Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     int size = shape.size();
     Chunks chunks = Shapes.chunks(shape);

@@ -44,11 +44,6 @@ record PullAllToAll(Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     int size = shape.size();
     Chunks parts = Shapes.chunks(shape);

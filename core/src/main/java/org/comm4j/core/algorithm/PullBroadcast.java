@@ -35,11 +35,6 @@ record PullBroadcast(Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Pieces pieces = cut.pieces(shape, shape.count());
     int root = shape.root();

@@ -36,11 +36,6 @@ record RabenseifnerAllReduce() implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Cube cube = new Cube(shape.size(), rank);

@@ -37,11 +37,6 @@ record RecursiveDoublingScan(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Slice input = Shapes.input(shape.count());

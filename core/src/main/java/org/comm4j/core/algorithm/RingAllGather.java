@@ -26,11 +26,6 @@ record RingAllGather(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Chunks chunks = Shapes.chunks(shape);
     Phase copy =

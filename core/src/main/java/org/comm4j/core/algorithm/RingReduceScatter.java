@@ -35,11 +35,6 @@ record RingReduceScatter(CollectiveKind kind) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     Memory memory = new Memory(shape);
     Chunks chunks = Shapes.chunks(shape);

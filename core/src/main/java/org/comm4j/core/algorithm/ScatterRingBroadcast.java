@@ -40,11 +40,6 @@ record ScatterRingBroadcast() implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     BinomialTree tree = new BinomialTree(shape.size(), shape.root(), rank);
     Chunks chunks = Chunks.split(shape.count(), shape.size());

@@ -41,11 +41,6 @@ record TwoStageAllReduce(Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     int size = shape.size();
     Memory memory = new Memory(shape);

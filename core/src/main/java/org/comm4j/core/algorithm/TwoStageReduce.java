@@ -40,11 +40,6 @@ record TwoStageReduce(Cut cut) implements Algorithm {
   }
 
   @Override
-  public boolean supports(Shape shape) {
-    return Shapes.fits(this, shape) && Cut.windowHolds(shape, 1);
-  }
-
-  @Override
   public Schedule plan(Shape shape, int rank) {
     int size = shape.size();
     boolean root = rank == shape.root();
