@@ -1,9 +1,6 @@
 package org.comm4j.core.algorithm;
 
-import java.util.EnumSet;
-import java.util.Set;
 import org.comm4j.api.Partition;
-import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.schedule.Shape;
 
@@ -17,12 +14,9 @@ import org.comm4j.core.schedule.Shape;
 /// @param bytes of one rank's buffer, or of one part where a buffer has a part for every rank (the
 ///   mean of uneven ones); 0 where ranks know it differently
 public record Facts(Shape shape, long bytes) {
-  private static final Set<CollectiveKind> SIZES_UNKNOWN =
-      EnumSet.of(CollectiveKind.GATHER_V, CollectiveKind.SCATTER_V, CollectiveKind.ALL_TO_ALL_V);
-
   /// {@return what all ranks know alike of a shape that one of them has}
   public static Facts of(Shape shape) {
-    if (!knowsBytes(shape.kind())) {
+    if (shape.kind().isVaried()) {
       Shape known =
           new Shape(
               shape.kind(),
@@ -48,11 +42,6 @@ public record Facts(Shape shape, long bytes) {
       total += parts.count(rank);
     }
     return new Facts(shape, total / shape.size() * shape.valueBytes());
-  }
-
-  /// Whether all ranks know how many bytes there are.
-  public static boolean knowsBytes(CollectiveKind kind) {
-    return !SIZES_UNKNOWN.contains(kind);
   }
 
   /// How many ranks.

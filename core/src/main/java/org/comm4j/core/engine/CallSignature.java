@@ -79,16 +79,8 @@ public record CallSignature(long what, long count, long detail) {
     long details = 31 * parts + nameHash(op);
     return new CallSignature(
         what,
-        isVaried(shape.kind()) ? 0 : shape.count(),
+        shape.kind().isVaried() ? 0 : shape.count(),
         details << 32 | Integer.toUnsignedLong(algorithm.hashCode()));
-  }
-
-  /// Whether ranks may have different counts, so that each message carries its own.
-  public static boolean isVaried(CollectiveKind kind) {
-    return switch (kind) {
-      case GATHER_V, SCATTER_V, ALL_TO_ALL_V -> true;
-      default -> false;
-    };
   }
 
   /// Whether all ranks name the counts of all, which are compared by their hash.
@@ -155,7 +147,7 @@ public record CallSignature(long what, long count, long detail) {
     }
     if (typeId != NO_TYPE) {
       text.append(DataType.ofId(typeId));
-      if (!isVaried(kind) && !hasParts(kind)) {
+      if (!kind.isVaried() && !hasParts(kind)) {
         text.append(" × ").append(count);
       }
     }

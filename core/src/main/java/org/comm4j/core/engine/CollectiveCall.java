@@ -79,7 +79,7 @@ final class CollectiveCall extends Call {
     this.signature = signature;
     this.digest = signature.digest();
     this.history = context.takeDigest(digest);
-    this.varied = CallSignature.isVaried(shape.kind());
+    this.varied = shape.kind().isVaried();
     this.plan = plan;
     this.buffers = buffers;
     this.firstStage = firstStage;

@@ -81,6 +81,27 @@ public enum CollectiveKind {
     };
   }
 
+  /// Whether ranks may have different counts, and none need know those of all.
+  public boolean isVaried() {
+    return switch (this) {
+      case GATHER_V, SCATTER_V, ALL_TO_ALL_V -> true;
+      case BARRIER,
+          BROADCAST,
+          REDUCE,
+          ALL_REDUCE,
+          GATHER,
+          ALL_GATHER,
+          ALL_GATHER_V,
+          SCATTER,
+          REDUCE_SCATTER,
+          REDUCE_SCATTER_V,
+          ALL_TO_ALL,
+          SCAN,
+          EXCLUSIVE_SCAN ->
+          false;
+    };
+  }
+
   /// The name as the API's method has it, for example `allReduce`.
   public String label() {
     StringBuilder label = new StringBuilder();

@@ -333,7 +333,7 @@ public final class Tuning {
                                 .sorted()
                                 .map(Fact::word)
                                 .collect(Collectors.joining(" or ")))));
-    if (fact == Fact.BYTES && !Facts.knowsBytes(kind)) {
+    if (fact == Fact.BYTES && kind.isVaried()) {
       throw new IllegalArgumentException(
           "%s: '%s': ranks know the bytes of %s differently, so the choice can't depend on them (expected: conditions on size only)"
               .formatted(place, word, kind.label()));
