@@ -25,6 +25,7 @@ import org.comm4j.api.Reduction;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.algorithm.Choice;
+import org.comm4j.core.engine.Shapes;
 import org.comm4j.core.schedule.CollectiveKind;
 import org.comm4j.core.schedule.Cost;
 import org.comm4j.core.schedule.Hosts;
@@ -342,32 +343,17 @@ final class Explain implements Callable<Integer> {
     return count;
   }
 
-  /// The shape as a rank sees it; parts are even.
+  /// The shape as a rank sees it.
   private Shape shape(int ofRank, long count) {
-    DataType accumulator = kind.isReducing() ? op.accumulationType(type) : type;
-    Partition even = Partition.even(ranks, count);
-    boolean hasParts =
-        switch (kind) {
-          case ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V -> true;
-          case GATHER_V, SCATTER_V -> ofRank == root;
-          default -> false;
-        };
-    boolean countless =
-        switch (kind) {
-          case ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V, BARRIER -> true;
-          default -> false;
-        };
-    return new Shape(
+    return Shapes.even(
         kind,
+        ofRank,
         ranks,
-        countless ? 0 : count,
-        kind.isRooted() ? root : 0,
-        hasParts ? even : null,
-        kind == CollectiveKind.ALL_TO_ALL_V ? even : null,
-        kind == CollectiveKind.BARRIER ? 1 : type.bytes(),
-        kind == CollectiveKind.BARRIER ? 1 : accumulator.bytes(),
-        accumulator != type,
-        kind.isReducing() && ordered,
+        count,
+        root,
+        type,
+        op,
+        ordered ? Reduction.ORDERED : Reduction.FAST,
         areOnOneHost() && sharesMemory ? windowBytes : 0,
         hosts());
   }

@@ -27,18 +27,85 @@ public final class Shapes {
       Reduction reduction,
       long windowBytes,
       @Nullable Hosts hosts) {
-    DataType type = Buffers.type(call);
-    ReduceOp op = CallSignature.op(call);
-    DataType accumulator = op == null ? type : op.accumulationType(type);
-    boolean ordered =
-        op != null && (reduction == Reduction.ORDERED || op instanceof ReduceOp.UserDefined);
-    return new Shape(
+    return of(
         CollectiveKind.of(call),
         size,
         count(call, size),
         call instanceof Collective.Rooted rooted ? rooted.root() : 0,
         parts(call, rank),
         call instanceof Collective.AllToAllV c ? c.receiveParts() : null,
+        Buffers.type(call),
+        CallSignature.op(call),
+        reduction,
+        windowBytes,
+        hosts);
+  }
+
+  /// The shape that a rank's call of a kind would have, as [#of] says, where all parts are alike.
+  ///
+  /// @param count the elements of a buffer, or of a part where it has one for every rank
+  /// @param root whoever is it, if the kind has one
+  /// @param type of the elements, if the kind has some
+  /// @param op what is reduced with, if the kind reduces
+  public static Shape even(
+      CollectiveKind kind,
+      int rank,
+      int size,
+      long count,
+      int root,
+      DataType type,
+      ReduceOp op,
+      Reduction reduction,
+      long windowBytes,
+      @Nullable Hosts hosts) {
+    Partition parts = Partition.even(size, count);
+    boolean hasCount =
+        switch (kind) {
+          case BARRIER, ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V -> false;
+          default -> true;
+        };
+    boolean knowsParts =
+        switch (kind) {
+          case ALL_GATHER_V, REDUCE_SCATTER_V, ALL_TO_ALL_V -> true;
+          case GATHER_V, SCATTER_V -> rank == root;
+          default -> false;
+        };
+    return of(
+        kind,
+        size,
+        hasCount ? count : 0,
+        kind.isRooted() ? root : 0,
+        knowsParts ? parts : null,
+        kind == CollectiveKind.ALL_TO_ALL_V ? parts : null,
+        kind == CollectiveKind.BARRIER ? DataType.UINT8 : type,
+        kind.isReducing() ? op : null,
+        reduction,
+        windowBytes,
+        hosts);
+  }
+
+  private static Shape of(
+      CollectiveKind kind,
+      int size,
+      long count,
+      int root,
+      @Nullable Partition parts,
+      @Nullable Partition receiveParts,
+      DataType type,
+      @Nullable ReduceOp op,
+      Reduction reduction,
+      long windowBytes,
+      @Nullable Hosts hosts) {
+    DataType accumulator = op == null ? type : op.accumulationType(type);
+    boolean ordered =
+        op != null && (reduction == Reduction.ORDERED || op instanceof ReduceOp.UserDefined);
+    return new Shape(
+        kind,
+        size,
+        count,
+        root,
+        parts,
+        receiveParts,
         type.bytes(),
         accumulator.bytes(),
         accumulator != type,
