@@ -10,14 +10,13 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.IntToLongFunction;
 import org.comm4j.core.kernel.StreamingCopy;
+import org.comm4j.core.transport.Scopes;
 import org.jspecify.annotations.Nullable;
 
 /// The memory of one call as the library sees it: the user's own where it is aligned and either
 /// native, and the thread that needs it may touch it, or an array that can be lent; else a copy in
 /// temporary memory. Guarded by the call's group.
 final class CallMemory {
-  private static final Thread SOME_OTHER_THREAD = new Thread();
-
   /// Of calls that have failed while the library may still write to it: it stays reachable for
   /// ever. An arena that its owner closes is beyond that; `docs/tuning.md` says so.
   private static final Queue<Object> LOST = new ConcurrentLinkedQueue<>();
@@ -50,7 +49,7 @@ final class CallMemory {
   /// memory always the same.
   @Nullable MemorySegment direct(MemorySegment segment, int elementBytes) {
     if (pins == null) {
-      boolean isOurs = segment.isNative() && segment.isAccessibleBy(SOME_OTHER_THREAD);
+      boolean isOurs = segment.isNative() && !Scopes.isConfined(segment);
       return isOurs && ArrayPins.isAligned(segment, elementBytes) ? segment : null;
     }
     int known = asked.indexOf(segment);
@@ -140,7 +139,7 @@ final class CallMemory {
   /// Whether only the thread that made the call may touch its memory.
   boolean isConfined() {
     for (MemorySegment each : used) {
-      if (!each.isAccessibleBy(SOME_OTHER_THREAD)) {
+      if (Scopes.isConfined(each)) {
         return true;
       }
     }

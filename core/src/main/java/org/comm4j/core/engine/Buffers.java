@@ -14,12 +14,12 @@ import org.comm4j.core.schedule.Schedule;
 import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Space;
 import org.comm4j.core.schedule.Step;
+import org.comm4j.core.transport.Scopes;
 import org.jspecify.annotations.Nullable;
 
 /// The memory that a plan's slices mean in one call, and the arithmetic on it. Copies and
 /// reductions of a plan happen here and nowhere else.
 final class Buffers {
-  private static final Thread SOME_OTHER_THREAD = new Thread();
   static final MemorySegment NOTHING = MemorySegment.ofArray(new byte[0]);
 
   private final @Nullable Kernel kernel;
@@ -141,7 +141,7 @@ final class Buffers {
 
   /// The only thread that may touch memory, or null for any.
   static @Nullable Thread boundTo(MemorySegment memory) {
-    return memory.isAccessibleBy(SOME_OTHER_THREAD) ? null : Thread.currentThread();
+    return Scopes.isConfined(memory) ? Thread.currentThread() : null;
   }
 
   /// The only thread that may touch the call's memory, or null for any.

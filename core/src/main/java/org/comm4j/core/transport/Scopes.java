@@ -3,11 +3,12 @@ package org.comm4j.core.transport;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// What the scope of memory says about lending it ([PeerMemory#lend]). What no arena owns (the
-/// global scope, direct buffers) may be freed by hand at any time.
+/// What the scope of memory says about who may touch it, and about lending it ([PeerMemory#lend]).
+/// What no arena owns (the global scope, direct buffers) may be freed by hand at any time.
 public final class Scopes {
   private static final Class<?> AUTOMATIC = Arena.ofAuto().scope().getClass();
   private static final Class<?> SHARED = shared();
+  private static final Thread SOME_OTHER_THREAD = new Thread();
 
   private Scopes() {}
 
@@ -15,6 +16,11 @@ public final class Scopes {
     try (Arena arena = Arena.ofShared()) {
       return arena.scope().getClass();
     }
+  }
+
+  /// Whether no other thread than one may touch memory: what a confined arena owns.
+  public static boolean isConfined(MemorySegment memory) {
+    return !memory.isAccessibleBy(SOME_OTHER_THREAD);
   }
 
   /// Whether something else may be where memory is while it is in use: all but arrays and what an
