@@ -20,16 +20,16 @@ public final class Algorithms {
           new HierarchicalBroadcast(Cut.STANDARD),
           //
           new Alone(CollectiveKind.REDUCE),
-          new OneStageReduce(Cut.STANDARD),
-          new TwoStageReduce(Cut.STANDARD),
+          new OneStageReduction(CollectiveKind.REDUCE, Cut.STANDARD),
+          new TwoStageReduction(CollectiveKind.REDUCE, Cut.STANDARD),
           new LinearReduce(),
           new BinomialReduce(),
           new PairwiseReduce(),
           new HierarchicalReduce(Cut.STANDARD),
           //
           new Alone(CollectiveKind.ALL_REDUCE),
-          new OneStageAllReduce(Cut.STANDARD),
-          new TwoStageAllReduce(Cut.STANDARD),
+          new OneStageReduction(CollectiveKind.ALL_REDUCE, Cut.STANDARD),
+          new TwoStageReduction(CollectiveKind.ALL_REDUCE, Cut.STANDARD),
           new GatherFoldAllReduce(),
           new RecursiveDoublingAllReduce(),
           new DirectAllReduce(),
@@ -84,12 +84,12 @@ public final class Algorithms {
           new PairwiseAllToAll(CollectiveKind.ALL_TO_ALL_V),
           //
           new Alone(CollectiveKind.SCAN),
-          new PullScan(CollectiveKind.SCAN, Cut.STANDARD),
+          new OneStageReduction(CollectiveKind.SCAN, Cut.STANDARD),
           new RecursiveDoublingScan(CollectiveKind.SCAN),
           new ChainScan(CollectiveKind.SCAN, ChainScan.PIECE_BYTES),
           //
           new Alone(CollectiveKind.EXCLUSIVE_SCAN),
-          new PullScan(CollectiveKind.EXCLUSIVE_SCAN, Cut.STANDARD),
+          new OneStageReduction(CollectiveKind.EXCLUSIVE_SCAN, Cut.STANDARD),
           new RecursiveDoublingScan(CollectiveKind.EXCLUSIVE_SCAN),
           new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, ChainScan.PIECE_BYTES));
 

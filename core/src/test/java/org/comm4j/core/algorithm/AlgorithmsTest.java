@@ -32,14 +32,14 @@ class AlgorithmsTest {
         Stream.of(
             new ChainScan(CollectiveKind.SCAN, 12),
             new ChainScan(CollectiveKind.EXCLUSIVE_SCAN, 12),
-            new OneStageAllReduce(small),
-            new TwoStageAllReduce(small),
-            new OneStageReduce(small),
-            new TwoStageReduce(small),
+            new OneStageReduction(CollectiveKind.ALL_REDUCE, small),
+            new TwoStageReduction(CollectiveKind.ALL_REDUCE, small),
+            new OneStageReduction(CollectiveKind.REDUCE, small),
+            new TwoStageReduction(CollectiveKind.REDUCE, small),
             new PullReduceScatter(CollectiveKind.REDUCE_SCATTER, small),
             new PullReduceScatter(CollectiveKind.REDUCE_SCATTER_V, small),
-            new PullScan(CollectiveKind.SCAN, small),
-            new PullScan(CollectiveKind.EXCLUSIVE_SCAN, small),
+            new OneStageReduction(CollectiveKind.SCAN, small),
+            new OneStageReduction(CollectiveKind.EXCLUSIVE_SCAN, small),
             new HierarchicalReduce(small),
             new HierarchicalAllReduce(small)));
   }
