@@ -45,11 +45,9 @@ final class Context {
   private final Messages messages;
   private final KeptPayloads kept;
   private final Inquiries inquiries;
+  private final Children children;
   private final BitSet left = new BitSet(); // the session, or this communicator
   private final BitSet closers = new BitSet(); // who have closed this communicator and are there
-  private final List<Context> together = new ArrayList<>(); // that break when this one does
-  private final List<Context> unfinished = new ArrayList<>(); // that are being made of this one
-  private @Nullable Context shrunk; // of these, the one that does not break when this one does
   private long warnNs; // from when on a stall is worth another warning
   private long nextSequence = 1;
   private long history; // a digest of all collectives so far
@@ -81,6 +79,7 @@ final class Context {
     this.messages = new Messages(this);
     this.kept = new KeptPayloads(this);
     this.inquiries = new Inquiries(this);
+    this.children = new Children(this);
   }
 
   private static boolean isIdentity(int[] members) {
@@ -186,6 +185,11 @@ final class Context {
     return inquiries;
   }
 
+  /// What breaks with this one.
+  Children children() {
+    return children;
+  }
+
   @Nullable CommException failure() {
     return failure;
   }
@@ -197,6 +201,11 @@ final class Context {
   /// Whether it keeps this rank in the session: the program has not begun to close it.
   boolean isKept() {
     return !isPart && !isEnding && !closed;
+  }
+
+  /// It is made together with another one, and ends with it.
+  void becomePart() {
+    isPart = true;
   }
 
   /// The program has begun to close it.
@@ -276,12 +285,17 @@ final class Context {
       if (polls ? moved || looks % LOOKS_PER_ADVANCE == 0 : !awaitsMemory) {
         moved |= advance();
       }
-      if (moved) {
-        looks = engine.isWanted() ? 0 : looks;
-      } else {
-        looks = engine.waiting().pauseBetweenLooks() ? looks - 1 : 0;
-      }
+      looks = looksLeft(looks, moved);
     }
+  }
+
+  /// How many looks are left after one: none where somebody else wants the engine, one less, and a
+  /// moment later, where nothing moved.
+  private int looksLeft(int looks, boolean moved) {
+    if (moved) {
+      return engine.isWanted() ? 0 : looks;
+    }
+    return engine.waiting().pauseBetweenLooks() ? looks - 1 : 0;
   }
 
   private boolean isLaneTaken() {
@@ -429,11 +443,7 @@ final class Context {
       if (messages.isAwaiting() && (moved || looks % LOOKS_PER_ADVANCE == 0)) {
         moved |= advance();
       }
-      if (moved) {
-        looks = engine.isWanted() ? 0 : looks;
-      } else {
-        looks = engine.waiting().pauseBetweenLooks() ? looks - 1 : 0;
-      }
+      looks = looksLeft(looks, moved);
     }
   }
 
@@ -674,62 +684,8 @@ final class Context {
       }
     } finally {
       endCalls(reason);
-      together.forEach(other -> other.breakWith(reason, false));
-      unfinished.stream()
-          .filter(other -> other != shrunk)
-          .forEach(other -> other.breakUnfinished(this, reason));
+      children.breakWith(reason);
     }
-  }
-
-  /// Lets one that is being made break when this one does or is closed, until it is [#finished]:
-  /// its ranks may wait there for some that can't come any more.
-  void making(Context other) {
-    unfinished.add(other);
-    if (closed) {
-      other.breakFor(name);
-    } else if (failure != null) {
-      other.breakUnfinished(this, failure);
-    }
-  }
-
-  /// The same for one of the library's own, which breaks with this one for ever: its ranks are told
-  /// of this one.
-  void makingTogether(Context other) {
-    together.add(other);
-    other.isPart = true;
-    if (failure != null) {
-      other.breakWith(failure, false);
-    }
-    making(other);
-  }
-
-  /// The same for one of this one's survivors, which is made where this one is broken: it breaks
-  /// when this one is closed.
-  void shrinkingTo(Context other) {
-    shrunk = other;
-    unfinished.add(other);
-    if (closed) {
-      other.breakFor(name);
-    }
-  }
-
-  void finished(Context other) {
-    unfinished.remove(other);
-    if (shrunk == other) {
-      shrunk = null;
-    }
-  }
-
-  /// Tells its ranks: for those that have it already, it does not break with the other one.
-  private void breakUnfinished(Context origin, CommException reason) {
-    take(engine.session().news()); // of a death it knows more than that
-    if (reason instanceof TransportFailedException) {
-      breakWith(reason, true);
-    }
-    String message =
-        "'%s' broke while '%s' was made of it: %s"
-            .formatted(origin.name, name, reason.getMessage());
-    breakWith(new AbortedException(rank, message, reason), true);
   }
 
   private void endCalls(RuntimeException reason) {
@@ -838,21 +794,7 @@ final class Context {
       leave();
       endCalls(new ClosedException("communicator '" + name + "' was closed"));
       inquiries.tellClosed();
-      together.forEach(other -> other.breakIfNeeded(name));
-      unfinished.forEach(other -> other.breakFor(name)); // nobody gets it any more
+      children.parentClosed();
     }
-  }
-
-  /// Breaks one that the library makes for another one, which is closed meanwhile, if peers wait in
-  /// it.
-  private void breakIfNeeded(String closedName) {
-    if (calls.stream().anyMatch(Call::concernsPeers)) {
-      breakFor(closedName);
-    }
-  }
-
-  private void breakFor(String closedName) {
-    String reason = "rank %d closed '%s'".formatted(rank, closedName);
-    breakWith(new AbortedException(rank, reason, null), true);
   }
 }

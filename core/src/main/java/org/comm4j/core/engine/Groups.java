@@ -72,7 +72,7 @@ final class Groups {
       int[] members = group.stream().mapToInt(context::worldRank).toArray();
       long id = Arrays.stream(all).mapToLong(row -> row[0]).max().orElseThrow();
       List<Proposal> proposals = group.stream().map(rank -> Proposal.of(all[rank])).toList();
-      return finished(label, child(id, label, members, proposals, context::making));
+      return finished(label, child(id, label, members, proposals, context.children()::making));
     });
   }
 
@@ -98,7 +98,7 @@ final class Groups {
       int[] survivors = members.stream().filter(living::containsKey).mapToInt(r -> r).toArray();
       int epoch = 1 + (int) living.values().stream().mapToLong(row -> row[3]).max().orElseThrow();
       EngineCommunicator made =
-          finished("shrink", child("shrunk", survivors, living, context::shrinkingTo));
+          finished("shrink", child("shrunk", survivors, living, context.children()::shrinkingTo));
       try (var _ = engine.enter()) {
         engine.epoch(epoch);
       }
@@ -139,7 +139,7 @@ final class Groups {
                 "node",
                 members,
                 new HostMeeting(label, parent, this, members).hold(mine),
-                context::makingTogether)));
+                context.children()::makingTogether)));
   }
 
   /// The parent is closed: what has not been made won't be.
@@ -256,7 +256,7 @@ final class Groups {
   private EngineCommunicator finished(String label, EngineCommunicator made) {
     boolean isClosed;
     try (var _ = engine.lock()) {
-      context.finished(made.context());
+      context.children().finished(made.context());
       isClosed = context.isClosed();
     }
     if (isClosed) {

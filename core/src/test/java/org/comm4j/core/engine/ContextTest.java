@@ -100,7 +100,7 @@ class ContextTest {
       Context world = ranks.add(1, 2);
       Context part = ranks.add(1, 4);
       if (isOfTheEngine) {
-        world.makingTogether(part);
+        world.children().makingTogether(part);
       }
       ranks.ask(node);
 
