@@ -14,6 +14,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig.CheckLevel;
 import org.comm4j.api.CommConfig.Setting;
+import org.comm4j.api.spi.OptionText;
 
 /// Every setting of [CommConfig]: what it is, and how its text becomes a value. The one place that
 /// the environment, the command line and the documentation share.
@@ -212,9 +213,9 @@ final class Settings {
                   "word",
                   Values.lower(Reduction.FAST),
                   "Repeated runs are bit-equal in both; only who compares backends needs ordered.",
-                  Values.words(Reduction.class)),
+                  OptionText.words(Reduction.class)),
               (builder, text) ->
-                  builder.reduction(Values.word("COMM_REDUCTION", text, Reduction.class))),
+                  builder.reduction(new OptionText("COMM_REDUCTION", text).word(Reduction.class))),
           new Entry(
               new Setting(
                   "check",
@@ -224,8 +225,9 @@ final class Settings {
                   "word",
                   Values.lower(CheckLevel.BASIC),
                   "It costs nothing; full adds an agreement per call on mpi.",
-                  Values.words(CheckLevel.class)),
-              (builder, text) -> builder.check(Values.word("COMM_CHECK", text, CheckLevel.class))),
+                  OptionText.words(CheckLevel.class)),
+              (builder, text) ->
+                  builder.check(new OptionText("COMM_CHECK", text).word(CheckLevel.class))),
           new Entry(
               new Setting(
                   "synchronousSend",
@@ -237,7 +239,8 @@ final class Settings {
                   "0",
                   "It makes correct programs slower.",
                   "1 or true, 0 or false"),
-              (builder, text) -> builder.synchronousSend(Values.flag("COMM_SYNC_SEND", text))),
+              (builder, text) ->
+                  builder.synchronousSend(new OptionText("COMM_SYNC_SEND", text).flag())),
           new Entry(
               new Setting(
                   "tuning",

@@ -12,7 +12,6 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// Settings as text: reading them, writing them, and refusing what is no value. Every refusal names
@@ -129,34 +128,8 @@ final class Values {
     return seconds % 3600 != 0 ? seconds / 60 + "min" : seconds / 3600 + "h";
   }
 
-  static <E extends Enum<E>> E word(String what, String text, Class<E> type) {
-    for (E constant : type.getEnumConstants()) {
-      if (lower(constant).equals(text.toLowerCase(Locale.ROOT))) {
-        return constant;
-      }
-    }
-    throw new IllegalArgumentException(
-        "%s: '%s' (expected: %s)".formatted(what, text, words(type)));
-  }
-
-  static <E extends Enum<E>> String words(Class<E> type) {
-    return Stream.of(type.getEnumConstants())
-        .map(Values::lower)
-        .collect(Collectors.joining(" or "));
-  }
-
   static String lower(Enum<?> constant) {
     return constant.name().toLowerCase(Locale.ROOT);
-  }
-
-  static boolean flag(String what, String text) {
-    return switch (text.toLowerCase(Locale.ROOT)) {
-      case "1", "true" -> true;
-      case "0", "false" -> false;
-      default ->
-          throw new IllegalArgumentException(
-              "%s: '%s' (expected: 1 or true, 0 or false)".formatted(what, text));
-    };
   }
 
   static String backend(String what, String text) {

@@ -23,6 +23,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.CommException;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.JoinException;
+import org.comm4j.api.spi.OptionText;
 import org.comm4j.api.spi.RankKind;
 import org.comm4j.core.select.Tuning;
 import org.comm4j.core.session.Authenticator;
@@ -218,7 +219,7 @@ final class Doctor implements Callable<Integer> {
     } catch (JoinException | IllegalArgumentException e) {
       return Finding.problem(SETTING, variable, value, Sentences.of(e));
     }
-    if (variable.equals(Authenticator.INSECURE) && value.equals("true")) {
+    if (variable.equals(Authenticator.INSECURE) && new OptionText(variable, value).flag()) {
       return Finding.note(
           SETTING,
           variable,

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.comm4j.api.spi.OptionText;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
@@ -13,16 +14,13 @@ import picocli.CommandLine.TypeConversionException;
 ///
 /// @param bytes ascending in a range, else in the order given
 record Sizes(List<Long> bytes) {
-  private static final Pattern SIZE =
-      Pattern.compile("(\\d{1,18})\\s*(b|k|kib|m|mib|g|gib)?", Pattern.CASE_INSENSITIVE);
-
   /// Three dots are accepted for two, and the factor may be missing.
   private static final Pattern RANGE =
       Pattern.compile("([^.*]+)\\.\\.\\.?([^.*]+)(?:\\*(\\d{1,4}))?");
 
   private static final String FORMS =
-      "(expected: a number with B, KiB, MiB or GiB, a list of them like 8B,4KiB, or a range like"
-          + " 8B..64MiB)";
+      "(expected: a number with B, KiB, MiB, GiB or TiB, a list of them like 8B,4KiB, or a range"
+          + " like 8B..64MiB)";
   private static final long STEP = 4;
 
   Sizes {
@@ -66,32 +64,21 @@ record Sizes(List<Long> bytes) {
   ///
   /// @throws IllegalArgumentException saying what is wrong with the text
   static long parseOne(String text) {
-    Matcher size = SIZE.matcher(text.strip());
-    if (!size.matches()) {
-      throw new IllegalArgumentException("'" + text + "' " + FORMS + remedy(text));
-    }
-    long number = Long.parseLong(size.group(1));
-    int shift = shift(size.group(2) == null ? "b" : size.group(2));
-    if (number > Long.MAX_VALUE >> shift) {
+    long bytes =
+        OptionText.bytes(text)
+            .orElseThrow(
+                () -> new IllegalArgumentException("'" + text + "' " + FORMS + remedy(text)));
+    if (bytes == Long.MAX_VALUE) {
       throw new IllegalArgumentException(
           "'" + text + "' (expected: less than 2^63 bytes); write a smaller number");
     }
-    return number << shift;
+    return bytes;
   }
 
   private static String remedy(String text) {
-    return text.strip().toLowerCase(Locale.ROOT).matches("\\d+[kmg]b")
+    return text.strip().toLowerCase(Locale.ROOT).matches("\\d+[kmgt]b")
         ? "; write %siB, or the number of bytes".formatted(text.strip().replaceAll("[bB]$", ""))
         : "; write for example 4KiB";
-  }
-
-  private static int shift(String unit) {
-    return switch (unit.toLowerCase(Locale.ROOT).charAt(0)) {
-      case 'k' -> 10;
-      case 'm' -> 20;
-      case 'g' -> 30;
-      default -> 0;
-    };
   }
 
   /// A size for people: in the largest unit that gives a whole number.

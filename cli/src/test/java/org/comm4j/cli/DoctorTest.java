@@ -27,6 +27,7 @@ import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class DoctorTest {
   @Test
@@ -181,10 +182,11 @@ class DoctorTest {
         .contains("did you mean COMM_SHM_WINDOW?");
   }
 
-  @Test
-  void doctor_optionsOfTheSession_areNoBackends() {
+  @ParameterizedTest
+  @ValueSource(strings = {"true", "1", "TRUE"})
+  void doctor_optionsOfTheSession_areNoBackends(String yes) {
     Map<String, String> options =
-        Map.of("COMM_SESSION_INSECURE", "true", "COMM_SESSION_PORTS", "40000-40009");
+        Map.of("COMM_SESSION_INSECURE", yes, "COMM_SESSION_PORTS", "40000-40009");
     assertThat(doctor(options).findings())
         .filteredOn(each -> options.containsKey(each.item()))
         .extracting(Finding::status, Finding::note)
@@ -199,7 +201,7 @@ class DoctorTest {
 
   @ParameterizedTest
   @CsvSource({
-    "COMM_SESSION_INSECURE, yes, true or false",
+    "COMM_SESSION_INSECURE, yes, '1 or true, 0 or false'",
     "COMM_SESSION_PORTS, 40009-40000, two ports"
   })
   void doctor_wrongOptionOfTheSession_isAProblem(String variable, String value, String expected) {

@@ -19,11 +19,12 @@ class SizesTest {
   @Test
   void parse_list_keepsItsOrder() {
     assertThat(Sizes.parse("1MiB, 8,2g").bytes()).containsExactly(1L << 20, 8L, 2L << 30);
+    assertThat(Sizes.parse("1TiB").bytes()).containsExactly(1L << 40);
   }
 
   @ParameterizedTest
   @CsvSource({
-    "8Q, 'a number with B, KiB, MiB or GiB'",
+    "8Q, 'a number with B, KiB, MiB, GiB or TiB'",
     "4KB, write 4KiB",
     "'', write for example 4KiB",
     "-8, write for example 4KiB",

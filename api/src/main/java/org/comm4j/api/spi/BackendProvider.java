@@ -55,7 +55,8 @@ public interface BackendProvider {
   }
 
   /// Refuses values of its [#options()] that are not valid, also where another backend is used:
-  /// whoever sets one means something by it. Listings show what it refuses. Looks at the text only.
+  /// whoever sets one means something by it. Listings show what it refuses. Looks at the text only,
+  /// with [OptionText].
   /// Where the backend is asked for by name it may refuse lines of its own in the tuning file, too.
   ///
   /// @param config the configuration of this process

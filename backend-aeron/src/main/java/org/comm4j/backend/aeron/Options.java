@@ -1,12 +1,11 @@
 package org.comm4j.backend.aeron;
 
 import java.net.InetAddress;
-import java.util.Locale;
-import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 import org.comm4j.core.session.PortRange;
 
 /// The settings of this backend.
@@ -51,9 +50,6 @@ record Options(
   static final int LEAST_TERM = 64 << 10;
   private static final int MOST_TERM = 1 << 30;
   private static final Pattern NUMBERS = Pattern.compile("[0-9.]+");
-  private static final Pattern SIZE = Pattern.compile("(\\d{1,10})\\s*(B|KIB|MIB|GIB)?");
-  private static final Map<String, Integer> SHIFTS =
-      Map.of("B", 0, "KIB", 10, "MIB", 20, "GIB", 30);
 
   /// Whose media driver a rank uses.
   enum DriverKind {
@@ -65,27 +61,42 @@ record Options(
     EXTERNAL
   }
 
+  /// What messages over UDP carry besides.
+  private enum Integrity {
+    MAC,
+    NONE
+  }
+
   /// @throws IllegalArgumentException if a value is not valid
   static Options of(CommConfig config) {
-    String mtu = config.options().get(PREFIX + "MTU");
-    String term = config.options().get(PREFIX + "TERM");
-    String ports = config.options().get(PREFIX + "PORTS");
-    DriverKind driver = driver(config.options().getOrDefault(PREFIX + "DRIVER", "embedded"));
-    String directory = config.options().getOrDefault(PREFIX + "DIRECTORY", "");
-    if (!directory.isEmpty() && driver != DriverKind.EXTERNAL) {
-      throw refused(
-          "DIRECTORY", directory, "nothing, unless COMM_AERON_DRIVER is external; set it to that");
+    DriverKind driver =
+        option("DRIVER", config)
+            .map(text -> text.word(DriverKind.class))
+            .orElse(DriverKind.EMBEDDED);
+    Optional<OptionText> directory = option("DIRECTORY", config);
+    if (directory.isPresent() && driver != DriverKind.EXTERNAL) {
+      throw directory
+          .get()
+          .refused("nothing, unless COMM_AERON_DRIVER is external; set it to that");
     }
     return new Options(
-        address(config.options().getOrDefault(PREFIX + "ADDRESS", "")),
-        mtu == null ? 0 : mtu(mtu),
-        term == null ? 0 : term(term),
-        ports == null ? PortRange.ANY : PortRange.of(PREFIX + "PORTS", ports),
-        isTrue("SHARED", config),
+        option("ADDRESS", config).map(Options::address).orElse(""),
+        option("MTU", config).map(text -> (int) text.size(LEAST_MTU, MOST_MTU, MTU_STEP)).orElse(0),
+        option("TERM", config).map(Options::term).orElse(0),
+        option("PORTS", config)
+            .map(text -> PortRange.of(text.variable(), text.text()))
+            .orElse(PortRange.ANY),
+        option("SHARED", config).map(OptionText::flag).orElse(true),
         driver,
-        directory,
-        isTrue("IPC", config),
-        isSealed(config.options().getOrDefault(PREFIX + "INTEGRITY", "none")));
+        directory.map(OptionText::text).orElse(""),
+        option("IPC", config).map(OptionText::flag).orElse(true),
+        option("INTEGRITY", config)
+            .map(text -> text.word(Integrity.class) == Integrity.MAC)
+            .orElse(false));
+  }
+
+  private static Optional<OptionText> option(String name, CommConfig config) {
+    return OptionText.of(config, PREFIX + name);
   }
 
   /// Whether ranks of a host can have one driver, and then talk through memory.
@@ -94,71 +105,23 @@ record Options(
   }
 
   /// No host name has a colon, or digits and dots only.
-  private static String address(String text) {
+  private static String address(OptionText option) {
+    String text = option.text();
     if (text.contains(":") || NUMBERS.matcher(text).matches()) {
       try {
         InetAddress.ofLiteral(text);
       } catch (IllegalArgumentException e) {
-        throw refused("ADDRESS", text, "an IP address of this host");
+        throw option.refused("an IP address of this host");
       }
     }
     return text;
   }
 
-  private static boolean isTrue(String name, CommConfig config) {
-    String text = config.options().getOrDefault(PREFIX + name, "true");
-    return switch (text) {
-      case "true" -> true;
-      case "false" -> false;
-      default -> throw refused(name, text, "true or false");
-    };
-  }
-
-  private static boolean isSealed(String text) {
-    return switch (text) {
-      case "mac" -> true;
-      case "none" -> false;
-      default -> throw refused("INTEGRITY", text, "mac or none");
-    };
-  }
-
-  private static DriverKind driver(String text) {
-    return switch (text) {
-      case "embedded" -> DriverKind.EMBEDDED;
-      case "shared" -> DriverKind.SHARED;
-      case "external" -> DriverKind.EXTERNAL;
-      default -> throw refused("DRIVER", text, "embedded, shared or external");
-    };
-  }
-
-  private static int mtu(String text) {
-    long bytes = size(text);
-    if (bytes < LEAST_MTU || bytes > MOST_MTU || bytes % MTU_STEP != 0) {
-      throw refused("MTU", text, "a multiple of 32 from 1024 to 65504");
-    }
-    return (int) bytes;
-  }
-
-  private static int term(String text) {
-    long bytes = size(text);
+  private static int term(OptionText text) {
+    long bytes = OptionText.bytes(text.text()).orElse(0);
     if (bytes < LEAST_TERM || bytes > MOST_TERM || Long.bitCount(bytes) != 1) {
-      throw refused("TERM", text, "a power of two from 64KiB to 1GiB");
+      throw text.refused("a power of two from 64KiB to 1GiB");
     }
     return (int) bytes;
-  }
-
-  /// @return -1 if it is none
-  private static long size(String text) {
-    Matcher matcher = SIZE.matcher(text.strip().toUpperCase(Locale.ROOT));
-    if (!matcher.matches()) {
-      return -1;
-    }
-    String unit = matcher.group(2) == null ? "B" : matcher.group(2);
-    return Long.parseLong(matcher.group(1)) << SHIFTS.getOrDefault(unit, 0);
-  }
-
-  private static IllegalArgumentException refused(String name, String text, String expected) {
-    return new IllegalArgumentException(
-        "%s%s: '%s' (expected: %s)".formatted(PREFIX, name, text, expected));
   }
 }

@@ -35,7 +35,10 @@ class OptionsTest {
         .isEqualTo(new PortRange(40_000, 40_009));
     assertThat(of("COMM_AERON_DRIVER", "shared").driver()).isEqualTo(Options.DriverKind.SHARED);
     assertThat(of("COMM_AERON_IPC", "false").ipc()).isFalse();
+    assertThat(of("COMM_AERON_SHARED", "0").sharesMemory()).isFalse();
+    assertThat(of("COMM_AERON_SHARED", "1").sharesMemory()).isTrue();
     assertThat(of("COMM_AERON_INTEGRITY", "mac").isSealed()).isTrue();
+    assertThat(of("COMM_AERON_INTEGRITY", "none").isSealed()).isFalse();
   }
 
   @Test
@@ -49,7 +52,7 @@ class OptionsTest {
   @CsvSource({
     "COMM_AERON_MTU, 1500, a multiple of 32",
     "COMM_AERON_MTU, 65536, 65504",
-    "COMM_AERON_MTU, 32, from 1024",
+    "COMM_AERON_MTU, 32, from 1KiB",
     "COMM_AERON_MTU, large, a multiple of 32",
     "COMM_AERON_TERM, 100000, a power of two",
     "COMM_AERON_TERM, 32KiB, from 64KiB",
@@ -59,7 +62,7 @@ class OptionsTest {
     "COMM_AERON_PORTS, 0-10, two ports",
     "COMM_AERON_PORTS, 65000-70000, two ports",
     "COMM_AERON_DRIVER, own, 'embedded, shared or external'",
-    "COMM_AERON_IPC, auto, true or false",
+    "COMM_AERON_IPC, auto, '1 or true, 0 or false'",
     "COMM_AERON_ADDRESS, 999.1.1.1, an IP address",
     "COMM_AERON_ADDRESS, fe80:, an IP address",
     "COMM_AERON_ADDRESS, 10.0.0.1:4000, an IP address",

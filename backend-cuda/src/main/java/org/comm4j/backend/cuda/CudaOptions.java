@@ -2,11 +2,11 @@ package org.comm4j.backend.cuda;
 
 import java.nio.file.InvalidPathException;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 
 /// The settings of this backend.
 ///
@@ -14,7 +14,7 @@ import org.comm4j.api.CommConfig;
 /// |---|---|---|
 /// | `COMM_CUDA_DEVICE` | the rank's number on its host, modulo the devices | the number of the device that the rank owns |
 /// | `COMM_CUDA_BLOCKS` | half as many as the device has multiprocessors, shared out among the launch's ranks on it | how many blocks a kernel has at most, 1 to 512 |
-/// | `COMM_CUDA_CHUNK` | 16777216 | bytes of data that a rank shows its peers, or takes through the host, at once, where they can't read it in place: a multiple of 4096 from 65536 to 1 GiB |
+/// | `COMM_CUDA_CHUNK` | 16MiB | bytes of data that a rank shows its peers, or takes through the host, at once, where they can't read it in place: a multiple of 4 KiB from 64 KiB to 1 GiB |
 /// | `COMM_CUDA_PATH` | auto | how data goes, see [Path] |
 /// | `COMM_CUDA_EXPRESSIONS` | none | ends of epilogues that are compiled when the rank opens, see [Expression]: `TYPE: EXPRESSION` or `TYPE -> TYPE: EXPRESSION`, with `;` between them |
 /// | `COMM_CUDA_NVRTC` | the newest that is found | the file of the library that compiles them |
@@ -39,7 +39,8 @@ record CudaOptions(
   private static final int CHUNK_STEP = 4096;
   private static final int LEAST_CHUNK = 1 << 16;
   private static final int MOST_CHUNK = 1 << 30;
-  private static final String DEFAULT_CHUNK = "16777216";
+  private static final long DEFAULT_CHUNK = 16 << 20;
+  private static final int MOST_DEVICE = 1023;
 
   /// How data goes between devices.
   enum Path {
@@ -53,60 +54,28 @@ record CudaOptions(
 
   /// @throws IllegalArgumentException if a value is not valid
   static CudaOptions of(CommConfig config) {
-    String device = config.options().get(PREFIX + "DEVICE");
-    String blocks = config.options().get(PREFIX + "BLOCKS");
-    String chunk = config.options().getOrDefault(PREFIX + "CHUNK", DEFAULT_CHUNK);
     return new CudaOptions(
-        device == null
-            ? OptionalInt.empty()
-            : OptionalInt.of(number("DEVICE", device, 0, 1023, "the number of a device")),
-        blocks == null ? 0 : number("BLOCKS", blocks, 1, Window.MAX_BLOCKS, "1..512"),
-        chunk(chunk),
-        path(config.options().getOrDefault(PREFIX + "PATH", "auto")),
+        option("DEVICE", config)
+            .map(text -> OptionalInt.of(text.number(0, MOST_DEVICE)))
+            .orElse(OptionalInt.empty()),
+        option("BLOCKS", config).map(text -> text.number(1, Window.MAX_BLOCKS)).orElse(0),
+        option("CHUNK", config)
+            .map(text -> text.size(LEAST_CHUNK, MOST_CHUNK, CHUNK_STEP))
+            .orElse(DEFAULT_CHUNK),
+        option("PATH", config).map(text -> text.word(Path.class)).orElse(Path.AUTO),
         Expression.all(config.options().getOrDefault(Expression.VARIABLE, "")),
-        Optional.ofNullable(config.options().get(PREFIX + "NVRTC")).map(CudaOptions::file));
+        option("NVRTC", config).map(CudaOptions::file));
   }
 
-  private static java.nio.file.Path file(String text) {
+  private static Optional<OptionText> option(String name, CommConfig config) {
+    return OptionText.of(config, PREFIX + name);
+  }
+
+  private static java.nio.file.Path file(OptionText text) {
     try {
-      return java.nio.file.Path.of(text).toAbsolutePath();
+      return java.nio.file.Path.of(text.text()).toAbsolutePath();
     } catch (InvalidPathException _) {
-      throw refused("NVRTC", text, "the path of a file");
+      throw text.refused("the path of a file");
     }
-  }
-
-  private static long chunk(String text) {
-    String expected = "a multiple of 4096 from 65536 to 1073741824";
-    int bytes = number("CHUNK", text, LEAST_CHUNK, MOST_CHUNK, expected);
-    if (bytes % CHUNK_STEP != 0) {
-      throw refused("CHUNK", text, expected);
-    }
-    return bytes;
-  }
-
-  private static Path path(String text) {
-    for (Path path : Path.values()) {
-      if (path.name().toLowerCase(Locale.ROOT).equals(text)) {
-        return path;
-      }
-    }
-    throw refused("PATH", text, "auto, p2p or naive");
-  }
-
-  private static int number(String name, String text, int least, int most, String expected) {
-    try {
-      int number = Integer.parseInt(text);
-      if (number >= least && number <= most) {
-        return number;
-      }
-    } catch (NumberFormatException _) {
-      // refused below
-    }
-    throw refused(name, text, expected);
-  }
-
-  private static IllegalArgumentException refused(String name, String text, String expected) {
-    return new IllegalArgumentException(
-        "%s%s: '%s' (expected: %s)".formatted(PREFIX, name, text, expected));
   }
 }

@@ -95,6 +95,7 @@ class CudaProviderTest {
     "BLOCKS, 513",
     "CHUNK, 4096",
     "CHUNK, 65537",
+    "CHUNK, 2GiB",
     "CHUNK, 2147483648",
     "PATH, fast",
     "EXPRESSIONS, int32: x"
@@ -106,6 +107,20 @@ class CudaProviderTest {
     assertThatThrownBy(() -> new CudaProvider().checkOptions(config))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContainingAll(variable, "'" + value + "'", "expected: ");
+  }
+
+  @Test
+  void options_formsOfOtherBackends_areRead() {
+    CudaOptions options =
+        CudaOptions.of(
+            CONFIG.toBuilder()
+                .option("COMM_CUDA_CHUNK", "16MiB")
+                .option("COMM_CUDA_PATH", "NAIVE")
+                .build());
+
+    assertThat(options.chunkBytes()).isEqualTo(16 << 20);
+    assertThat(options.path()).isEqualTo(CudaOptions.Path.NAIVE);
+    assertThat(CudaOptions.of(CONFIG).chunkBytes()).isEqualTo(16 << 20);
   }
 
   /// Before the rank joins, as its peers would wait for it.

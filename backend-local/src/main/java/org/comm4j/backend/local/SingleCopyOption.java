@@ -1,8 +1,7 @@
 package org.comm4j.backend.local;
 
-import java.util.Arrays;
-import java.util.Locale;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 
 /// Whether ranks that are processes may copy from each other's memory by the kernel, instead of
 /// through shared memory: `COMM_SHM_SINGLE_COPY`.
@@ -22,12 +21,8 @@ enum SingleCopyOption {
   ///
   /// @throws IllegalArgumentException if that is none of these
   static SingleCopyOption of(CommConfig config) {
-    String text = config.options().getOrDefault(VARIABLE, "auto");
-    return Arrays.stream(values())
-        .filter(each -> each.name().toLowerCase(Locale.ROOT).equals(text.strip()))
-        .findFirst()
-        .orElseThrow(() ->
-            new IllegalArgumentException(
-                "%s: '%s' (expected: auto, on or off)".formatted(VARIABLE, text)));
+    return OptionText.of(config, VARIABLE)
+        .map(text -> text.word(SingleCopyOption.class))
+        .orElse(AUTO);
   }
 }

@@ -57,8 +57,8 @@ class LocalProviderTest {
     assertThat(Backends.availableBackends(config))
         .extracting(each -> each.reason().orElse(""))
         .containsExactlyInAnyOrder(
-            "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)",
-            "COMM_SHM_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, for example 512MiB)");
+            "COMM_LOCAL_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, in bytes or with KiB, MiB, GiB or TiB)",
+            "COMM_SHM_WINDOW: 'much' (expected: a size from 1MiB to 1TiB, in bytes or with KiB, MiB, GiB or TiB)");
   }
 
   @Test

@@ -271,6 +271,13 @@ class SingleCopyTest {
   }
 
   @Test
+  void option_anyCase_isRead() {
+    CommConfig config = CommConfig.builder().option("COMM_SHM_SINGLE_COPY", "Off").build();
+    assertThat(SingleCopyOption.of(config)).isEqualTo(SingleCopyOption.OFF);
+    assertThat(SingleCopyOption.of(CommConfig.builder().build())).isEqualTo(SingleCopyOption.AUTO);
+  }
+
+  @Test
   void option_unknown_isRefused() {
     CommConfig config = CommConfig.builder().option("COMM_SHM_SINGLE_COPY", "cma").build();
     assertThatThrownBy(() -> new ShmProvider().checkOptions(config))

@@ -1,6 +1,7 @@
 package org.comm4j.backend.mpi;
 
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 
 /// How much the library is told to count at most: what an int counts, or the option
 /// `COMM_MPI_LARGEST_COUNT`. With a small number the tests go where else only messages beyond 2^31
@@ -34,20 +35,8 @@ final class LargestCount {
   ///
   /// @throws IllegalArgumentException if the option's value is not valid
   static int of(CommConfig config) {
-    String text = config.options().get(VARIABLE);
-    if (text == null) {
-      return Integer.MAX_VALUE;
-    }
-    try {
-      int count = Integer.parseInt(text);
-      if (count >= LEAST) {
-        return count;
-      }
-    } catch (NumberFormatException _) {
-      // as below
-    }
-    throw new IllegalArgumentException(
-        "%s: '%s' (expected: a count of elements, %d..2147483647; it is meant for tests, leave it unset otherwise)"
-            .formatted(VARIABLE, text, LEAST));
+    return OptionText.of(config, VARIABLE)
+        .map(text -> text.number(LEAST, Integer.MAX_VALUE))
+        .orElse(Integer.MAX_VALUE);
   }
 }

@@ -1,8 +1,7 @@
 package org.comm4j.backend.mpi;
 
-import java.util.Locale;
-import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 
 /// How this process's threads may call the library, `COMM_MPI_THREADS`.
 enum ThreadLevel {
@@ -19,15 +18,8 @@ enum ThreadLevel {
   ///
   /// @throws IllegalArgumentException if that is none of these, or does not go with how ranks wait
   static ThreadLevel of(CommConfig config) {
-    String text = config.options().getOrDefault(OPTION, "multiple").strip();
     ThreadLevel level =
-        Stream.of(values())
-            .filter(each -> each.name().equals(text.toUpperCase(Locale.ROOT)))
-            .findFirst()
-            .orElseThrow(() ->
-                new IllegalArgumentException(
-                    "%s: '%s' (expected: multiple, or serialized for a library that has no more)"
-                        .formatted(OPTION, text)));
+        OptionText.of(config, OPTION).map(text -> text.word(ThreadLevel.class)).orElse(MULTIPLE);
     if (level == SERIALIZED && Wait.of(config) == Wait.NATIVE) {
       throw new IllegalArgumentException(
           "%s: 'native' (expected: test or auto, as %s is serialized: a thread that waits in the library would keep all others out)"

@@ -1,9 +1,7 @@
 package org.comm4j.backend.mpi;
 
-import java.util.Locale;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.Processors;
 
@@ -23,14 +21,7 @@ enum Wait {
   ///
   /// @throws IllegalArgumentException if that is none of these
   static Wait of(CommConfig config) {
-    String text = config.options().getOrDefault(OPTION, "auto").strip();
-    return Stream.of(values())
-        .filter(each -> each.name().equals(text.toUpperCase(Locale.ROOT)))
-        .findFirst()
-        .orElseThrow(() ->
-            new IllegalArgumentException(
-                "%s: '%s' (expected: %s); leave it unset for auto"
-                    .formatted(OPTION, text, names())));
+    return OptionText.of(config, OPTION).map(text -> text.word(Wait.class)).orElse(AUTO);
   }
 
   /// Whether blocking calls of a launch wait in the library. To MPI a blocking collective and a
@@ -52,11 +43,5 @@ enum Wait {
   /// @param oversubscribed whether there are more ranks on this host than processors for them
   boolean isInLibrary(boolean oversubscribed) {
     return this == NATIVE || (this == AUTO && !oversubscribed);
-  }
-
-  private static String names() {
-    return Stream.of(values())
-        .map(each -> each.name().toLowerCase(Locale.ROOT))
-        .collect(Collectors.joining(", "));
   }
 }

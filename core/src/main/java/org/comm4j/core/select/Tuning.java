@@ -9,6 +9,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.ToLongFunction;
 import java.util.regex.Matcher;
@@ -17,12 +18,12 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
+import org.comm4j.api.spi.OptionText;
 import org.comm4j.core.algorithm.Algorithm;
 import org.comm4j.core.algorithm.Algorithms;
 import org.comm4j.core.algorithm.Choice;
 import org.comm4j.core.algorithm.Facts;
 import org.comm4j.core.schedule.CollectiveKind;
-import org.jspecify.annotations.Nullable;
 
 /// A user's own choices, which come before the built-in table. The first line that fits a call counts:
 ///
@@ -32,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 ///     broadcast binomial
 ///
 /// Conditions are on `size`, the ranks of the group, and `bytes`, what one rank's buffer or part has;
-/// with `<=`, `>=`, `=`, and KiB, MiB or GiB behind a number. For gatherV, scatterV and allToAllV there is no
+/// with `<=`, `>=`, `=`, and KiB, MiB, GiB or TiB behind a number. For gatherV, scatterV and allToAllV there is no
 /// `bytes`: ranks know it differently and would choose differently. For the same reason all ranks must
 /// have the same lines.
 ///
@@ -44,8 +45,7 @@ import org.jspecify.annotations.Nullable;
 /// A line that begins with a backend's name and a colon is about algorithms of that backend's own. It
 /// is nothing here: the backend reads it ([#linesOf]).
 public final class Tuning {
-  private static final Pattern CONDITION =
-      Pattern.compile("([a-z]+)(<=|>=|=)(\\d{1,18})(KiB|MiB|GiB)?");
+  private static final Pattern CONDITION = Pattern.compile("([a-z]+)(<=|>=|=)(.+)");
 
   /// What stands for all larger numbers: no memory has so many bytes.
   private static final long LARGEST = 1L << 60;
@@ -319,13 +319,15 @@ public final class Tuning {
   private static Condition condition(
       String place, CollectiveKind kind, String word, Set<Fact> facts) {
     Matcher matcher = CONDITION.matcher(word);
+    OptionalLong number =
+        matcher.matches() ? OptionText.bytes(matcher.group(3)) : OptionalLong.empty();
     Fact fact =
         facts.stream()
-            .filter(each -> matcher.matches() && each.word().equals(matcher.group(1)))
+            .filter(each -> number.isPresent() && each.word().equals(matcher.group(1)))
             .findFirst()
             .orElseThrow(() ->
                 new IllegalArgumentException(
-                    "%s: '%s' is no condition (expected: %s, then <=, >= or =, then a number, perhaps with KiB, MiB or GiB, for example bytes<=64KiB)"
+                    "%s: '%s' is no condition (expected: %s, then <=, >= or =, then a number, perhaps with KiB, MiB, GiB or TiB, for example bytes<=64KiB)"
                         .formatted(
                             place,
                             word,
@@ -344,18 +346,7 @@ public final class Tuning {
           case ">=" -> Comparison.AT_LEAST;
           default -> Comparison.EQUAL;
         };
-    long factor = factor(matcher.group(4));
-    long number = Math.min(Long.parseLong(matcher.group(3)), LARGEST / factor);
-    return new Condition(fact, comparison, number * factor);
-  }
-
-  private static long factor(@Nullable String unit) {
-    return switch (unit) {
-      case null -> 1;
-      case "KiB" -> 1 << 10;
-      case "MiB" -> 1 << 20;
-      default -> 1 << 30;
-    };
+    return new Condition(fact, comparison, Math.min(number.orElseThrow(), LARGEST));
   }
 
   private static Algorithm algorithm(String place, CollectiveKind kind, String name) {

@@ -22,6 +22,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.JoinException.Reason;
 import org.comm4j.api.Secret;
+import org.comm4j.api.spi.OptionText;
 import org.jspecify.annotations.Nullable;
 
 /// How the two ends of a control connection prove to each other that they know the secret of the
@@ -103,14 +104,11 @@ public final class Authenticator {
   }
 
   private static boolean isInsecure(CommConfig config) {
-    String text = config.options().getOrDefault(INSECURE, "false");
-    return switch (text) {
-      case "true" -> true;
-      case "false" -> false;
-      default ->
-          throw new JoinException(
-              Reason.CONFIGURATION, "%s: %s (expected: true or false)".formatted(INSECURE, text));
-    };
+    try {
+      return OptionText.of(config, INSECURE).map(OptionText::flag).orElse(false);
+    } catch (IllegalArgumentException e) {
+      throw new JoinException(Reason.CONFIGURATION, String.valueOf(e.getMessage()), e);
+    }
   }
 
   /// The bytes of a file, without the end of the last line.

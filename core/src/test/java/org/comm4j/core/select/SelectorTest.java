@@ -189,7 +189,7 @@ class SelectorTest {
                 "",
                 "allReduce size<=8 bytes<=64KiB ring # why not",
                 "allReduce size=8 rabenseifner",
-                "broadcast bytes>=1MiB binomial",
+                "broadcast bytes>=1mib binomial",
                 "allGather bytes<=1GiB ring",
                 "allGather bytes<=999999999999GiB bruck",
                 "allGather bytes>=999999999999999999 ring"));
@@ -229,6 +229,8 @@ class SelectorTest {
         "allReduce -> 'allReduce' (expected: collective, conditions, algorithm)",
         "allReduce bytes<64 ring -> 'bytes<64' is no condition (expected: size or bytes",
         "allReduce bytes<=64KB ring -> 'bytes<=64KB' is no condition",
+        "allReduce bytes<=-64 ring -> 'bytes<=-64' is no condition",
+        "allReduce bytes<= ring -> 'bytes<=' is no condition",
         "allReduce count<=64 ring -> 'count<=64' is no condition",
         "gatherV bytes<=64 linear -> 'bytes<=64': ranks know the bytes of gatherV differently",
       })

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
@@ -16,6 +17,8 @@ import org.comm4j.api.JoinException;
 import org.comm4j.api.Secret;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class AuthenticatorTest {
   private static byte[] keyFor(String secret, String purpose) {
@@ -38,6 +41,25 @@ class AuthenticatorTest {
   @Test
   void keyFor_noSecret_isNone() {
     assertThat(Authenticator.NONE.keyFor(new byte[] {1})).isEmpty();
+  }
+
+  /// Documentation's own address, which nobody has.
+  @ParameterizedTest
+  @CsvSource({"true, true", "1, true", "True, true", "false, false", "0, false"})
+  void of_insecure_permitsOtherHosts(String value, boolean isPermitted) throws IOException {
+    CommConfig config = CommConfig.builder().option(Authenticator.INSECURE, value).build();
+    InetAddress address = InetAddress.ofLiteral("192.0.2.1");
+    assertThat(Authenticator.of(config).permits(address)).isEqualTo(isPermitted);
+  }
+
+  @Test
+  void of_insecureIsNoFlag_isAJoinException() {
+    CommConfig config = CommConfig.builder().option(Authenticator.INSECURE, "yes").build();
+    assertThatExceptionOfType(JoinException.class)
+        .isThrownBy(() -> Authenticator.of(config))
+        .withMessage("COMM_SESSION_INSECURE: 'yes' (expected: 1 or true, 0 or false)")
+        .extracting(JoinException::reason)
+        .isEqualTo(JoinException.Reason.CONFIGURATION);
   }
 
   @Test
