@@ -4,14 +4,18 @@ import java.util.Objects;
 
 /// A message between two ranks. A message goes to the first matching [Receive] of its receiver:
 /// messages of one pair of ranks and one tag match in the order in which they were started, on both
-/// sides. A rank may send to itself.
+/// sides. A rank may send to itself; where such a message is long, of more than 64 KiB on most
+/// backends, it waits for its receive, so that one of the two has to be started, not run.
 ///
 /// Tags are `0..`[Communicator#MAX_TAG]. A message of another type than its receive, or longer than
 /// it, is a [MismatchedCallException]; a shorter one is fine and [Received#count()] tells.
 public sealed interface PointToPoint extends Operation {
 
   /// Sends a message; completes when the data may be re-used, which promises neither that the
-  /// message has been received nor that it is buffered.
+  /// message has been received nor that it is buffered. From some size on, which depends on the
+  /// backend and the memory (8 KiB on `local`), it may wait for its receive, and with
+  /// [CommConfig#synchronousSend()] from the first byte: two ranks that both send, and then
+  /// receive, may wait for each other.
   ///
   /// @param data what to send
   /// @param destination the receiving rank
