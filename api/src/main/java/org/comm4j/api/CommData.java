@@ -137,6 +137,8 @@ public sealed interface CommData permits HostData, DeviceData {
   /// @param address of the first element in the device's address space
   /// @param count how many elements
   /// @param device the number of the device as its own library counts
+  /// @throws IllegalArgumentException if `count` or `device` is negative, or the elements have more
+  ///   bytes than a long counts
   static DeviceData ofUnsafeDeviceAddress(DataType type, long address, long count, int device) {
     return new DeviceData(type, address, count, device);
   }

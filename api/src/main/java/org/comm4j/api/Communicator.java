@@ -656,9 +656,9 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// {@return why the communicator is broken; empty while it is not}
   Optional<CommException> failure();
 
-  /// Ends this rank's part, after trying for at most 2 s to complete what it started. Other ranks
-  /// are not waited for. Never throws because of a peer; closing twice does nothing. Operations
-  /// still pending end with a [ClosedException].
+  /// Ends this rank's part, within 2 s: up to 0.8 s of them it lets what was started go on, and
+  /// ends the rest. Other ranks are not waited for. Never throws because of a peer; closing twice
+  /// does nothing. Operations still pending end with a [ClosedException].
   ///
   /// Where ranks meet at an address (`COMM_MASTER_ADDR`) that no launcher serves rank 0 does, also
   /// once it has closed its last one: its process stays until the others have too. If it exits

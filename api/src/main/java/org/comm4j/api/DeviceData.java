@@ -15,6 +15,9 @@ public record DeviceData(
     DataType type, long address, long count, int device, MemorySegment.Scope scope)
     implements CommData {
   /// Checks the arguments.
+  ///
+  /// @throws IllegalArgumentException if `count` or `device` is negative, or the elements have more
+  ///   bytes than a long counts
   public DeviceData {
     Objects.requireNonNull(type, "type");
     type.bytes(count);
@@ -30,6 +33,8 @@ public record DeviceData(
   /// @param address of the first element in the device's address space
   /// @param count how many elements, at least 0
   /// @param device the number of the device as its own library counts, at least 0
+  /// @throws IllegalArgumentException if `count` or `device` is negative, or the elements have more
+  ///   bytes than a long counts
   public DeviceData(DataType type, long address, long count, int device) {
     this(type, address, count, device, MemorySegment.NULL.scope());
   }

@@ -56,8 +56,8 @@ public interface BackendProvider {
 
   /// Refuses values of its [#options()] that are not valid, also where another backend is used:
   /// whoever sets one means something by it. Listings show what it refuses. Looks at the text only,
-  /// with [OptionText].
-  /// Where the backend is asked for by name it may refuse lines of its own in the tuning file, too.
+  /// with [OptionText]. Where the backend is asked for by name it may refuse lines of its own in
+  /// the tuning file, too.
   ///
   /// @param config the configuration of this process
   /// @throws IllegalArgumentException naming variable, value, what was expected and what to do
@@ -157,6 +157,8 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   /// @return this rank's end of the communicator; the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened
+  /// @throws org.comm4j.api.UnsupportedException where this is not implemented, since its ranks are
+  ///   threads
   default BackendCommunicator open(Session session, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
         "backend '" + name() + "': its ranks are threads; use LocalGroup or comm-cli run");
@@ -167,6 +169,9 @@ public interface BackendProvider {
   /// @param size how many ranks, at least 1
   /// @param config the configuration of this process
   /// @return the group; the caller closes it
+  /// @throws org.comm4j.api.CommException if it can't be opened
+  /// @throws org.comm4j.api.UnsupportedException where this is not implemented, since its ranks are
+  ///   processes
   default RankGroup launch(int size, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
         "backend '" + name() + "': its ranks are processes; start them with comm-cli run");
