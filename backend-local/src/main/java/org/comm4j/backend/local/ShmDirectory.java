@@ -42,7 +42,7 @@ final class ShmDirectory implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(ShmDirectory.class.getName());
   private static final String LOCK = ".lock";
   private static final String NEW = ".new";
-  private static final String SESSION = "[0-9a-f]{16,32}(-\\d+)?";
+  private static final String SESSION = "[0-9a-f]{16,32}";
   private static final int TYPE_MASK = 0xF000;
   private static final int DIRECTORY = 0x4000;
   private static final int PERMISSIONS_MASK = 0x1FF;

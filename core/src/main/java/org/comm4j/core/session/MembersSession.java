@@ -1,9 +1,11 @@
 package org.comm4j.core.session;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.UUID;
 import java.util.stream.IntStream;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
@@ -15,6 +17,10 @@ public final class MembersSession implements Session {
   private final Session whole;
   private final String name;
   private final List<Integer> members;
+  private volatile Known known = new Known(News.NONE, News.NONE);
+
+  /// News of the whole session, and what of them concerns members.
+  private record Known(News all, News ours) {}
 
   private MembersSession(Session whole, String name, List<Integer> members) {
     this.whole = whole;
@@ -56,9 +62,11 @@ public final class MembersSession implements Session {
     return members.size();
   }
 
+  /// Follows from the whole session's and the part's name.
   @Override
   public String id() {
-    return whole.id() + "-" + members.getFirst();
+    byte[] names = (whole.id() + "/" + name).getBytes(StandardCharsets.UTF_8);
+    return UUID.nameUUIDFromBytes(names).toString().replace("-", "");
   }
 
   @Override
@@ -127,7 +135,20 @@ public final class MembersSession implements Session {
   /// What concerns members.
   @Override
   public News news() {
+    Known last = known;
+    return last.all == whole.news() ? last.ours : translated();
+  }
+
+  /// One at a time, so that all threads see the same object.
+  private synchronized News translated() {
     News all = whole.news();
+    if (known.all != all) {
+      known = new Known(all, ours(all));
+    }
+    return known.ours;
+  }
+
+  private News ours(News all) {
     List<Failure> failures = ofMembers(all.failures());
     List<Abort> aborts =
         all.aborts().stream()
