@@ -45,11 +45,6 @@ class Door implements BackendCommunicator {
     }
 
     @Override
-    public boolean cancel() {
-      return false;
-    }
-
-    @Override
     public void onEnd(Runnable action) {
       action.run();
     }

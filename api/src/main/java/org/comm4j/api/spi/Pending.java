@@ -28,11 +28,6 @@ public interface Pending {
         }
 
         @Override
-        public boolean cancel() {
-          return false;
-        }
-
-        @Override
         public void onEnd(Runnable action) {
           action.run();
         }
@@ -52,10 +47,14 @@ public interface Pending {
   /// {@return what a receive, a sendReceive or a probe got; null for every other operation}
   @Nullable Received received();
 
-  /// Takes back a receive or probe that nothing has matched.
+  /// Takes back a receive or probe that nothing has matched. The API refuses to take back any other
+  /// operation, since peers may be part of it, and asks no backend; so only those of receives and
+  /// probes have something to do here.
   ///
   /// @return whether it was taken back; it is done then
-  boolean cancel();
+  default boolean cancel() {
+    return false;
+  }
 
   /// Calls back once when the operation has ended, at once if it has already, and sees to it that
   /// it ends without anybody waiting.

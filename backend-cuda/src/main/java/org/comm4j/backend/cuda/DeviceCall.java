@@ -318,12 +318,6 @@ final class DeviceCall implements InFlight, Pending {
   }
 
   @Override
-  public boolean cancel() {
-    throw new IllegalStateException(
-        label + " can't be cancelled: peers may be part of it (expected: a receive or probe)");
-  }
-
-  @Override
   public void onEnd(Runnable action) {
     boolean isLate;
     synchronized (this) {

@@ -400,11 +400,6 @@ class MpiCall implements Pending {
   }
 
   @Override
-  public boolean cancel() {
-    return false;
-  }
-
-  @Override
   public void onEnd(Runnable action) {
     group.lock();
     try {

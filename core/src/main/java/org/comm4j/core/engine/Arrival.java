@@ -3,15 +3,14 @@ package org.comm4j.core.engine;
 import java.util.BitSet;
 import java.util.concurrent.CancellationException;
 import org.comm4j.api.Communicator;
-import org.comm4j.api.Operation;
 import org.jspecify.annotations.Nullable;
 
 /// A call that waits for a message of one source, or of any.
 abstract sealed class Arrival extends Call permits ProbeCall, ReceiveCall {
   private final int source;
 
-  Arrival(Context context, Operation operation, int source, @Nullable Thread boundTo) {
-    super(context, operation, boundTo);
+  Arrival(Context context, int source, @Nullable Thread boundTo) {
+    super(context, boundTo);
     this.source = source;
   }
 

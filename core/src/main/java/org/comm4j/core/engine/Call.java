@@ -7,7 +7,6 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
-import org.comm4j.api.Operation;
 import org.comm4j.api.Received;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Pending;
@@ -33,7 +32,6 @@ abstract class Call implements Pending {
 
   final Engine engine;
   final Context context;
-  private final String label;
   private @Nullable Call whole; // that this is a part of, for which a thread waits instead
   private boolean inFlight; // returned to the caller before it ended
   private long startNs;
@@ -51,10 +49,9 @@ abstract class Call implements Pending {
   private long waitedUntilNs;
 
   /// @param boundTo the only thread that may touch the memory, or null for any
-  Call(Context context, Operation operation, @Nullable Thread boundTo) {
+  Call(Context context, @Nullable Thread boundTo) {
     this.engine = context.engine();
     this.context = context;
-    this.label = operation.label();
     begin(boundTo);
   }
 
@@ -334,12 +331,6 @@ abstract class Call implements Pending {
   @Override
   public final @Nullable Received received() {
     return received;
-  }
-
-  @Override
-  public boolean cancel() {
-    throw new IllegalStateException(
-        label + " can't be cancelled: peers may be part of it (expected: a receive or probe)");
   }
 
   @Override

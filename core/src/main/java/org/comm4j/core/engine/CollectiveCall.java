@@ -72,7 +72,7 @@ final class CollectiveCall extends Call {
       long firstStage,
       boolean awaited,
       @Nullable Thread boundTo) {
-    super(context, collective, boundTo);
+    super(context, boundTo);
     this.op = CallSignature.op(collective);
     this.shape = shape;
     this.sequence = sequence;

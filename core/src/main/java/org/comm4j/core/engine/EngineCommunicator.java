@@ -259,7 +259,7 @@ public final class EngineCommunicator implements BackendCommunicator {
       }
       checkUsable(receive.label());
       call = context.messages().takeBegun();
-      call = call == null ? receive(receive, receive) : call;
+      call = call == null ? receiving(receive) : call;
       context.start(call, true);
     } catch (MismatchedCallException mismatch) {
       context.breakWith(mismatch, true);
@@ -374,34 +374,28 @@ public final class EngineCommunicator implements BackendCommunicator {
 
   private Call start(PointToPoint operation, boolean awaited) {
     return switch (operation) {
-      case PointToPoint.Send send -> send(operation, send, awaited);
-      case PointToPoint.Receive receive -> receive(operation, receive);
+      case PointToPoint.Send send -> sending(send, awaited);
+      case PointToPoint.Receive receive -> receiving(receive);
       case PointToPoint.SendReceive both -> {
         ReceiveCall receive =
-            receive(
-                operation,
-                new PointToPoint.Receive(both.input(), both.source(), both.receiveTag()));
+            receiving(new PointToPoint.Receive(both.input(), both.source(), both.receiveTag()));
         SendCall send =
-            send(
-                operation,
-                new PointToPoint.Send(both.output(), both.destination(), both.sendTag()),
-                awaited);
+            sending(
+                new PointToPoint.Send(both.output(), both.destination(), both.sendTag()), awaited);
         context.start(receive, false);
         context.start(send, false);
-        yield new ExchangeCall(context, both, send, receive);
+        yield new ExchangeCall(context, send, receive);
       }
       case PointToPoint.Probe probe -> new ProbeCall(context, probe);
     };
   }
 
-  private SendCall send(Operation operation, PointToPoint.Send send, boolean awaited) {
-    return context
-        .messages()
-        .send(operation, send, awaited, Buffers.boundTo(Buffers.segment(send.data())));
+  private SendCall sending(PointToPoint.Send send, boolean awaited) {
+    return context.messages().send(send, awaited, Buffers.boundTo(Buffers.segment(send.data())));
   }
 
-  private ReceiveCall receive(Operation operation, PointToPoint.Receive receive) {
-    ReceiveCall call = ReceiveCall.of(context, operation, receive);
+  private ReceiveCall receiving(PointToPoint.Receive receive) {
+    ReceiveCall call = ReceiveCall.of(context, receive);
     context.messages().post(call);
     return call;
   }

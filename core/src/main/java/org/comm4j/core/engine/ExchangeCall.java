@@ -2,15 +2,14 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
-import org.comm4j.api.PointToPoint.SendReceive;
 
 /// A send and a receive that end together.
 final class ExchangeCall extends Call {
   private final SendCall send;
   private final ReceiveCall receive;
 
-  ExchangeCall(Context context, SendReceive operation, SendCall send, ReceiveCall receive) {
-    super(context, operation, send.isBound() || receive.isBound() ? Thread.currentThread() : null);
+  ExchangeCall(Context context, SendCall send, ReceiveCall receive) {
+    super(context, send.isBound() || receive.isBound() ? Thread.currentThread() : null);
     this.send = send;
     this.receive = receive;
     send.partOf(this);

@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
-import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.PointToPoint.Send;
 import org.comm4j.api.Received;
@@ -53,9 +52,9 @@ final class Messages {
   }
 
   /// @param awaited whether the calling thread waits until it has ended
-  SendCall send(Operation operation, Send send, boolean awaited, @Nullable Thread boundTo) {
+  SendCall send(Send send, boolean awaited, @Nullable Thread boundTo) {
     long number = numbers.get(send.destination())[0]++;
-    SendCall call = new SendCall(context, operation, send, number, awaited, boundTo);
+    SendCall call = new SendCall(context, send, number, awaited, boundTo);
     if (send.destination() == context.rank()) {
       toMyself(call, send, number);
     }
@@ -217,7 +216,7 @@ final class Messages {
   /// Makes a call of it.
   private ReceiveCall begin(Receive receive) {
     awaited = null;
-    ReceiveCall call = ReceiveCall.of(context, receive, receive);
+    ReceiveCall call = ReceiveCall.of(context, receive);
     begun = call;
     return call;
   }

@@ -10,7 +10,7 @@ final class ProbeCall extends Arrival {
   private final Probe probe;
 
   ProbeCall(Context context, Probe probe) {
-    super(context, probe, probe.source(), null);
+    super(context, probe.source(), null);
     this.probe = probe;
   }
 

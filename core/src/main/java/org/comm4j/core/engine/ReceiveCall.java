@@ -5,7 +5,6 @@ import static java.util.Objects.requireNonNull;
 import java.lang.foreign.MemorySegment;
 import org.comm4j.api.DataType;
 import org.comm4j.api.MismatchedCallException;
-import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Receive;
 import org.comm4j.api.Received;
 import org.jspecify.annotations.Nullable;
@@ -22,17 +21,14 @@ final class ReceiveCall extends Arrival {
   private boolean doomed; // by a sender that has taken it back
   private long got; // bytes
 
-  private ReceiveCall(
-      Context context, Operation operation, Receive receive, @Nullable Thread boundTo) {
-    super(context, operation, receive.source(), boundTo);
+  private ReceiveCall(Context context, Receive receive, @Nullable Thread boundTo) {
+    super(context, receive.source(), boundTo);
     this.receive = receive;
     this.data = Buffers.segment(receive.data());
   }
 
-  /// @param operation what the user called: the receive or what contains it
-  static ReceiveCall of(Context context, Operation operation, Receive receive) {
-    return new ReceiveCall(
-        context, operation, receive, Buffers.boundTo(Buffers.segment(receive.data())));
+  static ReceiveCall of(Context context, Receive receive) {
+    return new ReceiveCall(context, receive, Buffers.boundTo(Buffers.segment(receive.data())));
   }
 
   boolean accepts(Message candidate) {

@@ -4,7 +4,6 @@ import static java.util.Objects.requireNonNull;
 
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
-import org.comm4j.api.Operation;
 import org.comm4j.api.PointToPoint.Send;
 import org.jspecify.annotations.Nullable;
 
@@ -15,16 +14,9 @@ final class SendCall extends Call {
   private final long place; // where the receiver may read it, or 0
   private final @Nullable Outgoing outgoing;
 
-  /// @param operation what the user called: the send or what contains it
   /// @param awaited whether the calling thread waits until it has ended
-  SendCall(
-      Context context,
-      Operation operation,
-      Send send,
-      long number,
-      boolean awaited,
-      @Nullable Thread boundTo) {
-    super(context, operation, boundTo);
+  SendCall(Context context, Send send, long number, boolean awaited, @Nullable Thread boundTo) {
+    super(context, boundTo);
     this.send = send;
     this.data = Buffers.segment(send.data());
     this.place = offer(awaited);

@@ -135,7 +135,7 @@ class ContextTest {
       Context sending = ranks.add(1, 4);
       ranks.ask(receiving);
       var send = new PointToPoint.Send(CommData.of(new byte[MORE_THAN_CREDIT]), 0, TAG);
-      sending.start(sending.messages().send(send, send, true, null), false);
+      sending.start(sending.messages().send(send, true, null), false);
 
       ranks.close(1, 4);
       ranks.ask(receiving);

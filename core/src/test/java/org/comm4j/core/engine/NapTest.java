@@ -10,7 +10,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
-import org.comm4j.api.Collective;
 import org.comm4j.api.CommConfig;
 import org.comm4j.core.select.Selector;
 import org.comm4j.core.select.Tuning;
@@ -124,7 +123,7 @@ class NapTest {
     private volatile boolean isUp;
 
     Flagged(Context context, @Nullable Thread boundTo) {
-      super(context, new Collective.Barrier(), boundTo);
+      super(context, boundTo);
     }
 
     /// As a peer that has written into a window: who sleeps in the transport is woken.

@@ -212,7 +212,7 @@ class OffersTest {
 
     private SendCall send(Context in, MemorySegment message, boolean awaited) {
       PointToPoint.Send send = new PointToPoint.Send(CommData.of(DataType.INT8, message), 1, TAG);
-      SendCall call = in.messages().send(send, send, awaited, null);
+      SendCall call = in.messages().send(send, awaited, null);
       in.start(call, false);
       return call;
     }
@@ -227,7 +227,7 @@ class OffersTest {
 
     private ReceiveCall receive(Context in) {
       PointToPoint.Receive receive = new PointToPoint.Receive(CommData.of(data), 0, TAG);
-      ReceiveCall call = ReceiveCall.of(in, receive, receive);
+      ReceiveCall call = ReceiveCall.of(in, receive);
       in.messages().post(call);
       in.start(call, false);
       poll();
