@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 /// @param localWorldSize how many processes the host has, as the launcher says
 /// @param nodeRank the host's number, as the launcher says
 /// @param masterAddress host name or IP address of where the ranks meet
-/// @param masterPort its port, in `1..65535`
+/// @param masterPort its port, in `1..65535`; 29500 unless given, where there is an address
 /// @param session names the launch, so that ranks of two launches never mix
 /// @param secretFile holds the secret that ranks prove they know; only its owner may read it, which
 ///   is checked when it is read
@@ -120,6 +120,9 @@ public record CommConfig(
     Values.backend("backend", backend);
     checkPlace(rank, worldSize, localRank, localWorldSize, nodeRank);
     masterAddress.ifPresent(host -> Values.host("masterAddress", host));
+    if (masterAddress.isPresent() && masterPort.isEmpty()) {
+      masterPort = OptionalInt.of(Settings.MASTER_PORT);
+    }
     masterPort.ifPresent(port -> checkAtLeast("masterPort", port, 1, 0xFFFF));
     session.ifPresent(name -> Values.session("session", name));
     if (secretFile.isPresent() && secret.isPresent()) {
@@ -612,9 +615,7 @@ public record CommConfig(
           localWorldSize,
           nodeRank,
           masterAddress,
-          masterAddress.isPresent() && masterPort.isEmpty()
-              ? OptionalInt.of(Settings.MASTER_PORT)
-              : masterPort,
+          masterPort,
           session,
           secretFile,
           secret,

@@ -64,12 +64,8 @@ final class Environment {
     return System.getenv();
   }
 
-  /// What the user configured, without the launch that `comm-cli` itself may be a rank of.
-  static CommConfig config() {
-    return config(Map.of());
-  }
-
-  /// The same with settings of the command line, by their variables.
+  /// What the user configured, without the launch that `comm-cli` itself may be a rank of, with
+  /// settings of the command line, by their variables.
   static CommConfig config(Map<String, String> given) {
     return config(all(), given);
   }

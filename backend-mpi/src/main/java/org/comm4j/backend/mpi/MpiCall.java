@@ -96,10 +96,6 @@ class MpiCall implements Pending {
     return number;
   }
 
-  final CallMemory memory() {
-    return memory;
-  }
-
   final long elapsedNs() {
     return System.nanoTime() - startNs;
   }

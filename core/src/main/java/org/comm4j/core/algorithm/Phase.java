@@ -18,11 +18,6 @@ record Phase(int rounds, IntFunction<Round> round) {
     return new Phase(rounds, round);
   }
 
-  /// Rounds that are written out.
-  static Phase of(List<Round> rounds) {
-    return new Phase(rounds.size(), List.copyOf(rounds)::get);
-  }
-
   /// One round, or none where all its steps are empty.
   static Phase once(Step... steps) {
     return once(List.of(steps));

@@ -47,11 +47,6 @@ public final class Hosts {
     return new Hosts(hostOf, ranks, windowBytes);
   }
 
-  /// How many ranks.
-  public int size() {
-    return hostOf.length;
-  }
-
   /// How many hosts.
   public int count() {
     return ranks.length;

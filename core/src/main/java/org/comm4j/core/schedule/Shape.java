@@ -39,13 +39,7 @@ public record Shape(
     long windowBytes,
     @Nullable Hosts hosts) {
 
-  /// Where a full-size accumulation of an all-reduce or a scan belongs: in the output where the
-  /// types are equal, else in temporary memory.
-  public Space accumulator() {
-    return widened ? Space.WORK : Space.OUTPUT;
-  }
-
-  /// The wire type of that accumulation.
+  /// What partial results travel as: values where they have the same type, else accumulators.
   public Step.Wire accumulatorWire() {
     return widened ? Step.Wire.ACCUMULATOR : Step.Wire.VALUE;
   }

@@ -32,11 +32,6 @@ public record Slice(Space space, long from, long count) {
     return from + count;
   }
 
-  /// Whether the two have an element in common.
-  public boolean overlaps(Slice other) {
-    return space == other.space && from < other.end() && other.from < end();
-  }
-
   @Override
   public String toString() {
     return "%s[%d..%d)".formatted(space.name().toLowerCase(java.util.Locale.ROOT), from, end());

@@ -127,7 +127,7 @@ public final class DefaultSessionFactory implements SessionFactory {
       FileSession.checkCanBeIn(directory(config));
       return "in a file of this host, by the name '%s'".formatted(name);
     }
-    String place = "at %s:%d".formatted(address, port(config, address));
+    String place = "at %s:%d".formatted(address, config.masterPort().orElseThrow());
     Authenticator authenticator = Authenticator.of(config);
     try {
       List<InetAddress> all = List.of(InetAddress.getAllByName(address));
@@ -144,7 +144,7 @@ public final class DefaultSessionFactory implements SessionFactory {
 
   private Session joinOverTcp(CommConfig config, String address, List<String> usableBackends) {
     Authenticator authenticator = Authenticator.of(config);
-    int port = port(config, address);
+    int port = config.masterPort().orElseThrow(); // there with an address
     JoinRequest request = request(config, usableBackends);
     long start = nanoTime.getAsLong();
     UnaryOperator<List<InetAddress>> choice =
@@ -342,21 +342,6 @@ public final class DefaultSessionFactory implements SessionFactory {
   public static Path directory(CommConfig config) {
     String directory = config.options().get(DIRECTORY);
     return directory == null ? FileSession.defaultDirectory() : Path.of(directory);
-  }
-
-  private static int port(CommConfig config, String address) {
-    int port =
-        config
-            .masterPort()
-            .orElseThrow(() ->
-                new JoinException(
-                    Reason.ADDRESS,
-                    "COMM_MASTER_ADDR is %s, but COMM_MASTER_PORT is not set".formatted(address)));
-    if (port == 0) {
-      throw new JoinException(
-          Reason.ADDRESS, "COMM_MASTER_PORT is 0, which no other rank could find; choose one");
-    }
-    return port;
   }
 
   private static JoinRequest request(CommConfig config, List<String> usableBackends) {

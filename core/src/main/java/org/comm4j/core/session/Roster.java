@@ -178,10 +178,6 @@ final class Roster {
     return List.copyOf(joined.keySet());
   }
 
-  boolean isEmpty() {
-    return joined.isEmpty();
-  }
-
   /// Whether all ranks are there.
   boolean isComplete() {
     return first().map(first -> joined.size() == first.worldSize()).orElse(false);
