@@ -202,9 +202,10 @@ public interface Session extends AutoCloseable {
       return evidence.endsWith(HOSTED);
     }
 
-    /// {@return whether the rank's process may still be there} It has left in order, or was only
-    /// given up, or has lost a session in a file: what is stopped may go on later, and what it has
-    /// begun on a device does.
+    /// {@return whether the rank's process may still be there, by what is said of its end} It has
+    /// left in order, or was only given up, or has lost a session in a file: what is stopped may go
+    /// on later, and what it has begun on a device does. Where a process can be asked for, as on
+    /// one's own host, that tells more: one that has lost its connection may be there too.
     public boolean mayGoOn() {
       return left()
           || evidence.contains(SILENT)

@@ -11,10 +11,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import org.comm4j.api.BackendException;
 import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.Processes;
 
 /// Memory of devices that a group of workers reach: of each worker a block, or none. Workers may be
 /// threads of one process, with devices of their own or sharing one, and processes of one host,
@@ -407,10 +409,19 @@ final class CudaIpcBlocks implements AutoCloseable {
     return worker < workers.size() && workers.get(worker).isHere;
   }
 
-  /// {@return whether a worker is known to have ended with its process, which is not this one}
-  boolean hasEnded(int worker) {
+  /// {@return whether a worker is said to have ended with its process, which is not this one} It
+  /// may live all the same, and have lost its connection.
+  boolean seemsEnded(int worker) {
+    return !isHere(worker) && failuresOf(worker).anyMatch(each -> !each.mayGoOn());
+  }
+
+  /// Whether a worker's process, which is not this one, has ended, and with it what it had open.
+  private boolean hasEnded(int worker) {
     return !isHere(worker)
-        && session.news().failures().stream()
-            .anyMatch(each -> each.rank() == worker && !each.mayGoOn());
+        && failuresOf(worker).anyMatch(each -> !Processes.mayGoOn(session, each));
+  }
+
+  private Stream<Session.Failure> failuresOf(int worker) {
+    return session.news().failures().stream().filter(each -> each.rank() == worker);
   }
 }

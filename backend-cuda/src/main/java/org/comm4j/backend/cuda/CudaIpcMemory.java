@@ -131,9 +131,9 @@ final class CudaIpcMemory implements AutoCloseable {
 
   /// Gives up calls whose kernels have not ended: those that have not begun will not come, and the
   /// others' leave if they have read this worker's memory, which may change afterwards. So does a
-  /// kernel that leaves on its own. Whose process has ended is not told: its device may have failed
-  /// with it, and ours with a copy to there. Waits for a moment only, as the device may be stuck:
-  /// until [#hasLeft] this must not be closed.
+  /// kernel that leaves on its own. Whose process seems to have ended is not told: its device may
+  /// have failed with it, and ours with a copy to there. Waits for a moment only, as the device may
+  /// be stuck: until [#hasLeft] this must not be closed.
   ///
   /// @param control the address of this worker's [Control], in which it has aborted
   void leave(long control) {
@@ -144,7 +144,7 @@ final class CudaIpcMemory implements AutoCloseable {
           leaving = stream;
           tell(control, barrierIn(workerId()) + Window.BROKEN, stream);
           for (int worker = 0; worker < workers(); worker++) {
-            if (worker != workerId() && !blocks.hasEnded(worker)) {
+            if (worker != workerId() && !blocks.seemsEnded(worker)) {
               tell(control, barrierIn(worker) + Window.left(workerId()), stream);
             }
           }

@@ -2,6 +2,7 @@ package org.comm4j.backend.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.reflect.InvocationTargetException;
@@ -254,14 +255,20 @@ class CudaIpcMemoryTest {
     return next;
   }
 
-  /// It may have been stopped, and its kernels run on.
-  @Test
-  void close_otherIsOnlySilent_keepsTheWindow() {
+  /// It may have been stopped, or have lost its connection, and its kernels run on.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "silent for 5.0 s (rank 1, process 4711 on here)",
+        "its control connection closed (rank 1, process 4711 on here)"
+      })
+  void close_otherIsGoneAndItsProcessIsThere_keepsTheWindow(String evidence) {
     try (var group = new Group(1, 2)) {
       List<CudaIpcMemory> memories = group.open();
       int open = model.held();
 
-      group.evidence = "silent for 5.0 s (rank 1, process 4711 on here)";
+      group.areThere = true;
+      group.evidence = evidence;
       group.sessions.fail(1, new AssertionError("not heard of"));
       group.on(0, () -> close(memories.get(0)));
       assertHeld(open - 1); // its import is closed, its window stays
@@ -289,6 +296,7 @@ class CudaIpcMemoryTest {
   @Test
   void close_otherHasLeftWithoutClosing_keepsTheWindow() {
     try (var group = new Group(1, 2)) {
+      group.areThere = true;
       List<CudaIpcMemory> memories = group.open();
       int open = model.held();
 
@@ -373,7 +381,9 @@ class CudaIpcMemoryTest {
     private final InMemorySessions sessions;
     private final List<ExecutorService> threads = new ArrayList<>();
     private final CudaDriver driver = CudaDriver.load();
+    private final long ended = endedProcess();
     private volatile @Nullable String evidence; // of all failures; null for what it is
+    private volatile boolean areThere; // the processes of those that are gone
 
     Group(int... processes) {
       this.processes = processes;
@@ -383,6 +393,16 @@ class CudaIpcMemoryTest {
         ExecutorService thread = Executors.newSingleThreadExecutor();
         threads.add(thread);
         get(thread.submit(() -> ModelDriver.get().actAsProcess(process)));
+      }
+    }
+
+    private static long endedProcess() {
+      try {
+        Process process = new ProcessBuilder("true").start();
+        process.waitFor();
+        return process.pid();
+      } catch (IOException | InterruptedException e) {
+        throw new AssertionError(e);
       }
     }
 
@@ -429,7 +449,11 @@ class CudaIpcMemoryTest {
                 } catch (InvocationTargetException e) {
                   throw e.getCause();
                 }
-                return result instanceof Session.News news ? told(news) : result;
+                return switch (result) {
+                  case Session.News news -> told(news);
+                  case Session.Member member when member.rank() != worker -> ofProcess(member);
+                  case null, default -> result;
+                };
               });
     }
 
@@ -440,6 +464,12 @@ class CudaIpcMemoryTest {
               .map(each -> as == null ? each : new Session.Failure(each.rank(), as, each.cause()))
               .toList();
       return new Session.News(failures, news.aborts(), news.evicted());
+    }
+
+    private Session.Member ofProcess(Session.Member member) {
+      long pid = areThere ? ProcessHandle.current().parent().orElseThrow().pid() : ended;
+      return new Session.Member(
+          member.rank(), member.host(), pid, member.processors(), member.backends());
     }
 
     private CudaIpcMemory open(int worker) {

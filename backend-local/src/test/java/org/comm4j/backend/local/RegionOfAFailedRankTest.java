@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
@@ -21,6 +23,8 @@ import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.InMemorySessions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Whose memory a region is after a rank is gone that had it open, and may read on. Its process is
 /// the one the others are told.
@@ -90,7 +94,48 @@ class RegionOfAFailedRankTest {
 
   @Test
   void close_otherProcessHasEnded_hasTheMemoryBack() throws Exception {
-    assertThat(isTheNextOnes(End.failed(), "its control connection closed", another())).isTrue();
+    assertThat(isTheNextOnes(End.failed(), "its control connection closed", ended())).isTrue();
+  }
+
+  /// Nobody has asked yet how it ended.
+  @Test
+  void close_otherProcessHasEndedAndIsAZombie_hasTheMemoryBack() throws Exception {
+    Process parent = new ProcessBuilder("sh", "-c", "true & echo $!; exec cat").start();
+    try (var lines = parent.inputReader()) {
+      long child = Long.parseLong(lines.readLine());
+      Path stat = Path.of("/proc/" + child + "/stat");
+      while (!Files.readString(stat).contains(") Z ")) {
+        Thread.onSpinWait();
+      }
+      String evidence = "its control connection closed";
+      assertThat(isTheNextOnes(End.failed(), evidence, child)).isTrue();
+    } finally {
+      parent.destroyForcibly().waitFor();
+    }
+  }
+
+  /// A network, a firewall or its session's thread has ended the connection, and it goes on.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "its control connection closed",
+        "its control connection broke: Connection reset",
+        "it sent what is not ours: a frame of 9 bytes"
+      })
+  void close_otherHasLostItsConnectionAndLives_keepsTheMemory(String evidence) throws Exception {
+    assertThat(isTheNextOnes(End.failed(), evidence, another())).isFalse();
+  }
+
+  /// An interrupt of the calling thread does not keep it from looking.
+  @Test
+  void close_interruptedAndOtherProcessHasEnded_hasTheMemoryBack() throws Exception {
+    End failed =
+        (sessions, _) -> {
+          sessions.fail(1, new AssertionError("given up"));
+          Thread.currentThread().interrupt();
+        };
+    assertThat(isTheNextOnes(failed, "its control connection closed", ended())).isTrue();
+    assertThat(Thread.interrupted()).isTrue();
   }
 
   private static long own() {

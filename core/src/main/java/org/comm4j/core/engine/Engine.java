@@ -21,6 +21,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.schedule.Hosts;
 import org.comm4j.core.select.Selector;
+import org.comm4j.core.session.Processes;
 import org.comm4j.core.session.Processors;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.PeerMemory;
@@ -292,14 +293,14 @@ final class Engine {
     return session.news().isGone(worldRank);
   }
 
-  /// Whether a rank may still read what it has opened: it is here, or was only given up. One of
-  /// this process is no more than a thread: it may have left or failed, and not have closed what
-  /// others of the process read.
+  /// Whether a rank may still read what it has opened: it is here, or its process is, whatever has
+  /// ended its session. One of this process is no more than a thread: it may have left or failed,
+  /// and not have closed what others of the process read.
   boolean mayRead(int worldRank) {
     for (Session.Failure failure : session.news().failures()) {
       if (failure.rank() == worldRank) {
         return isOfThisProcess(worldRank)
-            || (!failure.left() && failure.mayGoOn() && isProcessThere(worldRank));
+            || (!failure.left() && Processes.mayGoOn(session, failure));
       }
     }
     return true;
@@ -309,14 +310,6 @@ final class Engine {
     Session.Member here = session.member(session.rank());
     Session.Member there = session.member(worldRank);
     return there.pid() == here.pid() && there.host().equals(here.host());
-  }
-
-  /// Whether a rank's process has not ended, as far as can be said: the session says nothing more
-  /// of a rank that is out. Hosts are equal only where processes have the same numbers.
-  private boolean isProcessThere(int worldRank) {
-    Session.Member there = session.member(worldRank);
-    return !there.host().equals(session.member(session.rank()).host())
-        || ProcessHandle.of(there.pid()).isPresent();
   }
 
   // --- the lock ---
