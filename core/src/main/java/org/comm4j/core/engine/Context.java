@@ -53,6 +53,8 @@ final class Context {
   private long history; // a digest of all collectives so far
   private long nextStage;
   private volatile @Nullable CommException failure;
+  private boolean isBreaking; // has begun to, with that
+  private boolean isUntold; // to the other ranks, who are to hear of it
   private boolean isPart; // made together with another one, and ends with it
   private boolean isEnding;
   private boolean closed;
@@ -675,12 +677,34 @@ final class Context {
       return;
     }
     failure = reason;
+    isBreaking = true;
+    isUntold = tell;
+    finishBreaking();
+  }
+
+  /// Does what is left to do of a break for which there was no memory.
+  void finishBreaking() {
+    CommException reason = failure;
+    if (!isBreaking || reason == null || closed) {
+      return;
+    }
+    isBreaking = false;
+    try {
+      tellAndEnd(reason);
+    } catch (OutOfMemoryError full) {
+      isBreaking = true;
+      throw full;
+    }
+  }
+
+  private void tellAndEnd(CommException reason) {
     if (lane != null) {
       lane.revoke();
     }
     try {
-      if (tell) {
+      if (isUntold) {
         engine.session().abort(scope, AbortNotice.of(reason).encode());
+        isUntold = false;
       }
     } finally {
       endCalls(reason);

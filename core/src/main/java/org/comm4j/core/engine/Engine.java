@@ -668,9 +668,18 @@ final class Engine {
     }
   }
 
-  /// Breaks every communicator; the caller holds the lock.
+  /// Breaks every communicator, for a thread that has not the lock.
+  void breakAllBy(Throwable thrown) {
+    try (var _ = lock()) {
+      breakAll(thrown);
+    }
+  }
+
+  /// Breaks every communicator; the caller holds the lock. If this throws, another attempt ends
+  /// what it has left.
   void breakAll(Throwable thrown) {
     for (Context context : List.copyOf(contexts)) {
+      context.finishBreaking();
       context.breakWith(
           thrown instanceof TransportFailedException known
               ? known
@@ -712,7 +721,12 @@ final class Engine {
   /// Whether nothing is in flight.
   boolean isIdle() {
     try (var _ = lock()) {
-      return contexts.stream().allMatch(Context::isIdle);
+      for (int i = 0; i < contexts.size(); i++) {
+        if (!contexts.get(i).isIdle()) {
+          return false;
+        }
+      }
+      return true;
     }
   }
 

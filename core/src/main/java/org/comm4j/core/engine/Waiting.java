@@ -40,6 +40,7 @@ final class Waiting {
   private static final long LONG_PARK_NS = 80_000_000;
   private static final long SLEEP_NS = 1_000_000_000;
   private static final long NAP_NS = 2_000_000; // of who is not woken
+  private static final long TROUBLE_NS = 10_000_000; // before the next attempt
   private static final long JOIN_NS = 200_000_000; // else a user's dependent is at work
 
   private final Engine engine;
@@ -238,9 +239,7 @@ final class Waiting {
         transport.park(Math.min(leftNs, parkNs(idleNs)));
       }
     } catch (Throwable thrown) {
-      try (var _ = engine.lock()) {
-        engine.breakAll(thrown);
-      }
+      engine.breakAllBy(thrown);
     } finally {
       parkedFor = null;
       progressIsParked = false;
@@ -339,12 +338,12 @@ final class Waiting {
   /// Starts the progress thread, or lets it look again.
   void startProgress() {
     Thread thread = progress;
-    if (thread != null) {
+    if (isAlive(thread)) {
       LockSupport.unpark(thread);
       return;
     }
     try (var _ = engine.lock()) {
-      if (progress == null && !engine.isClosed()) {
+      if (!isAlive(progress) && !engine.isClosed()) {
         progress =
             Thread.ofPlatform()
                 .daemon()
@@ -354,21 +353,47 @@ final class Waiting {
     }
   }
 
+  private static boolean isAlive(@Nullable Thread thread) {
+    return thread != null && thread.isAlive();
+  }
+
+  /// Nobody else ends what is asynchronous, so nothing ends this thread but the engine's close.
+  /// Where the heap is full, a turn may fail, and the attempt to break the communicators because of
+  /// that too: it is made again in the next turn, until there is memory for it.
   private void progress() {
     long movedNs = System.nanoTime();
+    Throwable trouble = null;
     while (!engine.isClosed()) {
-      Engine.Turn turn = engine.tryAdvance();
-      var _ = Thread.interrupted(); // an operator has set it
-      runLater();
-      long now = System.nanoTime();
-      movedNs = turn == Engine.Turn.MOVED ? now : movedNs;
-      if (later.isEmpty() && engine.isIdle()) {
-        LockSupport.parkNanos(this, SLEEP_NS);
-      } else if (turn != Engine.Turn.MOVED) {
-        rest(now - movedNs, turn);
+      try {
+        if (trouble != null) {
+          engine.breakAllBy(trouble);
+          trouble = null;
+        }
+        movedNs = progress(movedNs);
+      } catch (Throwable thrown) {
+        trouble = trouble == null ? thrown : trouble;
+        LockSupport.parkNanos(this, TROUBLE_NS);
       }
     }
     runLater();
+  }
+
+  /// One turn, and the rest behind it.
+  ///
+  /// @param movedNs when something has moved last
+  /// @return the same, afterwards
+  private long progress(long movedNs) {
+    Engine.Turn turn = engine.tryAdvance();
+    var _ = Thread.interrupted(); // an operator has set it
+    runLater();
+    long now = System.nanoTime();
+    long lastNs = turn == Engine.Turn.MOVED ? now : movedNs;
+    if (later.isEmpty() && engine.isIdle()) {
+      LockSupport.parkNanos(this, SLEEP_NS);
+    } else if (turn != Engine.Turn.MOVED) {
+      rest(now - lastNs, turn);
+    }
+    return lastNs;
   }
 
   private void rest(long idleNs, Engine.Turn turn) {
@@ -388,9 +413,17 @@ final class Waiting {
       try {
         action.run();
       } catch (Throwable thrown) {
-        LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
+        tellOf(thrown);
       }
       var _ = Thread.interrupted(); // it did not mean the next one; with the flag nothing sleeps
+    }
+  }
+
+  private static void tellOf(Throwable thrown) {
+    try {
+      LOG.log(System.Logger.Level.WARNING, "an action on an ended call threw", thrown);
+    } catch (Throwable _) {
+      // the program's logger fails, or finds no memory: the other actions are to run all the same
     }
   }
 
