@@ -3,6 +3,7 @@ package org.comm4j.core.session;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// The ends of threads that serve others: who waits for them, and who must not end before them.
 public final class Endings {
@@ -11,7 +12,14 @@ public final class Endings {
     boolean isOver(long ns) throws InterruptedException;
   }
 
+  private static final long MEMORY_NS = TimeUnit.MILLISECONDS.toNanos(10);
+
   private Endings() {}
+
+  /// Waits for a moment before a thread that ends tries again to say why: the heap was full.
+  static void awaitMemory() {
+    LockSupport.parkNanos(MEMORY_NS);
+  }
 
   /// Waits within a bound until a thread has ended; keeps the interrupt for later. Returns at once
   /// on the thread itself.

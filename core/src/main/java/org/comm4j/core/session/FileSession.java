@@ -151,30 +151,53 @@ final class FileSession implements ReplicatedSession.History {
   }
 
   private void run() {
+    Throwable trouble = null;
     try {
       startNs = nanoTime.getAsLong();
       join();
       if (session != null) {
         serve();
       }
-    } catch (JoinException e) {
-      joined.completeExceptionally(e);
-    } catch (LockedException e) {
-      fail(
-          "the session's file %s is locked by %s, which does not run; continue that process, or end it"
-              .formatted(path, e.getMessage()),
-          e);
-    } catch (IOException | UnsupportedOperationException e) {
-      fail(unusable("file " + path, e), e);
-    } catch (ProtocolException e) {
-      fail(
-          "what is in the session's file %s is not ours: %s; give the launch another COMM_SESSION"
-              .formatted(path, e.getMessage()),
-          e);
-    } catch (RuntimeException | Error e) {
-      fail("the session's thread failed: " + e + OpenFiles.remedy(e), e);
-    } finally {
-      leave();
+    } catch (IOException | ProtocolException | RuntimeException | Error e) {
+      trouble = e; // no more: there may be no memory for words
+      showFailure(e);
+    }
+    boolean isOver = false;
+    while (!isOver) {
+      try {
+        end(trouble);
+        isOver = true;
+      } catch (OutOfMemoryError e) {
+        Endings.awaitMemory();
+      }
+    }
+  }
+
+  /// Lets the others know first, by the lock, then this rank. May be repeated.
+  private void end(@Nullable Throwable trouble) {
+    leave();
+    if (trouble != null) {
+      tell(trouble);
+    }
+  }
+
+  private void tell(Throwable trouble) {
+    switch (trouble) {
+      case JoinException e -> joined.completeExceptionally(e);
+      case LockedException e ->
+          fail(
+              "the session's file %s is locked by %s, which does not run; continue that process, or end it"
+                  .formatted(path, e.getMessage()),
+              e);
+      case IOException e -> fail(unusable("file " + path, e), e);
+      case UnsupportedOperationException e -> fail(unusable("file " + path, e), e);
+      case ProtocolException e ->
+          fail(
+              "what is in the session's file %s is not ours: %s; give the launch another COMM_SESSION"
+                  .formatted(path, e.getMessage()),
+              e);
+      default ->
+          fail("the session's thread failed: " + trouble + OpenFiles.remedy(trouble), trouble);
     }
   }
 
@@ -219,14 +242,12 @@ final class FileSession implements ReplicatedSession.History {
   }
 
   private void fail(String why, Throwable cause) {
-    failed = true;
     Reason reason = cause instanceof ProtocolException ? Reason.PROTOCOL : Reason.ADDRESS;
     joined.completeExceptionally(new JoinException(reason, why, cause));
     ReplicatedSession session = this.session;
     if (session != null) {
       session.evict(why);
       session.tellNews();
-      showFailure();
     }
   }
 
@@ -623,9 +644,12 @@ final class FileSession implements ReplicatedSession.History {
     return HEARTBEATS + Long.BYTES * (long) request.rank();
   }
 
-  /// Says that the process may live when the lock is free.
-  private void showFailure() {
-    LONG.setRelease(header, beatAt(), FAILED);
+  /// Says that the process may live when the lock is free. Needs no memory.
+  private void showFailure(Throwable trouble) {
+    failed = !(trouble instanceof JoinException);
+    if (failed && session != null) {
+      LONG.setRelease(header, beatAt(), FAILED);
+    }
   }
 
   /// How often a rank has shown that it is alive.

@@ -228,6 +228,7 @@ public final class SessionServer implements AutoCloseable {
   }
 
   private void run() {
+    Throwable trouble = null;
     try {
       if (hostRank != null) {
         long now = nanoTime.getAsLong();
@@ -240,10 +241,27 @@ public final class SessionServer implements AutoCloseable {
         turn();
       }
     } catch (IOException | RuntimeException | Error e) {
-      tellFailure("the session's thread failed: " + e + OpenFiles.remedy(e), e);
-    } finally {
-      free();
-      goodbye.countDown();
+      trouble = e; // no more: there may be no memory for words
+    }
+    boolean isOver = false;
+    while (!isOver) {
+      try {
+        end(trouble);
+        isOver = true;
+      } catch (OutOfMemoryError e) {
+        Endings.awaitMemory();
+      } finally {
+        goodbye.countDown();
+      }
+    }
+  }
+
+  /// Lets the ranks know first, by their connections' ends, then the one of this process. May be
+  /// repeated.
+  private void end(@Nullable Throwable trouble) {
+    free();
+    if (trouble != null) {
+      tellFailure("the session's thread failed: " + trouble + OpenFiles.remedy(trouble), trouble);
     }
   }
 

@@ -167,30 +167,48 @@ final class TcpSession implements ReplicatedSession.History {
 
   private void run() {
     Connection connection = null;
+    Throwable trouble = null;
     try {
       connection = join();
       if (connection != null) {
         serve(connection);
       }
-    } catch (JoinException e) {
+    } catch (IOException | RuntimeException | Error e) {
+      trouble = e; // no more: there may be no memory for words
+    }
+    boolean isOver = false;
+    while (!isOver) {
+      try {
+        end(connection, trouble);
+        isOver = true;
+      } catch (OutOfMemoryError e) {
+        Endings.awaitMemory();
+      }
+    }
+  }
+
+  /// Lets the others know first, by the connection's end, then this rank. May be repeated.
+  private void end(@Nullable Connection connection, @Nullable Throwable trouble) {
+    if (connection != null) {
+      connection.close();
+    }
+    Acceptor.closeQuietly(selector);
+    if (trouble != null) {
+      tell(trouble);
+    }
+  }
+
+  private void tell(Throwable trouble) {
+    if (trouble instanceof JoinException e) {
       if (!NOT_MET.contains(e.reason()) || (refused && e.reason() == Reason.ADDRESS)) {
         Meetings.ofThisProcess().add(hostId, request.rank());
       }
       joined.completeExceptionally(e);
-    } catch (IOException | RuntimeException | Error e) {
-      String why = "the session's thread failed: " + e + OpenFiles.remedy(e);
-      joined.completeExceptionally(new JoinException(Reason.ADDRESS, why, e));
-      failHere(why);
-    } finally {
-      if (connection != null) {
-        connection.close();
-      }
-      try {
-        selector.close();
-      } catch (IOException e) {
-        // Its descriptors are freed all the same.
-      }
+      return;
     }
+    String why = "the session's thread failed: " + trouble + OpenFiles.remedy(trouble);
+    joined.completeExceptionally(new JoinException(Reason.ADDRESS, why, trouble));
+    failHere(why);
   }
 
   // --- Joining ---

@@ -179,12 +179,14 @@ class FileSessionTest {
             2,
             () -> {
               if (fails.compareAndSet(true, false)) {
-                throw new OutOfMemoryError("a test's");
+                throw new FullHeap();
               }
               return System.nanoTime();
             });
     ReplicatedSession session = fine.joined().orTimeout(20, TimeUnit.SECONDS).join();
-    failing.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    ReplicatedSession ofFailing = failing.joined().orTimeout(20, TimeUnit.SECONDS).join();
+    var itself = new CompletableFuture<Boolean>();
+    ofFailing.onNews(() -> itself.complete(true));
     var isTold = new CompletableFuture<Boolean>();
     session.onNews(() -> isTold.complete(true));
     fails.set(true);
@@ -193,6 +195,9 @@ class FileSessionTest {
     assertThat(failure.evidence()).startsWith("its session failed");
     assertThat(failure.left()).isFalse();
     assertThat(failure.mayGoOn()).isTrue();
+    itself.orTimeout(20, TimeUnit.SECONDS).join();
+    assertThat(ofFailing.news().evicted())
+        .isEqualTo("the session's thread failed: " + FullHeap.class.getName() + ": a test's");
     session.close();
     failing.close();
     assertThat(root.resolve("sessions/job.session")).doesNotExist();

@@ -75,13 +75,12 @@ final class SessionServerTest {
 
   /// Starts one in the process of a rank.
   private static SessionServer startFor(JoinRequest request) {
+    return startFor(request, System::nanoTime);
+  }
+
+  private static SessionServer startFor(JoinRequest request, LongSupplier nanoTime) {
     return SessionServer.startFor(
-        request,
-        InetAddress.getLoopbackAddress(),
-        0,
-        Authenticator.NONE,
-        System::nanoTime,
-        _ -> {});
+        request, InetAddress.getLoopbackAddress(), 0, Authenticator.NONE, nanoTime, _ -> {});
   }
 
   private static JoinRequest request(String version, int rank) {
@@ -749,20 +748,49 @@ final class SessionServerTest {
             Authenticator.NONE,
             () -> {
               if (heapIsFull.get()) {
-                throw new OutOfMemoryError("a test's");
+                throw new FullHeap();
               }
               return System.nanoTime();
             });
     ReplicatedSession session = joined(tcp);
+    assertIsOutOnceTheHeapIsFull(session, heapIsFull);
+    assertThat(session.news().failures()).isEmpty();
+    assertThatThrownBy(() -> session.put("key", new byte[0])).isInstanceOf(EvictedException.class);
+    session.close();
+  }
+
+  private static void assertIsOutOnceTheHeapIsFull(
+      ReplicatedSession session, AtomicBoolean heapIsFull) {
     var isTold = new CompletableFuture<Boolean>();
     session.onNews(() -> isTold.complete(true));
     heapIsFull.set(true);
     isTold.orTimeout(20, TimeUnit.SECONDS).join();
     assertThat(session.news().evicted())
-        .isEqualTo("the session's thread failed: java.lang.OutOfMemoryError: a test's");
-    assertThat(session.news().failures()).isEmpty();
-    assertThatThrownBy(() -> session.put("key", new byte[0])).isInstanceOf(EvictedException.class);
-    session.close();
+        .isEqualTo("the session's thread failed: " + FullHeap.class.getName() + ": a test's");
+  }
+
+  @Test
+  void history_serverOfRank0CannotGoOn_rank0IsToldWhy() {
+    var heapIsFull = new AtomicBoolean();
+    try (SessionServer ofRank0 =
+        startFor(
+            request("1", 0),
+            () -> {
+              if (heapIsFull.get()) {
+                throw new FullHeap();
+              }
+              return System.nanoTime();
+            })) {
+      TcpSession rank1 =
+          start(
+              new InetSocketAddress(InetAddress.getLoopbackAddress(), ofRank0.port()),
+              request("1", 1),
+              Authenticator.NONE);
+      ReplicatedSession session1 = joined(rank1);
+      ReplicatedSession session0 = ofRank0.localJoin().orTimeout(20, TimeUnit.SECONDS).join();
+      assertIsOutOnceTheHeapIsFull(session0, heapIsFull);
+      session1.close();
+    }
   }
 
   /// Then nobody else says why the session has ended for the others: the server logs it.
