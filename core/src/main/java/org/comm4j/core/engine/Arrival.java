@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import java.util.BitSet;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 import org.comm4j.api.Communicator;
 import org.jspecify.annotations.Nullable;
@@ -38,6 +39,30 @@ abstract sealed class Arrival extends Call permits ProbeCall, ReceiveCall {
     } else {
       context.addSources(ranks);
     }
+  }
+
+  @Override
+  final String lacks(List<Integer> absent) {
+    if (message() != null) {
+      return Lacks.ofRanks(absent, "sent all of it", "");
+    }
+    if (source == context.rank()) {
+      return "a send of its own; start() %s, then send".formatted(noun());
+    }
+    boolean mayBothWait = this instanceof ReceiveCall && !isPart();
+    return Lacks.ofRanks(
+        absent,
+        "called the matching send",
+        mayBothWait
+            ? "where both receive first, start() one of the receives or use sendReceive"
+            : "");
+  }
+
+  private String noun() {
+    return switch (this) {
+      case ProbeCall _ -> "the probe";
+      case ReceiveCall _ -> "the receive";
+    };
   }
 
   @Override

@@ -171,6 +171,18 @@ abstract class Call implements Pending {
     return context.present(missing());
   }
 
+  /// For whom or what it has waited for too long, and what to do, for messages.
+  ///
+  /// @param absent those who are [#late]
+  String lacks(List<Integer> absent) {
+    return Lacks.ofRanks(absent, "come", "");
+  }
+
+  /// Whether a thread waits for something else instead, of which this is a part.
+  final boolean isPart() {
+    return whole != null;
+  }
+
   /// Whether it is time to ask peers where they are.
   final boolean isSlow() {
     long now = engine.nanoTime();

@@ -655,13 +655,13 @@ final class Engine {
       context.breakWith(
           new CollectiveTimeoutException(
               missing,
-              "rank %d waited %.1f s in %s of '%s' for rank(s) %s, who are alive but have not come; raise COMM_TIMEOUT if they may take longer"
+              "rank %d waited %.1f s in %s of '%s' for %s"
                   .formatted(
                       context.rank(),
                       call.elapsedNs() / 1e9,
                       call.describe(),
                       context.name(),
-                      missing)),
+                      call.lacks(missing))),
           true);
     } else if (call.isSlow()) {
       call.inquire();

@@ -2,6 +2,7 @@ package org.comm4j.core.engine;
 
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
+import java.util.List;
 
 /// A send and a receive that end together.
 final class ExchangeCall extends Call {
@@ -43,6 +44,11 @@ final class ExchangeCall extends Call {
     if (!receive.hasEnded()) {
       receive.missing(ranks);
     }
+  }
+
+  @Override
+  String lacks(List<Integer> absent) {
+    return send.hasEnded() ? receive.lacks(absent) : send.lacks(absent);
   }
 
   @Override

@@ -60,6 +60,12 @@ final class Outgoing {
     return started && sent == data.byteSize();
   }
 
+  /// Whether the receiver has asked for it: what credit covers goes unasked, and before it has
+  /// come.
+  boolean isAskedFor() {
+    return granted || read;
+  }
+
   int worldPeer() {
     return link.peer();
   }

@@ -4,6 +4,7 @@ import static java.util.Objects.requireNonNull;
 
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
+import java.util.List;
 import org.comm4j.api.PointToPoint.Send;
 import org.jspecify.annotations.Nullable;
 
@@ -86,6 +87,21 @@ final class SendCall extends Call {
   @Override
   void missing(BitSet ranks) {
     ranks.set(send.destination());
+  }
+
+  /// Whoever sends much, or with `COMM_SYNC_SEND` anything, waits for the receive: a program that
+  /// has worked with little data, which is sent at once, may come here with more.
+  @Override
+  String lacks(List<Integer> absent) {
+    if (outgoing == null) {
+      return "a receive of its own: so much to oneself waits for that; start() the receive before";
+    }
+    return Lacks.ofRanks(
+        absent,
+        outgoing.isAskedFor() ? "taken all of it" : "called the matching receive",
+        outgoing.isAskedFor() || isPart()
+            ? ""
+            : "where both send first, start() one of the sends or use sendReceive");
   }
 
   @Override
