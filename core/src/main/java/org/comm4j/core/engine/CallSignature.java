@@ -18,7 +18,9 @@ import org.jspecify.annotations.Nullable;
 /// @param count as [Shape#count()]; 0 where ranks may differ
 /// @param detail hashes of the operator's name and the partition (upper half), the algorithm's name
 ///   (lower half)
-public record CallSignature(long what, long count, long detail) {
+/// @param operator the name of a user-defined operator, which does not travel, and so is no part of
+///   what is compared; null where there is none, or it is a peer's
+public record CallSignature(long what, long count, long detail, @Nullable String operator) {
   /// Who wants the call.
   public enum Purpose {
     USER(""),
@@ -42,6 +44,11 @@ public record CallSignature(long what, long count, long detail) {
     public String label() {
       return label;
     }
+  }
+
+  /// As a peer's travels.
+  public CallSignature(long what, long count, long detail) {
+    this(what, count, detail, null);
   }
 
   private static final int NO_OP = 0;
@@ -80,7 +87,8 @@ public record CallSignature(long what, long count, long detail) {
     return new CallSignature(
         what,
         shape.kind().isVaried() ? 0 : shape.count(),
-        details << 32 | Integer.toUnsignedLong(algorithm.hashCode()));
+        details << 32 | Integer.toUnsignedLong(algorithm.hashCode()),
+        op instanceof ReduceOp.UserDefined own ? own.name() : null);
   }
 
   /// Whether all ranks name the counts of all, which are compared by their hash.
@@ -93,7 +101,7 @@ public record CallSignature(long what, long count, long detail) {
     String mine = describe(what, count);
     String theirs = describe(peerWhat, peerCount);
     return "rank %d's collective #%d is %s%s but rank %d started %s"
-        .formatted(peer, sequence, theirs, mine.equals(theirs) ? explanation() : "", rank, mine);
+        .formatted(peer, sequence, theirs, mine.equals(theirs) ? explanation() : "", rank, this);
   }
 
   /// What may differ in calls that are described alike.
@@ -118,12 +126,30 @@ public record CallSignature(long what, long count, long detail) {
   }
 
   @Override
+  public boolean equals(Object other) {
+    return other instanceof CallSignature that
+        && what == that.what
+        && count == that.count
+        && detail == that.detail;
+  }
+
+  @Override
+  public int hashCode() {
+    return Long.hashCode(digest());
+  }
+
+  @Override
   public String toString() {
-    return describe(what, count);
+    return describe(what, count, operator);
+  }
+
+  /// A peer's, of whose operator nobody here knows the name.
+  static String describe(long what, long count) {
+    return describe(what, count, null);
   }
 
   /// For example `reduce(SUM, FLOAT32 × 1024, root 0)`.
-  static String describe(long what, long count) {
+  private static String describe(long what, long count, @Nullable String operator) {
     int kindIndex = (int) (what & 0xff);
     int opCode = (int) (what >>> 8 & 0xff);
     int typeId = (int) (what >>> 16 & 0xff);
@@ -141,7 +167,7 @@ public record CallSignature(long what, long count, long detail) {
     if (opCode != NO_OP) {
       text.append(
               opCode == USER_OP
-                  ? "a user-defined operator"
+                  ? userDefined(operator)
                   : ReduceOp.Predefined.values()[opCode - 1].name())
           .append(", ");
     }
@@ -155,6 +181,10 @@ public record CallSignature(long what, long count, long detail) {
       text.append(", root ").append(root);
     }
     return text.append(')').toString();
+  }
+
+  private static String userDefined(@Nullable String name) {
+    return name == null ? "a user-defined operator" : "user-defined '%s'".formatted(name);
   }
 
   private static int code(@Nullable ReduceOp op) {

@@ -52,14 +52,27 @@ class CallSignatureTest {
     return CallSignature.of(call, 0, 2, CallSignature.Purpose.USER);
   }
 
+  /// As one compares what has travelled with the own.
   @Test
-  void difference_operatorsOfOtherNames_saysSo() {
+  void equals_nameOfTheOperatorHasNotTravelled_isTheSame() {
+    CallSignature mine = ofOperator("a");
+    var travelled = new CallSignature(mine.what(), mine.count(), mine.detail());
+
+    assertThat(travelled).isEqualTo(mine).hasSameHashCodeAs(mine).isNotEqualTo(ofOperator("b"));
+  }
+
+  /// The name of the other one does not travel.
+  @Test
+  void difference_operatorsOfOtherNames_saysSoAndNamesTheOwn() {
     CallSignature mine = ofOperator("a");
     CallSignature theirs = ofOperator("b");
 
     assertThat(mine.difference(0, 1, 2, theirs.what(), theirs.count()))
-        .contains("with a user-defined operator of another name or another algorithm")
-        .doesNotContain("counts per rank");
+        .isEqualTo(
+            "rank 1's collective #2 is allReduce(a user-defined operator, INT32 × 3) with a user-defined"
+                + " operator of another name or another algorithm (expected: the same arguments and"
+                + " the same COMM_TUNING on all ranks) but rank 0 started allReduce(user-defined 'a',"
+                + " INT32 × 3)");
   }
 
   /// Hash codes of strings are the same for pairs of letters that differ like these.
