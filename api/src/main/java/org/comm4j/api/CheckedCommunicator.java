@@ -642,10 +642,19 @@ final class CheckedCommunicator implements Communicator {
     return gate.ownToClose(LEAVE_NANOS) == null;
   }
 
+  /// First what peers may wait for, meanwhile messages may come. For messages that have not come
+  /// nobody waits then, only for those that have begun to.
   private void finishPending() {
     long start = System.nanoTime();
     long left = FINISH_NANOS; // a pause before the first one is not taken from it
     for (CheckedRequest request : inFlight) {
+      if (!request.canBeTakenBack()) {
+        request.finish(Math.max(0, left));
+        left = FINISH_NANOS - (System.nanoTime() - start);
+      }
+    }
+    for (CheckedRequest request : inFlight) {
+      request.endUnmatched(Math.max(0, left));
       request.finish(Math.max(0, left));
       left = FINISH_NANOS - (System.nanoTime() - start);
     }

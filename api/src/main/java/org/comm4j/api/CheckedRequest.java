@@ -265,7 +265,7 @@ final class CheckedRequest implements Request {
 
   @Override
   public boolean cancel() {
-    if (!(operation instanceof Receive || operation instanceof Probe)) {
+    if (!canBeTakenBack()) {
       throw new IllegalStateException(
           operation.label()
               + " can't be taken back: peers may already be part of it (expected: a receive or a"
@@ -280,6 +280,11 @@ final class CheckedRequest implements Request {
     } finally {
       release();
     }
+  }
+
+  /// Whether peers have no part in it while nothing has matched it.
+  boolean canBeTakenBack() {
+    return operation instanceof Receive || operation instanceof Probe;
   }
 
   private boolean takeBack() {
@@ -380,7 +385,41 @@ final class CheckedRequest implements Request {
     } while (outcome == null && left > 0);
   }
 
+  /// Takes the operation back because its communicator is closing, if it can be and nothing has
+  /// matched it.
+  ///
+  /// @param nanos how long to wait at most for a thread that waits for it to give way
+  void endUnmatched(long nanos) {
+    if (!canBeTakenBack() || !tryAcquireToLook(nanos)) {
+      return;
+    }
+    try {
+      look(); // what has come is taken
+      if (outcome == null && pending.cancel()) {
+        settle(new Outcome(null, gate.closed(operation.label())));
+      }
+    } finally {
+      release();
+    }
+  }
+
   // --- the word ---
+
+  private boolean tryAcquireToLook(long nanos) {
+    long start = System.nanoTime();
+    visitors.incrementAndGet();
+    try {
+      while (!tryAcquire()) {
+        if (outcome != null || System.nanoTime() - start >= nanos) {
+          return false;
+        }
+        Gate.pause();
+      }
+      return true;
+    } finally {
+      visitors.decrementAndGet();
+    }
+  }
 
   /// Takes the word for a look. A thread that waits gives way after its slice.
   private void acquireToLook() {

@@ -20,11 +20,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.comm4j.api.spi.CallListener;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 @Timeout(20)
 class CheckedCommunicatorTest {
@@ -495,6 +498,83 @@ class CheckedCommunicatorTest {
     assertThat(request.isDone()).isTrue();
     assertThat(future).isCompletedExceptionally();
     assertThat(backend.calls).endsWith("close");
+  }
+
+  /// Nobody can tell how long its message would take, and no peer needs it.
+  @ParameterizedTest
+  @MethodSource("arrivals")
+  void close_unmatchedArrival_endsWithClosedWithoutAWait(Operation arrival) {
+    Request request = comm.start(arrival);
+    var future = request.toCompletableFuture();
+
+    comm.close();
+
+    assertThat(backend.pending().askedNanos).isZero();
+    assertThatExceptionOfType(ClosedException.class)
+        .isThrownBy(request::await)
+        .withMessageContaining(arrival.label());
+    assertThat(future).isCompletedExceptionally();
+    assertThat(backend.calls).endsWith("close");
+  }
+
+  static Stream<Operation> arrivals() {
+    return Stream.of(
+        new PointToPoint.Receive(CommData.of(new float[1]), 1, 3), new PointToPoint.Probe(1, 3));
+  }
+
+  @Test
+  void close_matchedReceive_isGivenTime() {
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+    backend.pending().match();
+    backend.pending().whenAwaited(() -> backend.pending().end(null));
+
+    comm.close();
+
+    request.await();
+  }
+
+  @Test
+  void close_receiveWhoseMessageIsThere_endsWell() {
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+    backend.pending().whenLookedAt(() -> backend.pending().end(null));
+
+    comm.close();
+
+    request.await();
+  }
+
+  /// What others wait for goes first, and its message may come meanwhile.
+  @Test
+  void close_receiveBesideACollective_isGivenItsTime() {
+    Request receive = comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+    Request broadcast = comm.start(new Collective.Broadcast(CommData.of(new float[1]), 0));
+    backend
+        .pendings
+        .getLast()
+        .whenAwaited(() -> {
+          backend.pendings.getFirst().end(null);
+          backend.pendings.getLast().end(null);
+        });
+
+    comm.close();
+
+    broadcast.await();
+    receive.await();
+  }
+
+  @Test
+  void close_otherThreadAwaitsAReceive_endsItWithClosed() throws Exception {
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+    var awaited = new CountDownLatch(1);
+    backend.pending().whenAwaited(awaited::countDown);
+    var waiting = new FutureTask<>(() -> catchThrowable(request::await));
+    Thread.ofPlatform().start(waiting);
+    awaitUninterruptibly(awaited);
+
+    comm.close();
+
+    assertThat(waiting.get(20, TimeUnit.SECONDS)).isInstanceOf(ClosedException.class);
+    assertThat(backend.pending().isDone()).isTrue(); // it was taken back
   }
 
   /// A backend's wait that sees the flag breaks the communicator for all.
