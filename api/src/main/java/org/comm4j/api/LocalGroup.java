@@ -35,12 +35,13 @@ public final class LocalGroup implements AutoCloseable {
         IntStream.range(0, group.size())
             .mapToObj(rank ->
                 new CheckedCommunicator(
-                    group.communicator(rank), scope(rank, whole), listeners, config))
+                    group.communicator(rank), scope(group, rank, whole), listeners, config))
             .toList();
   }
 
-  /// What one rank holds. With its last communicator it leaves the others, as a process does.
-  private LaunchScope scope(int rank, LaunchScope whole) {
+  /// What one rank holds. With its last communicator it leaves the others, as a process does. It
+  /// must not know the communicators, which else were never collected.
+  private static LaunchScope scope(RankGroup group, int rank, LaunchScope whole) {
     whole.retain();
     return new LaunchScope(() -> {
       try {

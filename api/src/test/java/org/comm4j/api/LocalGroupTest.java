@@ -11,7 +11,10 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.RankGroup;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -388,6 +391,55 @@ class LocalGroupTest {
         .isThrownBy(() ->
             LocalGroup.open(2, CONFIG.toBuilder().option("COMM_FAKE_THREADS_SPED", "1").build()))
         .withMessageContaining("COMM_FAKE_THREADS_SPED");
+  }
+
+  @Test
+  void unclosed_collected_isClosed() throws Exception {
+    var dropped = new FakeGroup(3, "dropped-group");
+    CountDownLatch ended = new CountDownLatch(1);
+    makeAndDrop(dropped, ended);
+    while (!ended.await(20, TimeUnit.MILLISECONDS)) {
+      System.gc();
+    }
+    assertThat(dropped.left).containsExactlyInAnyOrder(0, 1, 2);
+    assertThat(dropped.communicators)
+        .allSatisfy(each -> assertThat(each.calls).containsExactly("submit barrier", "close"));
+  }
+
+  private static void makeAndDrop(FakeGroup dropped, CountDownLatch ended) {
+    LocalGroup group = LocalGroup.of(new Ending(dropped, ended));
+    for (Communicator each : group.communicators()) {
+      var _ = each.start(new Collective.Barrier());
+    }
+  }
+
+  /// Tells when it has been closed.
+  private record Ending(FakeGroup group, CountDownLatch ended) implements RankGroup {
+    @Override
+    public int size() {
+      return group.size();
+    }
+
+    @Override
+    public BackendCommunicator communicator(int rank) {
+      return group.communicator(rank);
+    }
+
+    @Override
+    public void fail(int rank, Throwable cause) {
+      group.fail(rank, cause);
+    }
+
+    @Override
+    public void leave(int rank) {
+      group.leave(rank);
+    }
+
+    @Override
+    public void close() {
+      group.close();
+      ended.countDown();
+    }
   }
 
   private static FakeGroup lastGroup() {

@@ -391,6 +391,28 @@ public abstract class CommunicatorContract {
     return comm.duplicate().name();
   }
 
+  /// The same of a whole group, by each of its ranks.
+  @Rule("L7")
+  @Test
+  void unclosedGroup_collected_everyRankWarns() throws Exception {
+    try (var log = new LogLines("org.comm4j.api")) {
+      String name = dropGroup();
+      Expect.eventually(
+          "L7",
+          "a warning of each of %d ranks of %s".formatted(size(), name),
+          () -> {
+            System.gc();
+            return warnings(log, name) >= size();
+          });
+    }
+  }
+
+  private String dropGroup() throws Exception {
+    LocalGroup group = opened(size(), config());
+    Request.waitAll(group.start(_ -> new Collective.Barrier()));
+    return group.communicator(0).name();
+  }
+
   private boolean isWanted(LiveCheck check) {
     return check.toString().matches(only) && check.toString().matches(wanted());
   }
