@@ -70,7 +70,7 @@ final class WithinHosts {
       }
       CommException failure = null;
       try {
-        near = shared.orElseThrow().open(host(hosts), config);
+        near = shared.orElseThrow().open(host(hosts), config, count > 1);
       } catch (CommException e) {
         failure = e; // the other hosts must hear of it
       }

@@ -59,8 +59,8 @@ class OneHostRegionsTest extends SharedMemoryContract {
   @Test
   void open_memoryOfOneRankFails_allGoOnWithout() throws Exception {
     HostTransports broken =
-        (session, config) -> {
-          HostTransport opened = Windows.open(session, config);
+        (session, config, forCollectives) -> {
+          HostTransport opened = Windows.open(session, config, forCollectives);
           if (session.rank() == 1) {
             opened.close();
             throw new TransportFailedException("there is none here", null);
@@ -108,7 +108,8 @@ class OneHostRegionsTest extends SharedMemoryContract {
       Files.delete(mine);
     }
 
-    static HostTransport open(Session host, CommConfig config) {
+    static HostTransport open(Session host, CommConfig config, boolean forCollectives) {
+      assertThat(forCollectives).isFalse();
       try {
         return new Windows(host, config);
       } catch (IOException e) {

@@ -161,7 +161,7 @@ public final class CudaProvider implements BackendProvider {
     CudaRank rank =
         CudaRank.open(session, config, options, process.get(), threads, compiler, patience);
     try {
-      HostTransport transport = transports().orElseThrow().open(session, config);
+      HostTransport transport = transports().orElseThrow().open(session, config, true);
       return CudaCommunicator.open(
           rank, EngineCommunicator.open(NAME, session, transport, transport, config));
     } catch (RuntimeException e) {

@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// @param option what sets the size of the windows
 /// @param windowBytes their size
 record SharedPlace(Path root, String option, long windowBytes) {
+  private static final String TOO_LARGE = "File too large"; // in the system's words
   private static final long FULL_BYTES = 1 << 20;
 
   /// Says that something failed there.
@@ -41,6 +42,12 @@ record SharedPlace(Path root, String option, long windowBytes) {
   /// @param what that was
   /// @param cause what mapping threw
   TransportFailedException notMapped(String what, IOException cause) {
+    if (String.valueOf(cause.getMessage()).contains(TOO_LARGE)) {
+      return new TransportFailedException(
+          "%s in %s failed: %s; lower %s (%d bytes), or raise how large a file of a process may be (ulimit -f)"
+              .formatted(what, root, TOO_LARGE, option, windowBytes),
+          cause);
+    }
     return cause.getCause() instanceof OutOfMemoryError
         ? new TransportFailedException(
             "%s in %s failed: too little address space; lower %s (%d bytes), or raise what limits it (ulimit -v, vm.max_map_count)"

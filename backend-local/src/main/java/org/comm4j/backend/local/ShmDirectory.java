@@ -75,8 +75,12 @@ final class ShmDirectory implements AutoCloseable {
   /// Makes the directories where they are not there yet, and takes this rank's lock.
   ///
   /// @param root where, `/dev/shm` but for tests
-  /// @throws BackendUnavailableException if a directory is there that is not ours alone
+  /// @throws BackendUnavailableException if there is no such place, or a directory is there that is
+  ///   not ours alone
   static ShmDirectory enter(Path root, String session, int rank) throws IOException {
+    if (!Files.isDirectory(root)) {
+      throw new BackendUnavailableException("shm", root + " is not there", remedyWithout(root));
+    }
     Path base = base(root);
     if (rank == 0) {
       reap(base, REAP_NANOS);
@@ -100,6 +104,11 @@ final class ShmDirectory implements AutoCloseable {
       }
     }
     throw new IOException("%s vanished again and again".formatted(directory), last);
+  }
+
+  /// What to do where there is no such place.
+  static String remedyWithout(Path root) {
+    return "as root: mount -m -t tmpfs tmpfs " + root;
   }
 
   /// Where this user's sessions are.

@@ -19,6 +19,7 @@ import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.OpenFiles;
 import org.comm4j.core.session.Versions;
 import org.comm4j.core.transport.HostTransport;
+import org.comm4j.core.transport.PeerMemory;
 
 /// `shm`: ranks that are processes of one host, over POSIX shared memory.
 public final class ShmProvider implements BackendProvider {
@@ -80,13 +81,24 @@ public final class ShmProvider implements BackendProvider {
           "it needs Linux, this is " + System.getProperty("os.name"),
           "use backend 'local', whose ranks are threads, or one that reaches other hosts");
     }
-    return availability(ROOT);
+    long windowBytes = WindowOption.SHM.bytes(config);
+    long opening = openingBytes(config.localWorldSize().orElse(1), windowBytes);
+    return availability(ROOT, Math.max(LEAST_FREE_BYTES, opening));
   }
 
-  static Availability availability(Path root) {
+  /// What all ranks of a host have reserved when they have opened.
+  static long openingBytes(int ranks, long windowBytes) {
+    if (ranks == 1) {
+      return 0;
+    }
+    long window = Math.max(PeerMemory.READY_BYTES, EngineCommunicator.firstBytes(windowBytes));
+    return ranks * (new BlockLayout(ranks, windowBytes).controlBytes() + window);
+  }
+
+  /// @param wanted how many bytes
+  static Availability availability(Path root, long wanted) {
     if (!Files.isDirectory(root)) {
-      return Availability.unavailable(
-          root + " is not there", "as root: mount -m -t tmpfs tmpfs " + root);
+      return Availability.unavailable(root + " is not there", ShmDirectory.remedyWithout(root));
     }
     try {
       FileStore store = Files.getFileStore(root);
@@ -98,9 +110,9 @@ public final class ShmProvider implements BackendProvider {
                 root + " can't be written to by this user", "as root: chmod 1777 " + root);
       }
       long free = store.getUsableSpace();
-      if (free < LEAST_FREE_BYTES) {
+      if (free < wanted) {
         return Availability.unavailable(
-            "%s has %d bytes free (expected: at least %d)".formatted(root, free, LEAST_FREE_BYTES),
+            "%s has %d bytes free (expected: at least %d)".formatted(root, free, wanted),
             "free space there or make it larger (with Docker --shm-size)");
       }
       return Availability.ready();
@@ -147,7 +159,7 @@ public final class ShmProvider implements BackendProvider {
 
   @Override
   public BackendCommunicator open(Session session, CommConfig config) {
-    HostTransport transport = new ShmTransports().open(session, config);
+    HostTransport transport = new ShmTransports().open(session, config, true);
     return EngineCommunicator.open(name(), session, transport, transport, config);
   }
 }

@@ -13,6 +13,7 @@ import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
+import org.comm4j.core.engine.EngineCommunicator;
 import org.comm4j.core.session.Processors;
 import org.jspecify.annotations.Nullable;
 
@@ -27,15 +28,18 @@ final class ShmRendezvous {
   private final Session session;
   private final Path root;
   private final Duration timeout;
+  private final boolean carriesCollectives;
   private @Nullable ShmDirectory names;
   private @Nullable FileMemory memory;
 
   /// @param root the file system, `/dev/shm` but for tests
   /// @param timeout for each step
-  ShmRendezvous(Session session, Path root, Duration timeout) {
+  /// @param carriesCollectives whether windows are for more than regions
+  ShmRendezvous(Session session, Path root, Duration timeout, boolean carriesCollectives) {
     this.session = session;
     this.root = root;
     this.timeout = timeout;
+    this.carriesCollectives = carriesCollectives;
   }
 
   /// Opens this rank's end; all ranks call it at once.
@@ -114,7 +118,11 @@ final class ShmRendezvous {
         calls == null
             ? null
             : new SingleCopy(rank, layout, calls, option, Processors.areFewerThanRanks(session));
-    memory = FileMemory.create(rank, entered.file(rank), layout, place, calls, singleCopy);
+    var created = FileMemory.create(rank, entered.file(rank), layout, place, calls, singleCopy);
+    memory = created;
+    if (carriesCollectives && layout.ranks() > 1) { // later some ranks would have opened
+      created.reserve(layout.windowAt(), EngineCommunicator.firstBytes(layout.windowBytes()));
+    }
   }
 
   private void attachAll() throws IOException {

@@ -11,8 +11,8 @@ public final class ShmTransports implements HostTransports {
   public ShmTransports() {}
 
   @Override
-  public HostTransport open(Session host, CommConfig config) {
-    return new ShmRendezvous(host, ShmProvider.ROOT, config.joinTimeout())
+  public HostTransport open(Session host, CommConfig config, boolean carriesCollectives) {
+    return new ShmRendezvous(host, ShmProvider.ROOT, config.joinTimeout(), carriesCollectives)
         .open(
             WindowOption.SHM.bytes(config),
             NativeCalls.find(),

@@ -63,7 +63,7 @@ class LocalProviderTest {
 
   @Test
   void availability_noSharedMemory_saysHowToGetIt(@TempDir Path folder) {
-    assertThat(ShmProvider.availability(folder.resolve("none")))
+    assertThat(ShmProvider.availability(folder.resolve("none"), 1))
         .isEqualTo(
             Availability.unavailable(
                 folder.resolve("none") + " is not there",

@@ -12,6 +12,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -25,8 +26,13 @@ import org.comm4j.api.Communicator;
 import org.comm4j.api.DataType;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.ReduceOp;
+import org.comm4j.api.spi.Availability;
+import org.comm4j.api.spi.BackendCommunicator;
+import org.comm4j.api.spi.Session;
+import org.comm4j.core.session.InMemorySessions;
 import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.ThreadGroups;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -105,18 +111,54 @@ class NoSpaceTest {
   @ParameterizedTest
   @EnumSource
   void noSpace_folderAndRemedyAreNamedAndNothingIsLeft(Attempt attempt) throws Exception {
+    assertThat(run(attempt.space, Ranks.class, attempt.name()))
+        .startsWith("0:")
+        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []", "mapped: 0")
+        .doesNotContain("nothing thrown", "AssertionError");
+  }
+
+  /// What the first communicator needs, there is for some of the ranks alone.
+  @Test
+  void open_noSpaceForSomeRanks_allSaySo() throws Exception {
+    assertThat(run("8m", Openings.class).lines().filter(line -> line.contains("rank ")))
+        .hasSize(Openings.RANKS)
+        .allSatisfy(line ->
+            assertThat(line)
+                .contains("TransportFailedException", "reserving", "of 8388608 bytes are free"));
+  }
+
+  /// However much space there is.
+  @Test
+  void open_filesMayNotBeSoLarge_saysWhatLimitsThem() throws Exception {
+    List<String> command =
+        new ArrayList<>(
+            List.of("timeout", "60", "bash", "-c", "ulimit -f 200000 && exec \"$@\"", "-"));
+    command.addAll(ShmProcessTest.JVM.command(List.of(), Openings.class));
+    assertThat(ChildJvm.run(command).lines().filter(line -> line.contains("rank ")))
+        .hasSize(Openings.RANKS)
+        .allSatisfy(
+            line -> assertThat(line).contains("COMM_SHM_WINDOW (1073741824 bytes)", "ulimit -f"));
+  }
+
+  /// Which is less than they need, whatever one of them does.
+  @Test
+  void availability_spaceForFewerRanks_saysHowMuchAllNeed() throws Exception {
+    assertThat(run("8m", Availabilities.class))
+        .containsPattern(
+            "4 ranks: Unavailable.*/dev/shm has 8388608 bytes free \\(expected: at least 9\\d{6}")
+        .contains("3 ranks: Ready", "4 ranks with small windows: Ready");
+  }
+
+  private static String run(String space, Class<?> program, String... arguments) throws Exception {
     assumeTrue(
         ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
             .startsWith("0:"),
         "needs the right to mount a small /dev/shm");
     List<String> command = new ArrayList<>(List.of("timeout", "60", "unshare", "-m", "sh", "-c"));
-    command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(attempt.space));
+    command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(space));
     command.add("sh");
-    command.addAll(ShmProcessTest.JVM.command(List.of(), Ranks.class, attempt.name()));
-    assertThat(ChildJvm.run(command))
-        .startsWith("0:")
-        .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []", "mapped: 0")
-        .doesNotContain("nothing thrown", "AssertionError");
+    command.addAll(ShmProcessTest.JVM.command(List.of(), program, arguments));
+    return ChildJvm.run(command);
   }
 
   private static void fill(Path file) throws IOException {
@@ -129,6 +171,50 @@ class NoSpaceTest {
       if (!String.valueOf(e.getMessage()).contains("No space left")) {
         throw e;
       }
+    }
+  }
+
+  /// A process with some ranks, which says how each has opened.
+  static final class Openings {
+    static final int RANKS = 4;
+
+    private Openings() {}
+
+    public static void main(String[] args) throws Exception {
+      CommConfig config = CommConfig.builder().build();
+      try (var sessions = InMemorySessions.group(RANKS);
+          var threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+        List<Future<BackendCommunicator>> openings = new ArrayList<>();
+        for (int rank = 0; rank < RANKS; rank++) {
+          Session session = sessions.session(rank);
+          openings.add(threads.submit(() -> new ShmProvider().open(session, config)));
+        }
+        for (int rank = 0; rank < RANKS; rank++) {
+          try {
+            openings.get(rank).get().close();
+            System.out.println("rank " + rank + ": opened");
+          } catch (ExecutionException e) {
+            System.out.println("rank " + rank + ": " + e.getCause());
+          }
+        }
+      }
+    }
+  }
+
+  /// A process that says for how many ranks there is space.
+  static final class Availabilities {
+    private Availabilities() {}
+
+    public static void main(String[] args) {
+      System.out.println("3 ranks: " + of(CommConfig.builder(), 3));
+      System.out.println("4 ranks: " + of(CommConfig.builder(), 4));
+      var small = CommConfig.builder().option("COMM_SHM_WINDOW", "16MiB");
+      System.out.println("4 ranks with small windows: " + of(small, 4));
+    }
+
+    private static Availability of(CommConfig.Builder config, int ranks) {
+      return new ShmProvider()
+          .availability(config.rank(0).worldSize(ranks).localRank(0).localWorldSize(ranks).build());
     }
   }
 

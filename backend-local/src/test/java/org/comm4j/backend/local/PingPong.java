@@ -88,7 +88,7 @@ final class PingPong {
   private static void child(Path meeting, int rank) {
     var session = new MeetingSession(meeting, rank, 2, "0123456789abcdef");
     try (var transport =
-        new ShmRendezvous(session, Path.of("/dev/shm"), TIMEOUT)
+        new ShmRendezvous(session, Path.of("/dev/shm"), TIMEOUT, true)
             .open(16 << 20, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE)) {
       new PingPong(transport).measure();
     }

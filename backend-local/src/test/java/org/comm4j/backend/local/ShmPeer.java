@@ -53,7 +53,7 @@ final class ShmPeer {
             ? new StallingSession(Path.of(args[2]), rank, size, args[3])
             : new MeetingSession(Path.of(args[2]), rank, size, args[3]);
     try (var transport =
-        new ShmRendezvous(session, root, TIMEOUT)
+        new ShmRendezvous(session, root, TIMEOUT, true)
             .open(1 << 20, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE)) {
       var peer = new ShmPeer(transport, Long.parseLong(args[6]));
       transport.reserve(0, 64);

@@ -17,6 +17,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.comm4j.api.BackendUnavailableException;
 import org.comm4j.api.CommException;
 import org.comm4j.api.JoinException;
 import org.comm4j.api.TransportFailedException;
@@ -96,6 +97,20 @@ class ShmRendezvousTest {
                 .hasMessageContaining("address space")
                 .hasMessageContaining("ulimit -v")
                 .hasMessageContaining("COMM_SHM_WINDOW (%d bytes)", HALF_OF_THE_ADDRESSES));
+  }
+
+  @Test
+  void open_noSharedMemory_saysHowToGetIt() {
+    try (var sessions = InMemorySessions.group(1)) {
+      Path missing = elsewhere.resolve("missing");
+      assertThatThrownBy(() ->
+              new ShmRendezvous(sessions.session(0), missing, TIMEOUT, true)
+                  .open(WINDOW_BYTES, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE))
+          .isInstanceOf(BackendUnavailableException.class)
+          .hasMessageContaining(missing + " is not there")
+          .hasMessageContaining("mount -m -t tmpfs tmpfs " + missing)
+          .hasMessageNotContaining("vanished");
+    }
   }
 
   @Test
@@ -306,7 +321,7 @@ class ShmRendezvousTest {
   }
 
   private SharedMemoryTransport open(Session session, long windowBytes) {
-    return new ShmRendezvous(session, root, TIMEOUT)
+    return new ShmRendezvous(session, root, TIMEOUT, true)
         .open(windowBytes, NativeCalls.find(), SingleCopyOption.AUTO, Long.MAX_VALUE);
   }
 }

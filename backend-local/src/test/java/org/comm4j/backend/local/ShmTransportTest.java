@@ -51,7 +51,7 @@ class ShmTransportTest {
     try (var threads = Executors.newVirtualThreadPerTaskExecutor()) {
       var opening = new ArrayList<Future<SharedMemoryTransport>>();
       for (int rank = 0; rank < size; rank++) {
-        var rendezvous = new ShmRendezvous(group.session(rank), root, TIMEOUT);
+        var rendezvous = new ShmRendezvous(group.session(rank), root, TIMEOUT, true);
         opening.add(
             threads.submit(
                 () -> rendezvous.open(WINDOW_BYTES, calls, SingleCopyOption.ON, maxSleepNanos)));

@@ -116,6 +116,16 @@ public final class EngineCommunicator implements BackendCommunicator {
     }
   }
 
+  /// How much at the beginning of its window a rank needs for the first communicator, where any
+  /// other reads it: a transport that reserves so much while ranks still open together tells all of
+  /// them when one has no memory for it.
+  ///
+  /// @param windowBytes of each window
+  public static long firstBytes(long windowBytes) {
+    WindowLayout layout = WindowLayout.of(windowBytes);
+    return layout.hasLanes() ? layout.staging(1, 0) : 0;
+  }
+
   /// The same, with what varies in tests and simulations, which close the transport if this fails.
   ///
   /// @param selector chooses the algorithms; must choose the same on all ranks

@@ -10,7 +10,10 @@ public interface HostTransports {
   ///
   /// @param host of ranks that have the same host identity; not closed with the transport
   /// @param config of the launch
+  /// @param carriesCollectives whether collectives will go through windows
+  ///   ([PeerMemory#carriesCollectives]): then what the first communicator needs of them has
+  ///   memory, or this fails on all ranks
   /// @return the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened on some rank
-  HostTransport open(Session host, CommConfig config);
+  HostTransport open(Session host, CommConfig config, boolean carriesCollectives);
 }
