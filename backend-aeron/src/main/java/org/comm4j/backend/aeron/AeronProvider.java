@@ -77,9 +77,28 @@ public final class AeronProvider implements BackendProvider {
           "Agrona, which Aeron is built on, needs a part of the JDK that is closed to it",
           "start java with " + AgronaAccess.flag() + " (comm-cli does)");
     }
-    return options.driver() == Options.DriverKind.EXTERNAL
-        ? DriverDirectory.look(DriverDirectory.of(options), Driver.silenceNs(config.liveness()))
-        : Availability.ready();
+    return switch (options.driver()) {
+      case EXTERNAL ->
+          DriverDirectory.look(DriverDirectory.of(options), Driver.silenceNs(config.liveness()));
+      case EMBEDDED -> {
+        int here = config.localWorldSize().orElse(1);
+        yield space(DriverFolder.rootOfOwn(here), here);
+      }
+      case SHARED -> space(OwnFolder.root(), 1);
+    };
+  }
+
+  /// Whether there is space for the files of media drivers: without, the JVM fails in the middle of
+  /// a start.
+  private static Availability space(Path root, int drivers) {
+    long free = OwnFolder.usableBytes(root);
+    long wanted = (long) drivers * Dimensions.DRIVER_BYTES;
+    return free >= wanted
+        ? Availability.ready()
+        : Availability.unavailable(
+            "%s has %d bytes free (expected: at least %d, for %d media driver(s))"
+                .formatted(root, free, wanted, drivers),
+            "free space there or make it larger (with Docker --shm-size)");
   }
 
   @Override
@@ -87,8 +106,9 @@ public final class AeronProvider implements BackendProvider {
     Options options = Options.of(config);
     Map<String, String> details = new LinkedHashMap<>();
     details.put("socket buffers", "up to %d bytes".formatted(Dimensions.socketBufferBytes()));
-    details.put("driver", placeOfDriver(options));
-    details.put("free space", HostAdvice.freeSpace(placeOfFiles(options)));
+    Path place = placeOfFiles(options, config);
+    details.put("driver", placeOfDriver(options, place));
+    details.put("free space", HostAdvice.freeSpace(place));
     details.put(
         "JDK flag",
         "%s (%s)".formatted(AgronaAccess.flag(), AgronaAccess.isGiven() ? "given" : "missing"));
@@ -110,14 +130,19 @@ public final class AeronProvider implements BackendProvider {
   }
 
   /// Where the driver's files are, as far as that is known without Aeron, which may not work here.
-  private static Path placeOfFiles(Options options) {
-    return options.directory().isEmpty() ? OwnFolder.root() : Path.of(options.directory());
+  private static Path placeOfFiles(Options options, CommConfig config) {
+    if (!options.directory().isEmpty()) {
+      return Path.of(options.directory());
+    }
+    return options.driver() == Options.DriverKind.EMBEDDED
+        ? DriverFolder.rootOfOwn(config.localWorldSize().orElse(1))
+        : OwnFolder.root();
   }
 
-  private static String placeOfDriver(Options options) {
+  private static String placeOfDriver(Options options, Path place) {
     return switch (options.driver()) {
-      case EMBEDDED -> "in each rank's process, in " + OwnFolder.root();
-      case SHARED -> "in the process of each host's first rank, in " + OwnFolder.root();
+      case EMBEDDED -> "in each rank's process, in " + place;
+      case SHARED -> "in the process of each host's first rank, in " + place;
       case EXTERNAL ->
           "in "
               + (options.directory().isEmpty() ? "Aeron's default directory" : options.directory());
@@ -126,7 +151,7 @@ public final class AeronProvider implements BackendProvider {
 
   @Override
   public void removeRemains(CommConfig config) {
-    DriverFolder.sweep(OwnFolder.root());
+    DriverFolder.sweep();
   }
 
   @Override

@@ -43,7 +43,7 @@ record Dimensions(int mtu, int termBytes, int windowBytes, int receiveBufferByte
   private static final int LEAST_WINDOW = 16 << 10;
 
   /// What a driver of a rank's own has in its control file, or touches of it.
-  private static final int DRIVER_BYTES = (7 << 20) + (128 << 10);
+  static final int DRIVER_BYTES = (7 << 20) + (128 << 10);
 
   static final Path SYSTEM = Path.of("/proc/sys/net/core");
   private static final int USUAL_SOCKET_BUFFER = 212_992;

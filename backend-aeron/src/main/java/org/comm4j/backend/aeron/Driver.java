@@ -99,15 +99,17 @@ final class Driver implements AutoCloseable {
 
   /// Starts a media driver for this rank alone.
   ///
+  /// @param root where its folder goes
   /// @param ranks of the launch
   /// @param liveness how long a rank may be silent for the session
   /// @param changes to the driver's settings; tests lose datagrams with them
   static Driver embedded(
+      Path root,
       Dimensions dimensions,
       int ranks,
       Duration liveness,
       UnaryOperator<MediaDriver.Context> changes) {
-    DriverFolder folder = DriverFolder.create(OwnFolder.root());
+    DriverFolder folder = DriverFolder.create(root);
     Faults faults = new Faults();
     MediaDriver driver;
     try {
@@ -124,7 +126,7 @@ final class Driver implements AutoCloseable {
               2 * ranks);
     } catch (Throwable e) { // Agrona throws checked ones too
       folder.close();
-      throw Faults.failed("the media driver does not start", e, OwnFolder.root());
+      throw Faults.failed("the media driver does not start", e, root);
     }
     return new Driver(
         "the media driver of this rank",

@@ -27,8 +27,24 @@ final class DriverFolder implements AutoCloseable {
     this.driver = driver;
   }
 
+  /// Where the folders of drivers go that serve one rank each, which nobody else looks for there.
+  ///
+  /// @param here how many ranks of this host have one
+  static Path rootOfOwn(int here) {
+    return OwnFolder.root((long) here * Dimensions.DRIVER_BYTES);
+  }
+
+  /// @throws TransportFailedException if that is not possible, or there is no space for a driver:
+  ///   it would fail in the middle of its start, with an error of the JVM's
   static DriverFolder create(Path root) {
     sweep(root);
+    long free = OwnFolder.usableBytes(root);
+    if (free < Dimensions.DRIVER_BYTES) {
+      throw new TransportFailedException(
+          "the media driver does not start: it needs %d bytes in %s, of which %d are free; free some, or make it larger (with Docker --shm-size)"
+              .formatted(Dimensions.DRIVER_BYTES, root, free),
+          null);
+    }
     try {
       OwnFolder folder = OwnFolder.create(root, PREFIX);
       return new DriverFolder(root, folder, folder.path().toRealPath().resolve(DRIVER));
@@ -77,6 +93,12 @@ final class DriverFolder implements AutoCloseable {
   public void close() {
     folder.close();
     sweep(root); // peers may have been killed
+  }
+
+  /// Removes what killed processes have left, wherever that may be.
+  static void sweep() {
+    sweep(OwnFolder.root());
+    sweep(OwnFolder.temporary());
   }
 
   /// Removes what killed processes have left.

@@ -104,21 +104,20 @@ final class Rendezvous {
 
   /// The media driver that is asked for.
   private Driver driver(Options options, Dimensions dimensions) {
+    List<Integer> here = MembersSession.ranksOfThisHost(session);
     return switch (options.driver()) {
-      case EMBEDDED -> embedded(dimensions);
+      case EMBEDDED -> embedded(dimensions, here.size());
       case EXTERNAL ->
           Driver.uninterrupted(
               () -> Driver.external(DriverDirectory.of(options), config.liveness()));
-      case SHARED -> {
-        List<Integer> here = MembersSession.ranksOfThisHost(session);
-        yield here.size() == 1 ? embedded(dimensions) : shared(dimensions, here);
-      }
+      case SHARED -> here.size() == 1 ? embedded(dimensions, 1) : shared(dimensions, here);
     };
   }
 
-  private Driver embedded(Dimensions dimensions) {
+  private Driver embedded(Dimensions dimensions, int here) {
+    Path root = DriverFolder.rootOfOwn(here);
     return Driver.uninterrupted(
-        () -> Driver.embedded(dimensions, session.size(), config.liveness(), changes));
+        () -> Driver.embedded(root, dimensions, session.size(), config.liveness(), changes));
   }
 
   /// The first rank of the host starts it and tells the others where it is, or why it is not.

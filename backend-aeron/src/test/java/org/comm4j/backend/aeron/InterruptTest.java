@@ -11,6 +11,7 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.InterruptedCallException;
 import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -70,7 +71,9 @@ class InterruptTest {
   @Test
   void offer_noWayAnyMore_saysSoAndKeepsTheInterrupt() {
     Dimensions dimensions = Dimensions.of(Options.of(CONFIG), 2, 1500);
-    Driver driver = Driver.embedded(dimensions, 2, CONFIG.liveness(), UnaryOperator.identity());
+    Driver driver =
+        Driver.embedded(
+            OwnFolder.root(), dimensions, 2, CONFIG.liveness(), UnaryOperator.identity());
     Peer peer;
     try (driver) {
       Route route = new Route("aeron:ipc", 1, "aeron:ipc", 2, 1408, true, "there", "here");

@@ -19,15 +19,19 @@ import java.util.stream.Stream;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.api.spi.Availability;
 import org.comm4j.tck.ChildJvm;
 import org.comm4j.tck.Promise;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Where `/dev/shm` is too small, an exception says so in time, and the process goes on.
 class NoSpaceTest {
+  @TempDir Path temporary;
+
   /// So that the spaces below are too small.
   private static final CommConfig LARGE_TERMS =
       CommConfig.fromEnvironment(Map.of("COMM_AERON_TERM", "4MiB"));
@@ -36,9 +40,28 @@ class NoSpaceTest {
   @ParameterizedTest
   @ValueSource(strings = {"64k", "10m", "30m"})
   void noSpace_remedyIsNamedAndNothingIsLeft(String space) throws Exception {
-    assertThat(runWithSpace(space, SumsWithoutSpace.class))
+    assertThat(runWithSpace(space, "/dev/shm", SumsWithoutSpace.class))
         .startsWith("0:")
         .contains("TransportFailedException", "/dev/shm", "--shm-size", "left: []");
+  }
+
+  /// Where there is more for temporary files.
+  @ParameterizedTest
+  @ValueSource(strings = {"1m", "10m"})
+  void noSpaceForDrivers_temporaryFilesHaveIt_areThere(String space) throws Exception {
+    assertThat(runWithSpace(space, Sums.class)).isEqualTo("0: [2, 2]%nleft: []%n".formatted());
+    assertThat(temporary).isEmptyDirectory();
+  }
+
+  /// Without any, the JVM would fail in the middle of a start.
+  @Test
+  void availability_noSpaceForDrivers_saysHowMuchTheyNeed() throws Exception {
+    assertThat(runWithSpace("10m", "/dev/shm", Availabilities.class))
+        .containsPattern("1 rank.*Ready")
+        .containsPattern(
+            "2 ranks.*Unavailable.*/dev/shm has 10485760 bytes free \\(expected: at least 14942208")
+        .containsPattern("2 ranks, shared.*Ready");
+    assertThat(runWithSpace("10m", Availabilities.class)).doesNotContain("Unavailable");
   }
 
   /// The driver was there before, and has space for itself.
@@ -63,8 +86,13 @@ class NoSpaceTest {
     AN_ERROR
   }
 
-  private static String runWithSpace(String space, Class<?> main, String... arguments)
-      throws Exception {
+  private String runWithSpace(String space, Class<?> main, String... arguments) throws Exception {
+    return runWithSpace(space, temporary.toString(), main, arguments);
+  }
+
+  /// @param temporary where the process has its temporary files
+  private static String runWithSpace(
+      String space, String temporary, Class<?> main, String... arguments) throws Exception {
     assumeTrue(
         ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
             .startsWith("0:"),
@@ -72,13 +100,32 @@ class NoSpaceTest {
     var command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
     command.add("mount -t tmpfs -o size=%s tmpfs /dev/shm && exec \"$@\"".formatted(space));
     command.add("sh");
-    command.addAll(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), main, arguments));
+    command.addAll(
+        AeronGroups.JVM.command(
+            List.of(AeronGroups.OPENED, "-Djava.io.tmpdir=" + temporary), main, arguments));
     return ChildJvm.run(command);
   }
 
   /// In the process itself, whose start is not concerned; a failure is its exit code.
   private static void keepPromise(long startNanos) {
     Promise.NO_SPACE.keep("no space", "to say so", startNanos);
+  }
+
+  /// A process that says for how many ranks there is space.
+  static final class Availabilities {
+    private Availabilities() {}
+
+    public static void main(String[] args) {
+      System.out.println("1 rank: " + of(CommConfig.builder(), 1));
+      System.out.println("2 ranks: " + of(CommConfig.builder(), 2));
+      var shared = CommConfig.builder().option("COMM_AERON_DRIVER", "shared");
+      System.out.println("2 ranks, shared: " + of(shared, 2));
+    }
+
+    private static Availability of(CommConfig.Builder config, int ranks) {
+      return new AeronProvider()
+          .availability(config.rank(0).worldSize(ranks).localRank(0).localWorldSize(ranks).build());
+    }
   }
 
   /// A process that sums up where there is little space.
@@ -94,6 +141,20 @@ class NoSpaceTest {
       } catch (TransportFailedException e) {
         System.out.println(e);
         keepPromise(start);
+      }
+      try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
+        System.out.println("left: " + left.toList());
+      }
+    }
+  }
+
+  /// A process that sums up.
+  static final class Sums {
+    private Sums() {}
+
+    public static void main(String[] args) throws Exception {
+      try (LocalGroup group = new AeronGroups(LARGE_TERMS).communicators(2)) {
+        System.out.println(DriverFaultTest.sums(group));
       }
       try (Stream<Path> left = Files.list(Path.of("/dev/shm"))) {
         System.out.println("left: " + left.toList());

@@ -13,6 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.TransportFailedException;
+import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.Test;
 
@@ -29,7 +30,8 @@ class PeerTest {
   void offer_refusedAgainAfterLong_failsOnlyOncePatienceHasPassed() throws Exception {
     Dimensions dimensions = Dimensions.of(OptionsTest.of(Map.of()), 2, 1500);
     try (var mute = new DatagramSocket(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-        Driver driver = Driver.embedded(dimensions, 2, LIVENESS, UnaryOperator.identity())) {
+        Driver driver =
+            Driver.embedded(OwnFolder.root(), dimensions, 2, LIVENESS, UnaryOperator.identity())) {
       Peer peer = peer(driver, mute.getLocalPort());
       offerUntilItFails(peer, driver);
       clock.addAndGet(TimeUnit.HOURS.toNanos(1));

@@ -72,7 +72,31 @@ public final class OwnFolder implements AutoCloseable {
   /// {@return where those are that should be in memory: there, if there is such a place}
   public static Path root() {
     Path shared = Path.of("/dev/shm");
-    return Files.isWritable(shared) ? shared : Path.of(System.getProperty("java.io.tmpdir"));
+    return Files.isWritable(shared) ? shared : temporary();
+  }
+
+  /// {@return the same, but the folder for temporary files where that alone has so much space}
+  ///
+  /// @param bytes that are wanted
+  public static Path root(long bytes) {
+    Path root = root();
+    return usableBytes(root) < bytes && usableBytes(temporary()) >= bytes ? temporary() : root;
+  }
+
+  /// {@return the folder for temporary files}
+  public static Path temporary() {
+    return Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
+  /// {@return how much space there is for this user}
+  ///
+  /// @param place a folder; one of which the system says nothing has none
+  public static long usableBytes(Path place) {
+    try {
+      return Files.getFileStore(place).getUsableSpace();
+    } catch (IOException e) {
+      return 0;
+    }
   }
 
   /// Makes one.
