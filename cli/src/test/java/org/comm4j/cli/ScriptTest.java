@@ -140,6 +140,16 @@ class ScriptTest {
     assertThat(app(run(copy.resolve("comm-cli"), "1")).startsWith(copy)).isTrue();
   }
 
+  /// As where it is mounted elsewhere, perhaps without the right to write.
+  @Test
+  void start_checkoutHasMoved_buildsNothing() throws Exception {
+    run(checkout.resolve("comm-cli"), "1");
+    Path moved = Files.move(checkout, folder.resolve("moved"));
+    var done = run(moved.resolve("comm-cli"), "1");
+    assertThat(done.err()).isEqualTo("of the JVM\n");
+    assertThat(app(done).startsWith(moved)).isTrue();
+  }
+
   @Test
   void start_buildFails_showsWhy() throws Exception {
     var done = run(List.of(), checkout.resolve("comm-cli"), Map.of("VERSION", "1", "FAILS", "yes"));
