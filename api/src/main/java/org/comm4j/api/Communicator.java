@@ -605,6 +605,9 @@ public interface Communicator extends NodeCommunicator, AutoCloseable {
   /// Makes a communicator of the ranks that are still alive, after a failure or without one; a
   /// collective of the survivors. This communicator stays as it is; close it.
   ///
+  /// A launcher may end the survivors: `comm-cli run` does, some seconds after the failure, unless
+  /// it is told `--on-failure continue`.
+  ///
   /// @return the new communicator, and which rank was which
   /// @throws UnsupportedException if the backend can't
   /// @throws CollectiveTimeoutException if survivors have not called it in time; this rank may call

@@ -33,6 +33,10 @@ record Launch(
     boolean continues,
     boolean isUsers) {
   static final double USUAL_GRACE = 3;
+
+  /// Why the others are ended when a rank has failed, and what to do who does not want that.
+  static final String STOPS = "(--on-failure stop; ranks that shrink() need --on-failure continue)";
+
   private static final double MOST_GRACE = 1e9;
 
   Launch {

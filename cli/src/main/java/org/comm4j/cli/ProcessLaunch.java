@@ -41,6 +41,9 @@ final class ProcessLaunch {
   private static final Set<Integer> HARMLESS_SIGNALS =
       Set.of(17, 18, 19, 20, 21, 22, 23, 28, 32, 33);
 
+  /// Those that this class sends.
+  private static final Set<Integer> ENDING_SIGNALS = Set.of(15, 9);
+
   static final String UNWRITTEN_OUTPUT =
       "comm-cli: what ranks print can't be written: nobody reads it any more, or the disk is full; they are ended";
 
@@ -203,12 +206,17 @@ final class ProcessLaunch {
     long killNs = Long.MAX_VALUE;
     int open = ranks.size();
     boolean failed = false;
+    boolean ending = false; // by signals from here
     while (open > 0) {
       long now = System.nanoTime();
       if (now >= killNs) {
         signal(ProcessHandle::destroyForcibly);
         killNs = Long.MAX_VALUE;
       } else if (now >= termNs) {
+        ending = true;
+        if (launch.isUsers() && !out.broken().isDone()) {
+          err.println("comm-cli: ending the others " + Launch.STOPS);
+        }
         signal(ProcessHandle::destroy);
         termNs = Long.MAX_VALUE;
         killNs = now + TERM_NS;
@@ -230,7 +238,10 @@ final class ProcessLaunch {
       if (code != 0) {
         err.println(
             "comm-cli: "
-                + (isHere ? "rank %d %s".formatted(firstRank + local, how(code)) : elsewhere));
+                + (isHere ? "rank %d %s".formatted(firstRank + local, how(code)) : elsewhere)
+                + (isHere && ending && ENDING_SIGNALS.contains(code - SIGNAL_BASE)
+                    ? ", from comm-cli"
+                    : ""));
         if (!failed && !launch.continues()) {
           termNs = System.nanoTime() + launch.graceNs();
         }

@@ -211,12 +211,13 @@ final class ThreadLaunch {
       switch (poll(endNs)) {
         case null -> {
           err.println(
-              "comm-cli: ranks %s still run %s s after the failure; their JVM ends now"
+              "comm-cli: ranks %s still run %s s after the failure; their JVM ends now %s"
                   .formatted(
                       running.keySet(),
                       BigDecimal.valueOf(launch.graceSeconds())
                           .stripTrailingZeros()
-                          .toPlainString()));
+                          .toPlainString(),
+                      Launch.STOPS));
           halt();
         }
         case News.Failed(int rank) -> {

@@ -387,6 +387,24 @@ class RunTest {
     assertThat(hasEnded(Files.readString(file).strip())).isTrue();
   }
 
+  /// Which is no news of the rank's own, and who shrinks should know how to go on.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void run_othersAreEnded_saysWhoDoesItAndHowToKeepThem() throws Exception {
+    String body = "[ $COMM_RANK != 1 ] || exit 7; exec sleep 300";
+    var done =
+        Launches.run(
+            "run", "-n", "3", "--backend", "shm", "--grace", "0.2", "--", "sh", "-c", body);
+    assertThat(done.code()).as(done.err()).isEqualTo(ExitCode.RANK_FAILED);
+    assertThat(done.err().lines())
+        .contains("comm-cli: rank 1 ended with exit code 7")
+        .containsOnlyOnce(
+            "comm-cli: ending the others (--on-failure stop; ranks that shrink() need --on-failure continue)")
+        .contains(
+            "comm-cli: rank 0 was ended by signal 15, from comm-cli",
+            "comm-cli: rank 2 was ended by signal 15, from comm-cli");
+  }
+
   /// A process whose parent has ended stays a zombie where nobody adopts it.
   private static boolean hasEnded(String pid) throws Exception {
     try {
