@@ -4,5 +4,6 @@ package org.comm4j.api.spi;
 ///
 /// @param name the host's name, for people
 /// @param id equal exactly where processes share files in `/dev/shm`, memory and the loopback
-///   interface: boot id, the namespaces for mounts, processes, IPC and networks, and the user
+///   interface: boot id, the namespaces for mounts, processes, IPC and networks, the user, and
+///   which folder is `/dev/shm`
 public record HostIdentity(String name, String id) {}

@@ -7,18 +7,21 @@ import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import org.comm4j.api.spi.HostIdentity;
 
 /// Says where this process runs, from the kernel's mouth. Environment variables of launchers are
 /// not asked: they count containers of one host as hosts, or hosts as one.
 public final class LocalHost {
   private static final Path PROC = Path.of("/proc");
+  private static final Path SHARED = Path.of("/dev/shm");
 
   private LocalHost() {}
 
-  /// The boot, the namespaces for mounts, processes, IPC and networks, and the user: who has the
-  /// same shares files, memory and the loopback interface. Where the kernel does not tell (it is
-  /// not Linux), the process itself: then nobody shares memory with it.
+  /// The boot, the namespaces for mounts, processes, IPC and networks, the user, and which folder
+  /// is `/dev/shm`, which may be another one for who has another root: who has the same shares
+  /// files there, memory and the loopback interface. Where the kernel does not tell (it is not
+  /// Linux), the process itself: then nobody shares memory with it.
   ///
   /// @return whose id equals another one where it is the same host
   public static HostIdentity identity() {
@@ -38,7 +41,8 @@ public final class LocalHost {
               namespace("pid"),
               namespace("ipc"),
               namespace("net"),
-              Integer.toString(uid()));
+              Integer.toString(uid()),
+              sharedFolder());
       return new HostIdentity(name, id);
     } catch (IOException | UnsupportedOperationException e) {
       ProcessHandle self = ProcessHandle.current();
@@ -87,6 +91,15 @@ public final class LocalHost {
     } catch (SocketException e) {
       return false;
     }
+  }
+
+  /// Empty where there is none.
+  private static String sharedFolder() throws IOException {
+    if (!Files.isDirectory(SHARED)) {
+      return "";
+    }
+    Map<String, Object> found = Files.readAttributes(SHARED, "unix:dev,ino");
+    return found.get("dev") + ":" + found.get("ino");
   }
 
   /// The number in `mnt:[4026531841]`.
