@@ -1,10 +1,12 @@
 package org.comm4j.tck;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -14,7 +16,11 @@ import org.comm4j.api.CommConfig;
 import org.comm4j.api.spi.Session;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Sessions over a file.
 final class FileSessionTest extends SessionContract {
@@ -47,6 +53,39 @@ final class FileSessionTest extends SessionContract {
     List<Session> second = Joining.group(Configs.file(2, directory)).sessions();
     assertThat(second).hasSize(2);
     second.forEach(Session::close);
+  }
+
+  /// There is none for the file's data, for the file, or for the folder.
+  @ParameterizedTest
+  @ValueSource(strings = {"size=4k", "nr_inodes=2", "nr_inodes=1"})
+  @EnabledOnOs(OS.LINUX)
+  void join_noSpace_saysWhatHelpsAndLeavesNothing(String space) throws Exception {
+    assumeTrue(
+        ChildJvm.run(List.of("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"))
+            .startsWith("0:"),
+        "needs the right to mount a small /dev/shm");
+    List<String> command = new ArrayList<>(List.of("unshare", "-m", "sh", "-c"));
+    command.add("mount -t tmpfs -o %s tmpfs /dev/shm && exec \"$@\"".formatted(space));
+    command.add("sh");
+    command.addAll(new ChildJvm().command(List.of(), JoinsWithoutSpace.class));
+    assertThat(ChildJvm.run(command))
+        .startsWith("0: ")
+        .contains("No space left on device", "--shm-size", "COMM_SESSION_DIR", "left: []")
+        .doesNotContain("of this user alone");
+  }
+
+  /// A process that wants to meet another one where there is no space.
+  static final class JoinsWithoutSpace {
+    private JoinsWithoutSpace() {}
+
+    public static void main(String[] args) throws Exception {
+      Path shared = Path.of("/dev/shm");
+      CommConfig.Builder config = Configs.file(2, shared.resolve("sessions"));
+      System.out.println(Joining.join(Joining.rank(config, 0)));
+      try (Stream<Path> left = Files.list(shared)) {
+        System.out.println("left: " + left.toList());
+      }
+    }
   }
 
   /// The folder is that of all jobs of the user, and who looks after them removes it when it is

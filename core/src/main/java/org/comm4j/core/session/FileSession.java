@@ -61,6 +61,7 @@ final class FileSession implements ReplicatedSession.History {
   private static final long END_AT = 32;
   private static final long HEARTBEATS = 4096;
   private static final long LOG = HEARTBEATS + Long.BYTES * (long) FrameCodec.MAX_RANKS;
+  private static final String NO_SPACE = "No space left on device"; // in the system's words
   private static final long FAILED = Long.MIN_VALUE; // a heartbeat
   private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
 
@@ -87,6 +88,7 @@ final class FileSession implements ReplicatedSession.History {
   private @Nullable Arena arena;
   private MemorySegment header = MemorySegment.NULL;
   private long readTo = LOG;
+  private boolean hasMadeDirectory;
   private boolean admitted;
   private boolean failed;
   private @Nullable JoinException givenUp;
@@ -179,6 +181,18 @@ final class FileSession implements ReplicatedSession.History {
     if (trouble != null) {
       tell(trouble);
     }
+    if (failed && session == null && hasMadeDirectory) {
+      removeDirectory();
+    }
+  }
+
+  /// If nothing is in it. Others make it again.
+  private void removeDirectory() {
+    try {
+      Files.deleteIfExists(directory);
+    } catch (IOException e) {
+      // it is in use, or will be swept
+    }
   }
 
   private void tell(Throwable trouble) {
@@ -228,6 +242,10 @@ final class FileSession implements ReplicatedSession.History {
   }
 
   private static String unusable(String place, Exception e) {
+    if (String.valueOf(e.getMessage()).contains(NO_SPACE)) {
+      return "can't meet in the %s: %s; free space there, make it larger (with Docker --shm-size), or set %s to a directory on another file system"
+          .formatted(place, NO_SPACE, DefaultSessionFactory.DIRECTORY);
+    }
     return "can't meet in the %s: %s; set %s to a directory of this user alone, which is made if it is not there%s"
         .formatted(place, problem(e), DefaultSessionFactory.DIRECTORY, OpenFiles.remedy(e));
   }
@@ -288,7 +306,7 @@ final class FileSession implements ReplicatedSession.History {
   /// empty ([SessionFiles#sweep]), also between our two looks.
   private @Nullable LogFile open() throws IOException {
     try {
-      LogFile.requireDirectory(directory);
+      hasMadeDirectory |= LogFile.requireDirectory(directory);
       return LogFile.open(path);
     } catch (NoSuchFileException e) {
       Path parent = directory.toAbsolutePath().getParent();
@@ -319,7 +337,12 @@ final class FileSession implements ReplicatedSession.History {
   private boolean attachInTurn(LogFile file) throws IOException, ProtocolException {
     boolean fresh = file.channel().size() < LOG;
     if (fresh) {
-      initialise(file);
+      try {
+        initialise(file);
+      } catch (IOException e) {
+        file.unlink(); // who waits for the turn makes another
+        throw e;
+      }
     }
     map(file);
     if (header.get(ValueLayout.JAVA_LONG, 0) != MAGIC) {

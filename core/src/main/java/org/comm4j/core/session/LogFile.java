@@ -59,14 +59,18 @@ final class LogFile {
 
   /// Makes a directory that is this user's alone, or sees that it is.
   ///
+  /// @return whether it was made
   /// @throws IOException if it is someone else's, or open to others
-  static void requireDirectory(Path directory) throws IOException {
+  static boolean requireDirectory(Path directory) throws IOException {
+    boolean isNew = false;
     try {
       Files.createDirectory(directory, permissions(OWNER_ONLY_DIRECTORY));
+      isNew = true;
     } catch (FileAlreadyExistsException e) {
       // Then it is checked.
     }
     checkDirectory(directory);
+    return isNew;
   }
 
   /// Sees that a directory is this user's alone.

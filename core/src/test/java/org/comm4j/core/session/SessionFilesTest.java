@@ -25,7 +25,7 @@ class SessionFilesTest {
   @BeforeEach
   void makeDirectory() throws IOException {
     directory = root.resolve("sessions");
-    LogFile.requireDirectory(directory);
+    var _ = LogFile.requireDirectory(directory);
   }
 
   private CommConfig config() {
