@@ -23,6 +23,9 @@ final class DriverSettings {
 
   private static final long LEAST_PEERS_NS = TimeUnit.SECONDS.toNanos(5);
 
+  /// A driver that has had no turn for so large a part of that time has been stopped.
+  private static final int STOPS_PER_SILENCE = 4;
+
   private static final int COUNTERS_BYTES = 1 << 20;
   private static final int COUNTER_BYTES = 128;
   private static final int COUNTERS_PER_PAIR = 12; // of ranks, for each direction
@@ -84,6 +87,7 @@ final class DriverSettings {
         .socketSndbufLength(dimensions.sendBufferBytes())
         .streamSessionLimit(MOST_STREAMS)
         .epochClock(SteadyClock.EPOCH)
+        .nanoClock(SteadyClock.withoutStops(peersNs / STOPS_PER_SILENCE, System::nanoTime))
         .timerIntervalNs(TIMER_NS)
         .statusMessageTimeoutNs(STATUS_NS)
         .retransmitUnicastLingerNs(REPEATED_NS)

@@ -12,6 +12,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import org.comm4j.api.CommConfig;
 import org.comm4j.api.LocalGroup;
@@ -19,6 +20,8 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.transport.Transport;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -78,6 +81,50 @@ class SilenceTest {
                   && each.contains("COMM_AERON_PORTS"));
       assertThat(Duration.ofNanos(System.nanoTime() - startNs))
           .isGreaterThan(CONFIG.liveness().multipliedBy(2));
+    }
+  }
+
+  /// As by Ctrl-Z and `fg`: who was stopped has heard nobody, and nobody has said anything.
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void job_isStoppedForLong_goesOn() throws Exception {
+    Process job =
+        new ProcessBuilder(AeronGroups.JVM.command(List.of(AeronGroups.OPENED), Sums.class))
+            .redirectErrorStream(true)
+            .start();
+    try (var out = job.inputReader();
+        var in = job.outputWriter()) {
+      assertThat(out.readLine()).isEqualTo("[2, 2]");
+      signal("-STOP", job);
+      long stopNs = System.nanoTime();
+      long silenceNs = DriverSettings.peersNs(CONFIG.liveness()) + TimeUnit.SECONDS.toNanos(1);
+      while (System.nanoTime() - stopNs < silenceNs) {
+        LockSupport.parkNanos(silenceNs); // what is being tested is a time
+      }
+      signal("-CONT", job);
+      in.write("go on\n");
+      in.flush();
+      assertThat(out.readLine()).isEqualTo("[2, 2]");
+    } finally {
+      job.destroyForcibly();
+    }
+  }
+
+  private static void signal(String signal, Process process) throws Exception {
+    assertThat(new ProcessBuilder("kill", signal, Long.toString(process.pid())).start().waitFor())
+        .isZero();
+  }
+
+  /// A process that sums up, and again when it is told to.
+  static final class Sums {
+    private Sums() {}
+
+    public static void main(String[] args) throws Exception {
+      try (LocalGroup group = new AeronGroups(CONFIG).communicators(2)) {
+        System.out.println(DriverFaultTest.sums(group));
+        var _ = System.in.read();
+        System.out.println(DriverFaultTest.sums(group));
+      }
     }
   }
 
