@@ -11,8 +11,10 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -20,6 +22,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 import org.jspecify.annotations.Nullable;
@@ -39,8 +43,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// failures print (`-Dcomm4j.seed=…` repeats it).
 @Timeout(value = 3, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class TransportContract {
-  /// Far longer than any test takes.
-  private static final long LONG_NANOS = 60_000_000_000L;
+  /// Parks are so much longer than a test may take: what has to end them is not their time.
+  private static final int LONG_PARK = 3;
 
   /// What the engine parks for at most.
   private static final long LONGEST_PARK_NANOS = 100_000_000;
@@ -76,14 +80,19 @@ public abstract class TransportContract {
     return group;
   }
 
-  /// How long anything may take.
-  Duration bound() {
-    return Duration.ofNanos(LONG_NANOS);
+  /// {@return how long anything may take, on a busy machine too: so long a test waits for what
+  /// never comes}
+  protected Duration bound() {
+    return Duration.ofSeconds(20);
+  }
+
+  private long longNanos() {
+    return bound().multipliedBy(LONG_PARK).toNanos();
   }
 
   @AfterEach
   final void closeAll() throws Exception {
-    closeAll(open, bound());
+    closeAll(open, bound().plusSeconds(open.size())); // a close may take 0.4 s
   }
 
   /// Closes one after the other.
@@ -262,15 +271,19 @@ public abstract class TransportContract {
         (peer, header, payload) ->
             assertThat(new Message(header.clone(), bytes(payload)))
                 .isEqualTo(message(peer, served[peer]++, 64));
-    waitFor(() -> {
-      for (int peer = 1; peer < size; peer++) {
-        while (offer(group.get(peer), 0, message(peer, sent[peer], 64))) {
-          assertThat(++sent[peer]).as("messages without back-pressure").isLessThan(TOO_MANY);
-        }
-      }
-      group.get(0).poll(check, 1);
-      return Arrays.stream(served).sum() == turns;
-    });
+    waitFor(
+        () -> {
+          for (int peer = 1; peer < size; peer++) {
+            while (offer(group.get(peer), 0, message(peer, sent[peer], 64))) {
+              assertThat(++sent[peer]).as("messages without back-pressure").isLessThan(TOO_MANY);
+            }
+          }
+          group.get(0).poll(check, 1);
+          return Arrays.stream(served).sum() == turns;
+        },
+        () ->
+            "rank 0 received %s of the %s that each rank has sent it"
+                .formatted(Arrays.toString(served), Arrays.toString(sent)));
     assertThat(Arrays.stream(served).max().orElseThrow()).isLessThan(turns * 3 / 4);
   }
 
@@ -283,14 +296,17 @@ public abstract class TransportContract {
     for (int i = 0; i < 200; i++) {
       Message question = message(0, i, i);
       send(group.get(0), 1, question);
-      waitFor(() ->
-          group
-                  .get(1)
-                  .poll(
-                      (peer, header, payload) ->
-                          assertThat(group.get(1).offer(peer, header, payload)).isTrue(),
-                      10)
-              > 0);
+      int number = i;
+      waitFor(
+          () ->
+              group
+                      .get(1)
+                      .poll(
+                          (peer, header, payload) ->
+                              assertThat(group.get(1).offer(peer, header, payload)).isTrue(),
+                          10)
+                  > 0,
+          () -> "rank 1 has not received question %d of rank 0".formatted(number));
       receive(group.get(0), answers, 1);
       assertThat(answers.messages.getLast()).isEqualTo(question);
     }
@@ -356,7 +372,7 @@ public abstract class TransportContract {
             int sent = i;
             while (!offer(transport, 1, message)) {
               Bounded.goOn(end, () -> "sent %d of %d".formatted(sent, messages));
-              transport.park(LONG_NANOS);
+              transport.park(longNanos());
             }
           }
           return null;
@@ -368,7 +384,7 @@ public abstract class TransportContract {
           while (received.get() < messages) {
             Bounded.goOn(end, () -> "received %d of %d".formatted(received.get(), messages));
             if (group.get(1).poll((peer, header, payload) -> received.getAndIncrement(), 3) == 0) {
-              group.get(1).park(LONG_NANOS);
+              group.get(1).park(longNanos());
             }
           }
           return null;
@@ -392,7 +408,7 @@ public abstract class TransportContract {
             if (seen.get() < asked.get()) {
               seen.getAndIncrement();
             } else {
-              transport.park(LONG_NANOS);
+              transport.park(longNanos());
             }
           }
           return null;
@@ -403,7 +419,9 @@ public abstract class TransportContract {
             asked.set(i);
             transport.wakeUp();
             int round = i;
-            waitFor(() -> seen.get() >= round);
+            waitFor(
+                () -> seen.get() >= round,
+                () -> "no park has ended for wake-up %d".formatted(round));
           }
           return null;
         };
@@ -417,7 +435,7 @@ public abstract class TransportContract {
     for (int i = 0; i < 100; i++) {
       transport.park(1_000_000);
     }
-    assertThat(System.nanoTime() - start).isLessThan(LONG_NANOS / 4);
+    assertThat(System.nanoTime() - start).isLessThan(bound().toNanos());
   }
 
   @Test
@@ -438,7 +456,8 @@ public abstract class TransportContract {
     Callable<?> interrupter =
         () -> {
           long start = System.nanoTime();
-          waitFor(() -> ThreadChecks.sleeps(sleeping.get(), start));
+          waitFor(
+              () -> ThreadChecks.sleeps(sleeping.get(), start), () -> "nobody sleeps in park()");
           sleeping.get().interrupt();
           boolean isSoon = ended.await(Promise.AT_ONCE.allowed().toNanos(), NANOSECONDS);
           isOver.set(true);
@@ -470,10 +489,12 @@ public abstract class TransportContract {
     Message message = message(1, 0, 200);
     send(group.get(1), 2, message);
     var inbox = new Inbox();
-    waitFor(() -> {
-      group.get(2).poll(inbox, 1);
-      return inbox.from(1).size() == 1;
-    });
+    waitFor(
+        () -> {
+          group.get(2).poll(inbox, 1);
+          return inbox.from(1).size() == 1;
+        },
+        () -> "rank 2 has not received what rank 1 sent it after rank 0 had closed");
     assertThat(inbox.from(1)).containsExactly(message);
   }
 
@@ -540,7 +561,7 @@ public abstract class TransportContract {
         unfinished |= other != rank && (sent[other] < messages || received[other] < messages);
       }
       if (!moved && unfinished && !toSend && parks) {
-        transport.park(LONG_NANOS);
+        transport.park(longNanos());
       }
     }
     return null;
@@ -569,7 +590,7 @@ public abstract class TransportContract {
                 "rank %d received %d of %d"
                     .formatted(transport.rank(), inbox.messages.size(), rounds));
         if (transport.poll(inbox, 1) == 0) {
-          transport.park(LONG_NANOS);
+          transport.park(longNanos());
         }
       }
       if (transport.rank() == 1) {
@@ -600,25 +621,35 @@ public abstract class TransportContract {
   }
 
   private void send(Transport from, int peer, long[] header, MemorySegment payload) {
-    waitFor(() -> from.offer(peer, header, payload));
+    waitFor(
+        () -> from.offer(peer, header, payload),
+        () ->
+            "rank %d took no payload of %d bytes for rank %d"
+                .formatted(from.rank(), payload.byteSize(), peer));
   }
 
   private void receive(Transport to, Inbox inbox, int more) {
-    int wanted = inbox.messages.size() + more;
-    waitFor(() -> {
-      int before = inbox.messages.size();
-      int most = Math.min(7, wanted - before);
-      assertThat(to.poll(inbox, most))
-          .isEqualTo(inbox.messages.size() - before)
-          .isLessThanOrEqualTo(most);
-      return inbox.messages.size() == wanted;
-    });
+    int first = inbox.messages.size();
+    int wanted = first + more;
+    waitFor(
+        () -> {
+          int before = inbox.messages.size();
+          int most = Math.min(7, wanted - before);
+          assertThat(to.poll(inbox, most))
+              .isEqualTo(inbox.messages.size() - before)
+              .isLessThanOrEqualTo(most);
+          return inbox.messages.size() == wanted;
+        },
+        () ->
+            "rank %d received %d of %d; so far from %s"
+                .formatted(to.rank(), inbox.messages.size() - first, more, inbox.senders()));
   }
 
-  private void waitFor(BooleanSupplier step) {
+  /// @param progress how far it is, for the message
+  private void waitFor(BooleanSupplier step, Supplier<String> progress) {
     long end = end();
     while (!step.getAsBoolean()) {
-      Bounded.goOn(end, () -> "the last step has not ended");
+      Bounded.goOn(end, progress);
       Thread.yield();
     }
   }
@@ -700,6 +731,16 @@ public abstract class TransportContract {
       assertThat(header).hasSize(Transport.HEADER_LONGS);
       messages.add(new Message(header.clone(), bytes(payload)));
       peers.add(peer);
+    }
+
+    /// How many have come from whom.
+    String senders() {
+      return peers.isEmpty()
+          ? "nobody"
+          : new TreeSet<>(peers)
+              .stream()
+                  .map(peer -> "rank %d: %d".formatted(peer, Collections.frequency(peers, peer)))
+                  .collect(Collectors.joining(", "));
     }
 
     List<Message> from(int peer) {

@@ -25,7 +25,7 @@ class TransportContractTest {
       }
 
       @Override
-      Duration bound() {
+      protected Duration bound() {
         return bound;
       }
     };
