@@ -4,15 +4,23 @@ import static java.util.concurrent.TimeUnit.NANOSECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
@@ -49,6 +57,24 @@ public abstract class TransportContract {
   /// What the engine parks for at most.
   private static final long LONGEST_PARK_NANOS = 100_000_000;
 
+  private static final long SILENCE_NANOS = 200_000_000;
+
+  /// In that time: 0.2 ms each.
+  private static final int MOST_PARKS = 1_000;
+
+  /// How many payloads go one way before all room has to come back, as far as there is time for
+  /// them, and how many at a time.
+  private static final int MANY = 20_000;
+
+  private static final long STREAM_NANOS = 1_000_000_000;
+  private static final int PIECE = 16;
+
+  /// So often in turn there is no room, while a transport gives back what it will.
+  private static final int REFUSALS = 100;
+
+  /// How long the session may take to say that a rank has died, with what a busy machine adds.
+  private static final long UNKNOWN_DEATH_NANOS = 1_000_000_000;
+
   /// More messages than any transport may keep for a peer that does not poll.
   private static final int TOO_MANY = 2_000_000;
 
@@ -70,6 +96,24 @@ public abstract class TransportContract {
   /// @return each rank's end, in the order of the ranks; the contract closes them
   /// @throws Exception if it can't; the test fails
   protected abstract List<? extends Transport> transports(int size) throws Exception;
+
+  /// Ends a rank as a crash of its process would, once what it was offered has left: sockets are
+  /// shut without a goodbye. Where the others then notice nothing, as in shared memory, there is
+  /// nothing to do but to say so.
+  ///
+  /// @param rank of a group of [#transports]; of its methods only [Transport#close] is called
+  ///   afterwards
+  /// @return false if it can't, as by default; what is tested with it is skipped
+  /// @throws Exception if it fails; the test does, too
+  protected boolean kill(Transport rank) throws Exception {
+    return false;
+  }
+
+  /// {@return where transports make files that no other process makes; none by default, and then
+  /// nobody looks whether some are left}
+  protected List<Path> folders() {
+    return List.of();
+  }
 
   /// For subclasses.
   protected TransportContract() {}
@@ -236,6 +280,95 @@ public abstract class TransportContract {
     var inbox = new Inbox();
     receive(group.get(2), inbox, 1);
     assertThat(inbox.messages).containsExactly(message);
+  }
+
+  /// Where one payload in a thousand leaves some room taken, a program stops after days. Room may
+  /// be given back in portions, so what there is after all was polled differs: now and then it is
+  /// as much as at first.
+  @Test
+  final void offer_roomUsedForLong_isGivenBack() throws Exception {
+    var group = group(2);
+    Transport from = group.get(0);
+    Transport to = group.get(1);
+    var random = new SplittableRandom(seed);
+    transfer(from, to, message(0, 0, 8)); // the way may have to be opened
+    int room = roomOf(from, to);
+    stream(from, to, random);
+    var most = new AtomicInteger();
+    waitFor(
+        () -> {
+          for (int left = random.nextInt(room); left > 0; left -= PIECE) {
+            pass(from, to, Math.min(left, PIECE), 8);
+          }
+          most.accumulateAndGet(roomOf(from, to), Math::max);
+          return most.get() >= room - room / 20;
+        },
+        () ->
+            "rank 0 took no more than %d payloads for rank 1, who had polled all (expected: %d, as at first)"
+                .formatted(most.get(), room));
+  }
+
+  /// {@return how many small payloads are taken until there is no room, which all arrive}
+  private int roomOf(Transport from, Transport to) {
+    Message small = message(0, 0, 8);
+    int sent = 0;
+    for (int refused = 0; refused < REFUSALS; refused++) {
+      int more = fill(from, 1, small);
+      if (more > 0) {
+        sent += more;
+        refused = 0; // there was room on its way
+      }
+      assertThat(sent).as("messages without back-pressure").isLessThan(TOO_MANY);
+      from.poll((_, _, _) -> {}, 1);
+      Thread.yield();
+    }
+    take(to, sent);
+    return sent;
+  }
+
+  /// Of all sizes, most of them small.
+  private void stream(Transport from, Transport to, SplittableRandom random) {
+    int most = from.maxPayloadBytes(1);
+    long endNanos = System.nanoTime() + STREAM_NANOS;
+    int sent = 0;
+    while (sent < MANY && System.nanoTime() - endNanos < 0) {
+      sent += pass(from, to, PIECE, random.nextInt(random.nextInt(4) == 0 ? most + 1 : 65));
+    }
+  }
+
+  /// Offers some payloads, as many as there is room for, and polls them.
+  ///
+  /// @return how many
+  private int pass(Transport from, Transport to, int payloads, int bytes) {
+    var header = new long[Transport.HEADER_LONGS];
+    MemorySegment payload = MemorySegment.ofArray(new byte[bytes]);
+    int sent = 0;
+    while (sent < payloads && from.offer(1, header, payload)) {
+      sent++;
+    }
+    take(to, sent);
+    from.poll((_, _, _) -> {}, 1);
+    return sent;
+  }
+
+  /// Offers until there is no room.
+  ///
+  /// @return how many were taken
+  private static int fill(Transport from, int peer, Message message) {
+    int sent = 0;
+    while (offer(from, peer, message)) {
+      assertThat(++sent).as("messages without back-pressure").isLessThan(TOO_MANY);
+    }
+    return sent;
+  }
+
+  private void take(Transport to, int messages) {
+    var left = new AtomicInteger(messages);
+    waitFor(
+        () -> left.addAndGet(-to.poll((_, _, _) -> {}, Math.min(64, left.get()))) == 0,
+        () ->
+            "rank %d received %d of %d from rank 0"
+                .formatted(to.rank(), messages - left.get(), messages));
   }
 
   @Test
@@ -429,6 +562,119 @@ public abstract class TransportContract {
   }
 
   @Test
+  final void wakeUp_beforePark_endsThatPark() throws Exception {
+    Transport transport = group(2).get(0);
+    for (int round = 0; round < 3; round++) {
+      Bounded.call(
+          "park() after wakeUp() of the same thread",
+          bound(),
+          () -> {
+            transport.wakeUp();
+            transport.park(longNanos());
+            return transport;
+          });
+    }
+  }
+
+  /// Nobody has looked for what comes before the park, and its wake-up finds nobody asleep.
+  @Test
+  final void park_somethingHasCome_endsIt() throws Exception {
+    var group = group(2);
+    Transport to = group.get(0);
+    var inbox = new Inbox();
+    Bounded.call(
+        "park() after a peer's offer",
+        bound(),
+        () -> {
+          for (int i = 0; i < 50; i++) {
+            send(group.get(1), 0, message(1, i, 8));
+            do {
+              to.park(longNanos());
+            } while (to.poll(inbox, 1) == 0);
+          }
+          return inbox;
+        });
+    for (int i = 0; i < 50; i++) {
+      assertThat(inbox.messages.get(i)).isEqualTo(message(1, i, 8));
+    }
+  }
+
+  /// As with two communicators: who waits on one sleeps, while a thread of the other one goes on.
+  @Test
+  final void park_anotherThreadPollsAndOffers_everythingArrivesInOrder() throws Exception {
+    var group = group(2);
+    Transport transport = group.get(0);
+    int messages = 3_000;
+    var isOver = new AtomicBoolean();
+    Callable<?> sleeper =
+        () -> {
+          while (!isOver.get()) {
+            transport.park(LONGEST_PARK_NANOS);
+          }
+          return null;
+        };
+    Callable<?> other =
+        () -> {
+          try {
+            return talkToAll(transport, messages, false);
+          } finally {
+            isOver.set(true);
+            transport.wakeUp();
+          }
+        };
+    inParallel(List.of(sleeper, other, () -> talkToAll(group.get(1), messages, false)));
+  }
+
+  /// It holds no lock that they need.
+  @Test
+  final void park_anotherThreadPollsAndOffers_isNotWaitedFor() throws Exception {
+    var group = group(2);
+    Transport transport = group.get(0);
+    transfer(transport, group.get(1), message(0, 0, 8));
+    transfer(group.get(1), transport, message(1, 0, 8));
+    var sleeping = new AtomicReference<Thread>();
+    var isOver = new AtomicBoolean();
+    Callable<?> sleeper =
+        () -> {
+          sleeping.set(Thread.currentThread());
+          while (!isOver.get()) {
+            transport.park(longNanos());
+          }
+          return null;
+        };
+    Callable<?> other =
+        () -> {
+          long start = System.nanoTime();
+          waitFor(
+              () -> ThreadChecks.sleeps(sleeping.get(), start), () -> "nobody sleeps in park()");
+          try {
+            assertThat(transport.poll(new Inbox(), 1)).isZero(); // before anything ends the park
+            return transfer(transport, group.get(1), message(0, 1, 8));
+          } finally {
+            isOver.set(true);
+            transport.wakeUp();
+          }
+        };
+    Bounded.run("poll() and offer() while another thread parks", bound(), List.of(sleeper, other));
+  }
+
+  /// One that comes back early now and then is as good; one that comes back at once takes a
+  /// processor. A busy machine only makes it fewer.
+  @Test
+  final void park_nothingHappens_sleeps() throws Exception {
+    Transport transport = group(2).get(0);
+    long start = System.nanoTime();
+    int parks = 0;
+    while (System.nanoTime() - start < SILENCE_NANOS) {
+      transport.park(LONGEST_PARK_NANOS);
+      parks++;
+    }
+    assertThat(parks)
+        .as("parks of 100 ms in 200 ms in which nothing has come")
+        .isLessThan(MOST_PARKS);
+  }
+
+  @Test
   final void park_nothingHappens_endsInTime() throws Exception {
     Transport transport = group(2).get(0);
     long start = System.nanoTime();
@@ -476,6 +722,100 @@ public abstract class TransportContract {
       assertThatCode(transport::close).doesNotThrowAnyException();
       assertThatCode(transport::close).doesNotThrowAnyException();
       assertThatCode(transport::wakeUp).doesNotThrowAnyException();
+    }
+  }
+
+  /// A communicator's close has a bound (L1): 0.4 s of it are the transport's, however busy peers
+  /// are.
+  @Test
+  final void close_peerPollsNothing_endsSoon() throws Exception {
+    var group = group(2);
+    send(group.get(0), 1, message(0, 0, 100)); // the way may have to be opened
+    send(group.get(1), 0, message(1, 0, 100));
+    fill(group.get(0), 1, message(0, 1, 100));
+    fill(group.get(1), 0, message(1, 1, 100));
+    long start = System.nanoTime();
+    Bounded.call(
+        "close() while the peer does not poll",
+        bound(),
+        () -> {
+          group.get(0).close();
+          return group;
+        });
+    Promise.CLOSED.keep("L1", "close() while the peer does not poll", start);
+  }
+
+  @Test
+  final void close_all_leavesNoFiles() throws Exception {
+    assumeFalse(folders().isEmpty(), "folders() names none where there could be files");
+    Set<Path> before = files();
+    var group = group(3);
+    transfer(group.get(0), group.get(1), message(0, 0, 100));
+    transfer(group.get(1), group.get(2), message(1, 0, 100));
+    closeAll();
+    waitFor(
+        () -> before.containsAll(files()),
+        () -> {
+          Set<Path> left = files();
+          left.removeAll(before);
+          return "there are files that were not there before: " + left;
+        });
+  }
+
+  private Set<Path> files() {
+    var files = new TreeSet<Path>();
+    for (Path folder : folders()) {
+      try (var entries = Files.list(folder)) {
+        entries.forEach(files::add);
+      } catch (NoSuchFileException e) {
+        // then there is nothing in it
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+    }
+    return files;
+  }
+
+  /// Until the session says that the rank has died, the others know no more than that nothing comes
+  /// from it. Who throws breaks their communicators, for a reason that is not the true one.
+  @Test
+  final void kill_onePeer_isNoFailureOfTheOthers() throws Exception {
+    var group = group(3);
+    for (int peer = 1; peer < 3; peer++) {
+      transfer(group.get(0), group.get(peer), message(0, peer, 8));
+      transfer(group.get(peer), group.get(0), message(peer, 0, 8));
+    }
+    int last = 10;
+    for (int i = 0; i < last; i++) {
+      send(group.get(0), 1, message(0, i, 100));
+    }
+    assumeTrue(kill(group.get(0)), "kill() can't end a rank as if its process had died");
+    var inboxes = List.of(new Inbox(), new Inbox(), new Inbox());
+    long start = System.nanoTime();
+    int sent = 0;
+    while (System.nanoTime() - start < UNKNOWN_DEATH_NANOS) {
+      sent += sent < 500 && offer(group.get(1), 2, message(1, sent, 100)) ? 1 : 0;
+      for (int peer = 1; peer < 3; peer++) {
+        offer(group.get(peer), 0, message(peer, 0, 100));
+        group.get(peer).poll(inboxes.get(peer), 10);
+        group.get(peer).park(1_000_000);
+      }
+    }
+    Inbox ofNext = inboxes.get(1);
+    waitFor(
+        () -> {
+          group.get(1).poll(ofNext, 10);
+          return ofNext.messages.size() >= last;
+        },
+        () ->
+            "rank 1 received %d of the %d that rank 0 had sent before it died"
+                .formatted(ofNext.messages.size(), last));
+    receive(group.get(2), inboxes.get(2), sent - inboxes.get(2).messages.size());
+    for (int i = 0; i < last; i++) {
+      assertThat(ofNext.messages.get(i)).isEqualTo(message(0, i, 100));
+    }
+    for (int i = 0; i < sent; i++) {
+      assertThat(inboxes.get(2).messages.get(i)).isEqualTo(message(1, i, 100));
     }
   }
 

@@ -2,9 +2,21 @@ package org.comm4j.tck;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
+import org.comm4j.api.TransportFailedException;
 import org.comm4j.core.transport.PayloadHandler;
 import org.comm4j.core.transport.Transport;
 
@@ -175,6 +187,194 @@ class BrokenWire implements Transport {
     public void park(long nanos) {
       super.park(nanos);
       Thread.interrupted();
+    }
+  }
+
+  /// Takes what has come while it parks, as if nobody polled meanwhile.
+  static final class Staging extends BrokenWire {
+    private final Queue<Held> staged = new ConcurrentLinkedQueue<>();
+
+    Staging(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void park(long nanos) {
+      super.park(nanos);
+      inner.poll(
+          (peer, header, payload) -> {
+            Held arrived = new Held(peer, header.clone(), copy(payload));
+            Thread.yield(); // now a poll finds what has come behind it
+            staged.add(arrived);
+          },
+          1);
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      int delivered = 0;
+      while (delivered < limit && !staged.isEmpty()) {
+        Held next = staged.remove();
+        handler.onPayload(next.peer(), next.header(), next.payload());
+        delivered++;
+      }
+      return delivered + super.poll(handler, limit - delivered);
+    }
+  }
+
+  /// Has one lock for everything.
+  static final class Locking extends BrokenWire {
+    private final ReentrantLock lock = new ReentrantLock();
+
+    Locking(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void park(long nanos) {
+      lock.lock();
+      try {
+        long endNanos = System.nanoTime() + nanos;
+        while (System.nanoTime() - endNanos < 0 && !Thread.currentThread().isInterrupted()) {
+          super.park(nanos);
+        }
+      } finally {
+        lock.unlock();
+      }
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      lock.lock();
+      try {
+        return super.poll(handler, limit);
+      } finally {
+        lock.unlock();
+      }
+    }
+  }
+
+  /// Wakes who sleeps, and nobody who is about to.
+  static final class Forgetful extends BrokenWire {
+    private final Semaphore bell = new Semaphore(0);
+
+    Forgetful(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void park(long nanos) {
+      try {
+        if (bell.tryAcquire(nanos, TimeUnit.NANOSECONDS)) {
+          bell.drainPermits();
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+    }
+
+    @Override
+    public void wakeUp() {
+      if (bell.hasQueuedThreads()) {
+        bell.release();
+      }
+    }
+  }
+
+  /// Never sleeps.
+  static final class Sleepless extends BrokenWire {
+    Sleepless(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void park(long nanos) {}
+  }
+
+  /// Does not give all room back.
+  static final class Leaking extends BrokenWire {
+    private static final int ROOM = 12;
+
+    private final AtomicInteger taken;
+
+    /// @param taken room, of both ends
+    Leaking(Transport inner, AtomicInteger taken) {
+      super(inner);
+      this.taken = taken;
+    }
+
+    @Override
+    public boolean offer(int peer, long[] header, MemorySegment payload) {
+      if (taken.get() >= ROOM || !inner.offer(peer, header, payload)) {
+        return false;
+      }
+      taken.getAndIncrement();
+      return true;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      int delivered = super.poll(handler, limit);
+      for (int i = 0; i < delivered; i++) {
+        if (!isTurn(1000)) {
+          taken.getAndDecrement();
+        }
+      }
+      return delivered;
+    }
+  }
+
+  /// Closes when its thread is interrupted.
+  static final class Lingering extends BrokenWire {
+    Lingering(Transport inner) {
+      super(inner);
+    }
+
+    @Override
+    public void close() {
+      try {
+        new CountDownLatch(1).await();
+      } catch (InterruptedException e) {
+        super.close();
+      }
+    }
+  }
+
+  /// Takes the end of a peer for an end of everything.
+  static final class Startled extends BrokenWire {
+    private final AtomicBoolean isOneDead;
+
+    Startled(Transport inner, AtomicBoolean isOneDead) {
+      super(inner);
+      this.isOneDead = isOneDead;
+    }
+
+    @Override
+    public int poll(PayloadHandler handler, int limit) {
+      if (isOneDead.get()) {
+        throw new TransportFailedException("the connection with rank 0 has ended", null);
+      }
+      return super.poll(handler, limit);
+    }
+  }
+
+  /// Leaves a file when it closes.
+  static final class Littering extends BrokenWire {
+    private final Path folder;
+
+    Littering(Transport inner, Path folder) {
+      super(inner);
+      this.folder = folder;
+    }
+
+    @Override
+    public void close() {
+      super.close();
+      try {
+        Files.createTempFile(folder, "left", "");
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
     }
   }
 

@@ -12,6 +12,7 @@ import java.util.Optional;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.comm4j.core.session.InMemorySessions;
+import org.comm4j.core.transport.Transport;
 import org.comm4j.tck.PeerMemoryContract;
 import org.comm4j.tck.TransportContract;
 import org.jspecify.annotations.Nullable;
@@ -69,6 +70,17 @@ class ShmTransportTest {
     @Override
     protected List<SharedMemoryTransport> transports(int size) throws Exception {
       return open(size, NativeCalls.find(), Long.MAX_VALUE);
+    }
+
+    /// Others go on reading what a killed process has mapped.
+    @Override
+    protected boolean kill(Transport rank) {
+      return true;
+    }
+
+    @Override
+    protected List<Path> folders() {
+      return List.of(root);
     }
   }
 
