@@ -96,7 +96,9 @@ final class QueueTransport implements Transport {
 
   @Override
   public void wakeUp() {
-    news.release();
+    if (news.availablePermits() == 0) { // nobody may park for long, and permits are counted
+      news.release();
+    }
   }
 
   @Override
