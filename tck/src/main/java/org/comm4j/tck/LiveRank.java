@@ -90,7 +90,9 @@ final class LiveRank {
     Expect.eventually("F10", "all ranks " + where, () -> here.get() >= size());
   }
 
-  /// Ends this rank as if it had crashed. Never returns.
+  /// Ends this rank as if it had crashed, as far as the session knows: its transport stays open
+  /// until the group is closed, so no peer sees a connection end
+  /// (`TransportContract.kill_onePeer_isNoFailureOfTheOthers` is about that). Never returns.
   Death die() {
     Death dying = new Death(rank());
     shared.put("died", System.nanoTime());
