@@ -8,8 +8,12 @@ import org.comm4j.core.schedule.Slice;
 import org.comm4j.core.schedule.Step.Wire;
 
 /// What the leaders of hosts do among themselves, by messages: what is chosen for as many ranks
-/// that share no memory.
+/// that share no memory, but for [#LEAST_IN_RING].
 final class Leaders {
+  /// An all-reduce by `pairwise` gives the left fold for `n(p-2)/p` of scratch, where a ring takes
+  /// `2n/p`. Sums of hosts' sums have no use for it.
+  private static final int LEAST_IN_RING = 5;
+
   private Leaders() {}
 
   /// All-reduces, or reduces to the root.
@@ -43,6 +47,13 @@ final class Leaders {
     int hosts = host.leaders().length;
     Shape shape =
         new Shape(kind, hosts, count, root, null, null, bytes, bytes, false, false, 0, null);
-    return Algorithms.choose(Facts.of(shape)).algorithm().plan(shape, host.host());
+    return algorithm(shape).plan(shape, host.host());
+  }
+
+  private static Algorithm algorithm(Shape shape) {
+    Algorithm chosen = Algorithms.choose(Facts.of(shape)).algorithm();
+    return chosen instanceof PairwiseAllReduce && shape.size() >= LEAST_IN_RING
+        ? new RingAllReduce()
+        : chosen;
   }
 }

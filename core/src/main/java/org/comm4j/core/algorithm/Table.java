@@ -22,8 +22,8 @@ import java.util.function.Predicate;
 import org.comm4j.core.schedule.CollectiveKind;
 
 /// The built-in choice. For each collective, the first line that fits the facts and whose algorithm
-/// supports the shape; the last line always does. For ranks, and for the leaders of hosts, which
-/// are ranks that share no memory.
+/// supports the shape; the last line always does. For ranks, and for the leaders of hosts
+/// ([Leaders]), which are ranks that share no memory.
 ///
 /// The limits were computed with a model with measured constants: a test holds that by it no choice
 /// over messages is much worse than the best algorithm. Messages: a round costs α = 4 µs (UDP and

@@ -110,6 +110,22 @@ class SelectorTest {
     }
   }
 
+  @Test
+  void plan_largeAmongManyHosts_takesScratchOfTwoParts() {
+    Algorithm hierarchical =
+        Algorithms.find(CollectiveKind.ALL_REDUCE, "hierarchical").orElseThrow();
+    for (int hosts : new int[] {5, 8, 16, 32, 64}) {
+      int count = 1 << 22;
+      Shape all =
+          withOneMoreOnTheLastHost(shape(CollectiveKind.ALL_REDUCE, hosts, count, false, 0));
+      for (int leader = 0; leader < hosts; leader++) {
+        assertThat(hierarchical.plan(all, leader).scratchCount())
+            .as("leader %d of %d", leader, hosts)
+            .isLessThanOrEqualTo(2L * Math.ceilDiv(count, hosts));
+      }
+    }
+  }
+
   /// Each host's leader keeps its number.
   private static Shape withOneMoreOnTheLastHost(Shape leaders) {
     int hosts = leaders.size();
