@@ -1,11 +1,13 @@
 package org.comm4j.core.session;
 
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
-import java.util.UUID;
 import java.util.stream.IntStream;
 import org.comm4j.api.PeerFailedException;
 import org.comm4j.api.spi.Session;
@@ -14,9 +16,12 @@ import org.jspecify.annotations.Nullable;
 /// A session of some of another session's ranks, which build something together. They count from 0
 /// and have keys of their own; it ends with the whole session, and [#close] does nothing.
 public final class MembersSession implements Session {
+  private static final int ID_BYTES = 16;
+
   private final Session whole;
   private final String name;
   private final List<Integer> members;
+  private final String id;
   private volatile Known known = new Known(News.NONE, News.NONE);
 
   /// News of the whole session, and what of them concerns members.
@@ -26,6 +31,7 @@ public final class MembersSession implements Session {
     this.whole = whole;
     this.name = name;
     this.members = List.copyOf(members);
+    this.id = idOf(whole, name);
   }
 
   /// {@return the ranks that run where this one does, in order}
@@ -65,8 +71,17 @@ public final class MembersSession implements Session {
   /// Follows from the whole session's and the part's name.
   @Override
   public String id() {
+    return id;
+  }
+
+  private static String idOf(Session whole, String name) {
     byte[] names = (whole.id() + "/" + name).getBytes(StandardCharsets.UTF_8);
-    return UUID.nameUUIDFromBytes(names).toString().replace("-", "");
+    try { // SHA-256, as not every JVM may use MD5, of which UUIDs of names are made
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(names);
+      return HexFormat.of().formatHex(hash, 0, ID_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e); // every Java has it
+    }
   }
 
   @Override
