@@ -16,7 +16,7 @@ import org.comm4j.api.CommConfig;
 /// @param variable the environment variable, for messages
 /// @param text what it is set to; spaces around it mean nothing
 public record OptionText(String variable, String text) {
-  private static final Pattern SIZE = Pattern.compile("(.*?)\\s*([A-Za-z]*)");
+  private static final Pattern SIZE = Pattern.compile("([+]?[0-9]+)[ \\t]*([A-Za-z]*)");
 
   /// What a backend's option is set to.
   ///
@@ -34,11 +34,21 @@ public record OptionText(String variable, String text) {
   /// @param type of the words
   /// @throws IllegalArgumentException if it is none of them
   public <E extends Enum<E>> E word(Class<E> type) {
+    return word(type, "");
+  }
+
+  /// {@return the constant whose name it is, in capitals or not}
+  ///
+  /// @param <E> the words that there are
+  /// @param type of the words
+  /// @param advice what to do, behind what is expected
+  /// @throws IllegalArgumentException if it is none of them
+  public <E extends Enum<E>> E word(Class<E> type, String advice) {
     String word = text.strip().toLowerCase(Locale.ROOT);
     return Stream.of(type.getEnumConstants())
         .filter(constant -> lower(constant).equals(word))
         .findFirst()
-        .orElseThrow(() -> refused(words(type)));
+        .orElseThrow(() -> refused(with(advice, words(type))));
   }
 
   /// The words as a message or a page lists them.
@@ -72,6 +82,16 @@ public record OptionText(String variable, String text) {
   /// @param max the largest
   /// @throws IllegalArgumentException if it is no number, or none of `min..max`
   public int number(int min, int max) {
+    return number(min, max, "");
+  }
+
+  /// {@return the whole number that it is}
+  ///
+  /// @param min the least that is valid
+  /// @param max the largest
+  /// @param advice what to do, behind what is expected
+  /// @throws IllegalArgumentException if it is no number, or none of `min..max`
+  public int number(int min, int max, String advice) {
     try {
       int number = Integer.parseInt(text.strip());
       if (number >= min && number <= max) {
@@ -80,7 +100,11 @@ public record OptionText(String variable, String text) {
     } catch (NumberFormatException _) {
       // refused below
     }
-    throw refused("a whole number, %d..%d".formatted(min, max));
+    throw refused(with(advice, "a whole number, %d..%d".formatted(min, max)));
+  }
+
+  private static String with(String advice, String expected) {
+    return advice.isEmpty() ? expected : expected + "; " + advice;
   }
 
   /// {@return the bytes that it means}

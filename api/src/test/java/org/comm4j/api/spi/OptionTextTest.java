@@ -43,6 +43,10 @@ class OptionTextTest {
   @Test
   void word_another_isRefusedWithAllWords() {
     assertRefused(() -> text("fig").word(Fruit.class), "fig", "apple, pear or plum");
+    assertRefused(
+        () -> text("fig").word(Fruit.class, "take plums"),
+        "fig",
+        "apple, pear or plum; take plums");
     assertThat(OptionText.words(Fruit.class)).isEqualTo("apple, pear or plum");
   }
 
@@ -69,6 +73,8 @@ class OptionTextTest {
   @ValueSource(strings = {"0", "513", "99999999999", "1.5", "1KiB", "one"})
   void number_another_isRefused(String value) {
     assertRefused(() -> text(value).number(1, 512), value, "a whole number, 1..512");
+    assertRefused(
+        () -> text(value).number(1, 512, "take 7"), value, "a whole number, 1..512; take 7");
   }
 
   @ParameterizedTest
@@ -96,7 +102,10 @@ class OptionTextTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "KiB", "-1", "4KB", "4Ki", "4.5KiB", "0x10", "4KiB8", "4\n4"})
+  @ValueSource(
+      strings = {
+        "", "KiB", "-1", "4KB", "4Ki", "4.5KiB", "0x10", "4KiB8", "4\n4", "4\nKiB", "-0", "٤GiB"
+      })
   void bytes_another_isNone(String value) {
     assertThat(OptionText.bytes(value)).isEmpty();
   }

@@ -56,7 +56,10 @@ record CudaOptions(
   static CudaOptions of(CommConfig config) {
     return new CudaOptions(
         option("DEVICE", config)
-            .map(text -> OptionalInt.of(text.number(0, MOST_DEVICE)))
+            .map(text ->
+                OptionalInt.of(
+                    text.number(
+                        0, MOST_DEVICE, "it is that of a device, as this process counts them")))
             .orElse(OptionalInt.empty()),
         option("BLOCKS", config).map(text -> text.number(1, Window.MAX_BLOCKS)).orElse(0),
         option("CHUNK", config)

@@ -36,7 +36,9 @@ final class LargestCount {
   /// @throws IllegalArgumentException if the option's value is not valid
   static int of(CommConfig config) {
     return OptionText.of(config, VARIABLE)
-        .map(text -> text.number(LEAST, Integer.MAX_VALUE))
+        .map(text ->
+            text.number(
+                LEAST, Integer.MAX_VALUE, "it is meant for tests, leave it unset otherwise"))
         .orElse(Integer.MAX_VALUE);
   }
 }

@@ -19,7 +19,10 @@ enum ThreadLevel {
   /// @throws IllegalArgumentException if that is none of these, or does not go with how ranks wait
   static ThreadLevel of(CommConfig config) {
     ThreadLevel level =
-        OptionText.of(config, OPTION).map(text -> text.word(ThreadLevel.class)).orElse(MULTIPLE);
+        OptionText.of(config, OPTION)
+            .map(text ->
+                text.word(ThreadLevel.class, "serialized is for a library that has no more"))
+            .orElse(MULTIPLE);
     if (level == SERIALIZED && Wait.of(config) == Wait.NATIVE) {
       throw new IllegalArgumentException(
           "%s: 'native' (expected: test or auto, as %s is serialized: a thread that waits in the library would keep all others out)"
