@@ -2,6 +2,9 @@ package org.comm4j.api;
 
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
@@ -46,6 +49,8 @@ final class CheckedCommunicator implements Communicator {
 
   /// Keeps the memory of what is in flight reachable, whatever becomes of the requests.
   private final Set<CheckedRequest> inFlight = ConcurrentHashMap.newKeySet();
+
+  private long started; // requests
 
   private volatile @Nullable CommConfig config;
   private boolean isUsed; // by an operation, or for another communicator; of who is inside
@@ -233,7 +238,7 @@ final class CheckedCommunicator implements Communicator {
       }
       throw failed(operation.label(), e);
     }
-    CheckedRequest request = new CheckedRequest(this, operation, pending, heard);
+    CheckedRequest request = new CheckedRequest(this, operation, pending, heard, started++);
     if (pending == Pending.ENDED) {
       request.endedAtOnce();
     } else {
@@ -609,9 +614,17 @@ final class CheckedCommunicator implements Communicator {
 
   private void end() {
     boolean alone = stopOthers();
-    if (alone && backend.failure() == null) {
-      finishPending();
+    try {
+      if (alone && backend.failure() == null) {
+        finishPending();
+      }
+    } finally {
+      shut(alone);
     }
+  }
+
+  /// @param alone whether no other thread is in a call
+  private void shut(boolean alone) {
     lastFailure = backend.failure();
     gate.close();
     for (CheckedRequest request : inFlight) {
@@ -643,7 +656,8 @@ final class CheckedCommunicator implements Communicator {
   }
 
   /// First what peers may wait for, meanwhile messages may come. For messages that have not come
-  /// nobody waits then, only for those that have begun to.
+  /// nobody waits then, only for those that have begun to. The last receives are taken back first,
+  /// or one of them could get what an earlier one should have.
   private void finishPending() {
     long start = System.nanoTime();
     long left = FINISH_NANOS; // a pause before the first one is not taken from it
@@ -653,8 +667,13 @@ final class CheckedCommunicator implements Communicator {
         left = FINISH_NANOS - (System.nanoTime() - start);
       }
     }
-    for (CheckedRequest request : inFlight) {
+    List<CheckedRequest> lastFirst = new ArrayList<>(inFlight);
+    lastFirst.sort(Comparator.comparingLong(CheckedRequest::number).reversed());
+    for (CheckedRequest request : lastFirst) {
       request.endUnmatched(Math.max(0, left));
+      left = FINISH_NANOS - (System.nanoTime() - start);
+    }
+    for (CheckedRequest request : lastFirst) {
       request.finish(Math.max(0, left));
       left = FINISH_NANOS - (System.nanoTime() - start);
     }

@@ -41,6 +41,7 @@ final class CheckedRequest implements Request {
   private final Operation operation;
   private final Pending pending;
   private final CallListeners.@Nullable Heard heard;
+  private final long number;
   private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
   private final AtomicInteger visitors = new AtomicInteger(); // who want the word for a look
   private @Nullable Thread looker; // while the word is LOOKING; written by who holds it
@@ -55,12 +56,19 @@ final class CheckedRequest implements Request {
       CheckedCommunicator communicator,
       Operation operation,
       Pending pending,
-      CallListeners.@Nullable Heard heard) {
+      CallListeners.@Nullable Heard heard,
+      long number) {
     this.communicator = communicator;
     this.gate = communicator.gate();
     this.operation = operation;
     this.pending = pending;
     this.heard = heard;
+    this.number = number;
+  }
+
+  /// {@return how many requests its communicator had started before}
+  long number() {
+    return number;
   }
 
   /// {@return what the communicators of its rank stand on}
@@ -397,6 +405,10 @@ final class CheckedRequest implements Request {
       look(); // what has come is taken
       if (outcome == null && pending.cancel()) {
         settle(new Outcome(null, gate.closed(operation.label())));
+      }
+    } catch (RuntimeException | Error e) {
+      if (outcome == null) {
+        settle(new Outcome(null, failure(e)));
       }
     } finally {
       release();

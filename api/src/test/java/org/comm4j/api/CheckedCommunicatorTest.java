@@ -11,6 +11,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -520,6 +521,36 @@ class CheckedCommunicatorTest {
   static Stream<Operation> arrivals() {
     return Stream.of(
         new PointToPoint.Receive(CommData.of(new float[1]), 1, 3), new PointToPoint.Probe(1, 3));
+  }
+
+  /// Or a message that comes meanwhile would go to one that is behind the one it is for.
+  @Test
+  void close_severalReceives_takesTheLastBackFirst() {
+    List<Integer> looked = new ArrayList<>();
+    for (int i = 0; i < 40; i++) {
+      int number = i;
+      comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+      backend.pendings.getLast().whenLookedAt(() -> looked.add(number));
+    }
+
+    comm.close();
+
+    assertThat(looked).hasSize(40).isSortedAccordingTo(Comparator.reverseOrder());
+  }
+
+  @Test
+  void close_backendFailsToTakeAReceiveBack_closesAllTheSame() {
+    Request request = comm.start(new PointToPoint.Receive(CommData.of(new float[1]), 1, 3));
+    backend
+        .pending()
+        .whenLookedAt(() -> {
+          throw new IllegalStateException("a test's");
+        });
+
+    comm.close();
+
+    assertThat(backend.calls).endsWith("close");
+    assertThatThrownBy(request::await).hasStackTraceContaining("a test's");
   }
 
   @Test
