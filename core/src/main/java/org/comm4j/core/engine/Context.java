@@ -217,7 +217,7 @@ final class Context {
 
   /// Whether the session tells the others why nothing comes any more.
   boolean isToldBySession() {
-    return failure != null || isLeftInTheMiddle;
+    return (failure != null && !isUntold) || isLeftInTheMiddle;
   }
 
   /// Numbers a collective.
@@ -673,7 +673,11 @@ final class Context {
   ///
   /// @param tell whether the other ranks don't know it yet
   void breakWith(CommException reason, boolean tell) {
-    if (failure != null || closed) {
+    if (failure != null) {
+      finishBreaking();
+      return;
+    }
+    if (closed) {
       return;
     }
     failure = reason;
@@ -810,6 +814,14 @@ final class Context {
 
   /// Ends the communicator on this rank.
   void close() {
+    try {
+      finishBreaking(); // or nobody would tell the others
+    } finally {
+      end();
+    }
+  }
+
+  private void end() {
     if (!closed) {
       closed = true;
       if (lane != null && isLaneTaken()) {

@@ -1,6 +1,7 @@
 package org.comm4j.core.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.reflect.InvocationTargetException;
@@ -53,6 +54,18 @@ class ProgressTest {
         .isInstanceOf(TransportFailedException.class)
         .hasRootCauseInstanceOf(OutOfMemoryError.class);
     assertThat(peerIsTold.get(PATIENCE_S, TimeUnit.SECONDS)).isTrue();
+    assertThat(sessions.session(1).news().aborts()).hasSize(1);
+  }
+
+  @Test
+  void close_peersAreNotYetTold_tellsThem() {
+    Pending receive = communicator.submit(new Receive(CommData.of(new int[1]), 1, 3));
+    turns.set(2); // that of the call, and what peers are told
+    assertThatThrownBy(() -> receive.await(Long.MAX_VALUE)).isInstanceOf(OutOfMemoryError.class);
+    assertThat(sessions.session(1).news().aborts()).isEmpty();
+
+    communicator.close();
+
     assertThat(sessions.session(1).news().aborts()).hasSize(1);
   }
 
