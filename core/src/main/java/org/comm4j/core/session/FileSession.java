@@ -177,7 +177,7 @@ final class FileSession implements ReplicatedSession.History {
 
   /// Lets the others know first, by the lock, then this rank. May be repeated.
   private void end(@Nullable Throwable trouble) {
-    leave();
+    leave(!(trouble instanceof LockedException)); // another wait for the turn would be in vain
     if (trouble != null) {
       tell(trouble);
     }
@@ -739,9 +739,12 @@ final class FileSession implements ReplicatedSession.History {
 
   // --- Leaving ---
 
-  private void leave() {
+  /// @param mayHaveTurn whether the file's turn can be had
+  private void leave(boolean mayHaveTurn) {
     try {
-      if (file != null && session != null && !failed) {
+      if (!mayHaveTurn) {
+        // the others find the lock free
+      } else if (file != null && session != null && !failed) {
         inTurn(this::leaveInTurn);
       } else if (file != null && admitted) {
         inTurn(this::giveWayInTurn);
