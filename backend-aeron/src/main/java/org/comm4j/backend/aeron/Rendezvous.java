@@ -23,6 +23,7 @@ import org.comm4j.api.TransportFailedException;
 import org.comm4j.api.spi.Session;
 import org.comm4j.core.session.MembersSession;
 import org.comm4j.core.session.OpenFiles;
+import org.comm4j.core.session.OwnFolder;
 import org.comm4j.core.session.PortRange;
 
 /// How the ranks of a session learn where the others receive.
@@ -106,16 +107,31 @@ final class Rendezvous {
   private Driver driver(Options options, Dimensions dimensions) {
     List<Integer> here = MembersSession.ranksOfThisHost(session);
     return switch (options.driver()) {
-      case EMBEDDED -> embedded(dimensions, here.size());
+      case EMBEDDED -> embedded(dimensions, rootOfOwn(here));
       case EXTERNAL ->
           Driver.uninterrupted(
               () -> Driver.external(DriverDirectory.of(options), config.liveness()));
-      case SHARED -> here.size() == 1 ? embedded(dimensions, 1) : shared(dimensions, here);
+      case SHARED ->
+          here.size() == 1 ? embedded(dimensions, rootOfOwn(here)) : shared(dimensions, here);
     };
   }
 
-  private Driver embedded(Dimensions dimensions, int here) {
-    Path root = DriverFolder.rootOfOwn(here);
+  /// Where the drivers of a host's ranks have their files: in memory, if all find that there is
+  /// space for all, as nobody has started one before all have looked.
+  private Path rootOfOwn(List<Integer> here) {
+    Path root = DriverFolder.rootOfOwn(here.size());
+    if (here.size() == 1) {
+      return root;
+    }
+    Session host = MembersSession.of(session, "aeron/place-" + here.getFirst(), here);
+    byte[] isElsewhere = {(byte) (root.equals(OwnFolder.root()) ? 0 : 1)};
+    boolean anyElsewhere =
+        host.exchange("root", isElsewhere, config.joinTimeout()).stream()
+            .anyMatch(each -> each[0] != 0);
+    return anyElsewhere ? OwnFolder.temporary() : root;
+  }
+
+  private Driver embedded(Dimensions dimensions, Path root) {
     return Driver.uninterrupted(
         () -> Driver.embedded(root, dimensions, session.size(), config.liveness(), changes));
   }

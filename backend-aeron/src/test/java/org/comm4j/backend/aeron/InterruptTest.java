@@ -51,7 +51,7 @@ class InterruptTest {
   /// Where the files of the driver are made an interrupt comes just then.
   @Test
   void open_interruptedMeanwhile_saysSo() {
-    try (var sessions = InMemorySessions.group(2)) {
+    try (var sessions = InMemorySessions.group(1)) {
       var rendezvous =
           new Rendezvous(
               sessions.session(0),
