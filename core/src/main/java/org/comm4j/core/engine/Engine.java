@@ -419,30 +419,40 @@ final class Engine {
 
   /// Ends a communicator and its buffers; with the last one everything ends.
   void remove(Context context, List<EngineBuffer> buffers) {
-    boolean last;
+    boolean last = false;
     try (var _ = lock()) {
-      context.close();
-      if (context.isToldBySession()) {
-        remember(context, broken);
+      try {
+        context.close();
+      } finally { // also without memory
+        last = forget(context, buffers);
       }
-      if (contexts.remove(context)) {
-        lanes.retire(context);
-        if (!proposals.isEmpty()) {
-          remember(context, ended);
-        }
-      }
-      buffers.removeIf(EngineBuffer::isClosed);
-      buffers.forEach(buffer -> overdue.add(buffer::end));
-      buffers.clear();
-      last = contexts.isEmpty();
+    } finally {
       if (last) {
-        overdue.addAll(views);
+        close();
       }
-      giveBack();
     }
+  }
+
+  /// {@return whether it was the last one}
+  private boolean forget(Context context, List<EngineBuffer> buffers) {
+    if (context.isToldBySession()) {
+      remember(context, broken);
+    }
+    if (contexts.remove(context)) {
+      lanes.retire(context);
+      if (!proposals.isEmpty()) {
+        remember(context, ended);
+      }
+    }
+    buffers.removeIf(EngineBuffer::isClosed);
+    buffers.forEach(buffer -> overdue.add(buffer::end));
+    buffers.clear();
+    boolean last = contexts.isEmpty();
     if (last) {
-      close();
+      overdue.addAll(views);
     }
+    giveBack();
+    return last;
   }
 
   /// Whether this rank stays in the session. With its last communicator it leaves, and who still

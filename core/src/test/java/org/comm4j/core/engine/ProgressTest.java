@@ -29,6 +29,7 @@ class ProgressTest {
 
   private final InMemorySessions sessions = InMemorySessions.group(2);
   private final AtomicInteger turns = new AtomicInteger(); // without memory that are to come
+  private boolean closed; // the transport
   private final BackendCommunicator communicator =
       EngineCommunicator.open(
           "test", full(sessions.session(0)), new Full(), null, CommConfig.builder().build());
@@ -70,6 +71,17 @@ class ProgressTest {
   }
 
   @Test
+  void close_stillNoMemory_endsAllTheSame() {
+    Pending receive = communicator.submit(new Receive(CommData.of(new int[1]), 1, 3));
+    turns.set(3); // as before, and again
+    assertThatThrownBy(() -> receive.await(Long.MAX_VALUE)).isInstanceOf(OutOfMemoryError.class);
+
+    assertThatThrownBy(communicator::close).isInstanceOf(OutOfMemoryError.class);
+
+    assertThat(closed).isTrue();
+  }
+
+  @Test
   void onEnd_actionBeforeThrows_isCalled() throws Exception {
     Pending receive = communicator.submit(new Receive(CommData.of(new int[1]), 1, 3));
     var ended = new CompletableFuture<Boolean>();
@@ -101,6 +113,11 @@ class ProgressTest {
     @Override
     public boolean offer(int peer, long[] header, MemorySegment payload) {
       return false;
+    }
+
+    @Override
+    public void close() {
+      closed = true;
     }
   }
 
