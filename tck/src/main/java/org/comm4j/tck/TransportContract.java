@@ -70,7 +70,7 @@ public abstract class TransportContract {
   private static final int PIECE = 16;
 
   /// So often in turn there is no room, while a transport gives back what it will.
-  private static final int REFUSALS = 100;
+  private static final int REFUSALS = 1000;
 
   /// How long the session may take to say that a rank has died, with what a busy machine adds.
   private static final long UNKNOWN_DEATH_NANOS = 1_000_000_000;
@@ -115,6 +115,12 @@ public abstract class TransportContract {
     return List.of();
   }
 
+  /// Whether a transport closes as soon as in use. Tests that lose much may have theirs wait longer
+  /// for what is sent again.
+  protected boolean closesSoon() {
+    return true;
+  }
+
   /// For subclasses.
   protected TransportContract() {}
 
@@ -125,7 +131,7 @@ public abstract class TransportContract {
   }
 
   /// {@return how long anything may take, on a busy machine too: so long a test waits for what
-  /// never comes}
+  /// never comes; less than a minute and a half, as a test has three}
   protected Duration bound() {
     return Duration.ofSeconds(20);
   }
@@ -282,9 +288,10 @@ public abstract class TransportContract {
     assertThat(inbox.messages).containsExactly(message);
   }
 
-  /// Where one payload in a thousand leaves some room taken, a program stops after days. Room may
-  /// be given back in portions, so what there is after all was polled differs: now and then it is
-  /// as much as at first.
+  /// Where one payload in some hundred leaves room taken, a program stops after hours; one in a
+  /// thousand is seen where there is room for no more than some hundred. Room may be given back in
+  /// portions, so what there is after all was polled differs: now and then it is as much as at
+  /// first.
   @Test
   final void offer_roomUsedForLong_isGivenBack() throws Exception {
     var group = group(2);
@@ -293,6 +300,7 @@ public abstract class TransportContract {
     var random = new SplittableRandom(seed);
     transfer(from, to, message(0, 0, 8)); // the way may have to be opened
     int room = roomOf(from, to);
+    assertThat(room).as("payloads that were taken while nobody polled").isPositive();
     stream(from, to, random);
     var most = new AtomicInteger();
     waitFor(
@@ -729,6 +737,7 @@ public abstract class TransportContract {
   /// are.
   @Test
   final void close_peerPollsNothing_endsSoon() throws Exception {
+    assumeTrue(closesSoon(), "these wait longer than in use, for what was lost on its way");
     var group = group(2);
     send(group.get(0), 1, message(0, 0, 100)); // the way may have to be opened
     send(group.get(1), 0, message(1, 0, 100));

@@ -67,6 +67,11 @@ class LossTest {
     protected List<AeronTransport> transports(int size) throws Exception {
       return losing(new Loss(0.01, SEED)).patient().transports(size);
     }
+
+    @Override
+    protected boolean closesSoon() {
+      return false;
+    }
   }
 
   @Nested
@@ -75,6 +80,11 @@ class LossTest {
     protected List<AeronTransport> transports(int size) throws Exception {
       return losing(new Loss(0.05, SEED)).patient().transports(size);
     }
+
+    @Override
+    protected boolean closesSoon() {
+      return false;
+    }
   }
 
   @Nested
@@ -82,6 +92,11 @@ class LossTest {
     @Override
     protected List<AeronTransport> transports(int size) throws Exception {
       return disordered(new Disorder(SEED)).patient().transports(size);
+    }
+
+    @Override
+    protected boolean closesSoon() {
+      return false;
     }
   }
 

@@ -39,9 +39,18 @@ final class QueueProviderTest {
 
   @Test
   void documentation_showsTheTransport() throws IOException {
-    Path source = Path.of("src/test/java/org/comm4j/tck/example/QueueTransport.java");
+    assertIsShown("QueueTransport", "/// The smallest");
+  }
+
+  @Test
+  void documentation_showsSharedMemoryWithinHosts() throws IOException {
+    assertIsShown("FooWithinHosts", "/// Shared memory");
+  }
+
+  private static void assertIsShown(String name, String beginning) throws IOException {
+    Path source = Path.of("src/test/java/org/comm4j/tck/example", name + ".java");
     String code = Files.readString(source);
     assertThat(Files.readString(Path.of("../docs/writing-a-backend.md")))
-        .contains(code.substring(code.indexOf("/// The smallest")));
+        .contains(code.substring(code.indexOf(beginning)));
   }
 }

@@ -62,7 +62,7 @@ final class QueueTransport implements Transport {
   public boolean offer(int peer, long[] header, MemorySegment payload) {
     QueueTransport receiver = group.get(peer);
     if (!receiver.inboxes.get(rank).offer(new Payload(header.clone(), copy(payload)))) {
-      return false; // the engine polls, then offers again
+      return false; // the engine polls, and offers it again
     }
     receiver.wakeUp();
     return true;
