@@ -2,6 +2,7 @@ package org.comm4j.api;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.comm4j.api.spi.BackendCommunicator;
@@ -15,6 +16,7 @@ final class FakeGroup implements RankGroup {
   final List<FakeCommunicator> communicators;
   final List<Integer> failed = new ArrayList<>();
   final List<Integer> left = new ArrayList<>();
+  final CountDownLatch ended = new CountDownLatch(1); // when it is closed
   boolean closed;
   private int waiting;
   private int round;
@@ -91,5 +93,6 @@ final class FakeGroup implements RankGroup {
   @Override
   public synchronized void close() {
     closed = true;
+    ended.countDown();
   }
 }

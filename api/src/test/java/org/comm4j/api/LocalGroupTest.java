@@ -13,8 +13,6 @@ import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
-import org.comm4j.api.spi.BackendCommunicator;
-import org.comm4j.api.spi.RankGroup;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -396,9 +394,8 @@ class LocalGroupTest {
   @Test
   void unclosed_collected_isClosed() throws Exception {
     var dropped = new FakeGroup(3, "dropped-group");
-    CountDownLatch ended = new CountDownLatch(1);
-    makeAndDrop(dropped, ended);
-    while (!ended.await(20, TimeUnit.MILLISECONDS)) {
+    makeAndDrop(dropped);
+    while (!dropped.ended.await(20, TimeUnit.MILLISECONDS)) {
       System.gc();
     }
     assertThat(dropped.left).containsExactlyInAnyOrder(0, 1, 2);
@@ -406,39 +403,10 @@ class LocalGroupTest {
         .allSatisfy(each -> assertThat(each.calls).containsExactly("submit barrier", "close"));
   }
 
-  private static void makeAndDrop(FakeGroup dropped, CountDownLatch ended) {
-    LocalGroup group = LocalGroup.of(new Ending(dropped, ended));
+  private static void makeAndDrop(FakeGroup dropped) {
+    LocalGroup group = LocalGroup.of(dropped);
     for (Communicator each : group.communicators()) {
       var _ = each.start(new Collective.Barrier());
-    }
-  }
-
-  /// Tells when it has been closed.
-  private record Ending(FakeGroup group, CountDownLatch ended) implements RankGroup {
-    @Override
-    public int size() {
-      return group.size();
-    }
-
-    @Override
-    public BackendCommunicator communicator(int rank) {
-      return group.communicator(rank);
-    }
-
-    @Override
-    public void fail(int rank, Throwable cause) {
-      group.fail(rank, cause);
-    }
-
-    @Override
-    public void leave(int rank) {
-      group.leave(rank);
-    }
-
-    @Override
-    public void close() {
-      group.close();
-      ended.countDown();
     }
   }
 

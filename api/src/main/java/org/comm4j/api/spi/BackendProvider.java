@@ -157,8 +157,8 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   /// @return this rank's end of the communicator; the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened
-  /// @throws org.comm4j.api.UnsupportedException where this is not implemented, since its ranks are
-  ///   threads
+  /// @throws org.comm4j.api.UnsupportedException from a backend whose ranks are threads, which
+  ///   leaves it at that
   default BackendCommunicator open(Session session, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
         "backend '" + name() + "': its ranks are threads; use LocalGroup or comm-cli run");
@@ -170,8 +170,8 @@ public interface BackendProvider {
   /// @param config the configuration of this process
   /// @return the group; the caller closes it
   /// @throws org.comm4j.api.CommException if it can't be opened
-  /// @throws org.comm4j.api.UnsupportedException where this is not implemented, since its ranks are
-  ///   processes
+  /// @throws org.comm4j.api.UnsupportedException from a backend whose ranks are processes alone,
+  ///   which leaves it at that
   default RankGroup launch(int size, CommConfig config) {
     throw new org.comm4j.api.UnsupportedException(
         "backend '" + name() + "': its ranks are processes; start them with comm-cli run");
